@@ -1,0 +1,1 @@
+"""One config per figure or table: `get_config(preset)`."""

@@ -1,0 +1,201 @@
+"""Blocks that configs share, at the published scale, and how presets scale.
+
+A config says three things: the task, the models, the training; and a sweep
+over their fields. `execution` holds what does not change results. Blocks here
+carry the published values ("Tables" are those of the paper's Appendix C, with
+the values selected in the authors' released configs); a figure's file writes
+what differs, and a preset changes scale only.
+"""
+
+import ml_collections
+from ml_collections import config_dict
+
+PRESETS = ('smoke', 'laptop', 'paper')
+MODELS = ('anil', 'maml', 'linear_hypernetwork', 'nonlinear_hypernetwork')
+
+
+def experiment(
+    name: str, preset: str, **blocks: ml_collections.ConfigDict
+) -> ml_collections.ConfigDict:
+  """Returns a config of these blocks, or raises for an unknown preset."""
+  if preset not in PRESETS:
+    raise ValueError(
+        f"preset is '{preset}'; choose one of {', '.join(PRESETS)}."
+    )
+  config = ml_collections.ConfigDict()
+  config.experiment = name
+  config.preset = preset
+  for block, fields in blocks.items():
+    config[block] = fields
+  config.execution = ml_collections.ConfigDict({
+      # Outer steps between rows of training metrics.
+      'log_every': 100,
+      # Seconds between checkpoints.
+      'checkpoint_every_s': 60.0,
+      # Tasks computed at once on a device; None for all. Bounds memory.
+      'task_chunk_size': config_dict.placeholder(int),
+  })
+  config.sweep = ()
+  return config
+
+
+def hyperteacher_task() -> ml_collections.ConfigDict:
+  """The hyperteacher's defaults (Section 4.1, Appendix C.2)."""
+  return ml_collections.ConfigDict({
+      'name': 'hyperteacher',
+      # M, and K: how many of them a layer of a task combines at most.
+      'num_modules': 4,
+      'max_active': 2,
+      # 'random', 'non_compositional', 'connected' or 'disconnected'.
+      'task_support': 'random',
+      # Share of the combinations that 'random' holds out.
+      'fraction_ood': 0.25,
+      'input_dim': 16,
+      'output_dim': 8,
+      'teacher_hidden_dim': 32,
+      # Hidden layers; all but the first are generated.
+      'teacher_num_hidden': 3,
+      # Examples per task.
+      'num_support': 256,
+      'num_query': 256,
+      # Of the targets' softmax.
+      'temperature': 0.1,
+      # Inputs that outputs are standardised on, per task.
+      'num_standardisation': 1000,
+  })
+
+
+def hyperteacher_models() -> ml_collections.ConfigDict:
+  """The four models on the hyperteacher (Table A10)."""
+  return ml_collections.ConfigDict({
+      'anil': _mlp_model(
+          'anil',
+          num_hidden=3,
+          hidden_dim=512,
+          inner=_inner(100, 0.03, batch_size=64),
+          outer=_outer(1e-3, clip_norm=2.0, weight_decay=1e-4),
+      ),
+      'maml': _mlp_model(
+          'maml',
+          num_hidden=3,
+          hidden_dim=384,
+          inner=_inner(10, 0.01),
+          outer=_outer(1e-3, clip_norm=2.0, weight_decay=1e-4),
+      ),
+      'linear_hypernetwork': _hypernetwork_model(
+          'linear_hypernetwork',
+          num_hidden=3,
+          hidden_dim=128,
+          inner=_inner(10, 0.3),
+          outer=_outer(1e-3, clip_norm=1.0, weight_decay=1e-2),
+      ),
+      'nonlinear_hypernetwork': _hypernetwork_model(
+          'nonlinear_hypernetwork',
+          num_hidden=3,
+          hidden_dim=128,
+          inner=_inner(10, 0.3),
+          outer=_outer(3e-3, clip_norm=1.0, weight_decay=1e-2),
+          generator_num_hidden=4,
+          generator_hidden_dim=32,
+      ),
+  })
+
+
+def training(num_outer_steps: int) -> ml_collections.ConfigDict:
+  """Training at the published scale (Appendix C.2.2)."""
+  return ml_collections.ConfigDict({
+      'seeds': (2020, 2021, 2022),
+      'num_outer_steps': num_outer_steps,
+      # Tasks per outer step.
+      'meta_batch_size': 128,
+      # Outer steps between evaluations; tasks per split at each.
+      'evaluate_every': 1000,
+      'num_evaluation_tasks': 1024,
+      # JAX's random number generator.
+      'prng_impl': 'threefry2x32',
+  })
+
+
+def _mlp_model(name, **fields):
+  return ml_collections.ConfigDict({'name': name, **fields})
+
+
+def _hypernetwork_model(name, **fields):
+  return ml_collections.ConfigDict({
+      'name': name,
+      # M-hat, the student's modules: a number, or else a multiple of the
+      # teacher's.
+      'num_modules': config_dict.placeholder(int),
+      'modules_per_teacher_module': 4,
+      **fields,
+  })
+
+
+def _inner(num_steps, learning_rate, batch_size=None):
+  return ml_collections.ConfigDict({
+      'num_steps': num_steps,
+      'learning_rate': learning_rate,
+      'weight_decay': 1e-4,
+      # float32 machine epsilon, under the root of AdamW's second moment.
+      'eps_root': 1.1920929e-07,
+      # Support examples per step, with replacement; None for all.
+      'batch_size': config_dict.FieldReference(batch_size, field_type=int),
+  })
+
+
+def _outer(learning_rate, clip_norm, weight_decay):
+  return ml_collections.ConfigDict({
+      'learning_rate': learning_rate,
+      'weight_decay': weight_decay,
+      'clip_norm': clip_norm,
+      # Non-finite gradients in a row that are skipped; 0 skips none.
+      'max_consecutive_skips': 1,
+  })
+
+
+def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
+  """Scales a hyperteacher config from the published to its preset's scale.
+
+  'laptop' keeps the number of modules, the models, their inner loops and the
+  criterion, and makes the problem one that the students learn well within
+  minutes: a teacher with one generated layer of width 8, combinations of up
+  to three modules in place of two layers of up to two, 32 + 32 examples,
+  narrower students, fewer and smaller outer steps. 'smoke' takes a few steps
+  of that.
+  """
+  if config.preset == 'paper':
+    return
+  config.task.update({
+      'max_active': min(config.task.num_modules, 3),
+      'input_dim': 8,
+      'teacher_hidden_dim': 8,
+      'teacher_num_hidden': 2,
+      'num_support': 32,
+      'num_query': 32,
+  })
+  widths = {
+      'anil': 64,
+      'maml': 64,
+      'linear_hypernetwork': 32,
+      'nonlinear_hypernetwork': 32,
+  }
+  for name, width in widths.items():
+    config.models[name].update({'num_hidden': 2, 'hidden_dim': width})
+  config.models.anil.inner.batch_size = None
+  config.models.linear_hypernetwork.outer.learning_rate = 3e-3
+  config.training.update({
+      'num_outer_steps': 4000,
+      'meta_batch_size': 32,
+      'evaluate_every': 500,
+      'num_evaluation_tasks': 256,
+  })
+  config.execution.log_every = 50
+  if config.preset == 'smoke':
+    config.training.update({
+        'seeds': (2020,),
+        'num_outer_steps': 4,
+        'meta_batch_size': 8,
+        'evaluate_every': 4,
+        'num_evaluation_tasks': 8,
+    })
+    config.execution.log_every = 2

@@ -1,0 +1,35 @@
+"""Figure 3B: modular students recompose, monolithic ones do not.
+
+Four models meta-learn the hyperteacher with M = 8 modules, up to two of them
+combined in each layer of a task. With compositional support the hypernetworks
+solve module combinations that they never saw and ANIL and MAML do not; with
+non-compositional support (the last module of the last layer held out) the
+hypernetworks fall below.
+
+  python -m modular_hyperteacher.main --config=configs/fig3b.py
+  python figures/make_all.py --only=fig3b
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig3b',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  config.task.num_modules = 8
+  common.scale_hyperteacher(config)
+  config.sweep = (
+      (
+          ('task.task_support', ('random', 'non_compositional')),
+          ('model', common.MODELS),
+      ),
+  )
+  return config

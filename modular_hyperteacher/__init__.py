@@ -1,0 +1,1 @@
+"""When do neural networks discover modules that recompose?"""

@@ -1,0 +1,250 @@
+"""From a run's config to its task, model and learner.
+
+The one place where names become objects: a new task or model is a new file
+and one line in a table here. All user input is checked here or in the
+constructors called from here, before anything is compiled.
+"""
+
+import dataclasses
+import inspect
+from typing import Any, Callable
+
+import jax
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import losses
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.models import anil
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.models import linear_hypernetwork
+from modular_hyperteacher.models import maml
+from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import hyperteacher
+
+TASKS = {
+    'hyperteacher': (hyperteacher.make, losses.SOFT_LABELS),
+}
+MODELS = {
+    'maml': maml.make,
+    'anil': anil.make,
+    'linear_hypernetwork': linear_hypernetwork.make,
+    'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
+}
+PRNG_IMPLEMENTATIONS = ('threefry2x32', 'rbg', 'unsafe_rbg')
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+  """How long, how often and with which seeds.
+
+  Attributes:
+    seeds: each gives one curve; all are trained side by side.
+    num_outer_steps: outer steps.
+    meta_batch_size: tasks per outer step.
+    evaluate_every: outer steps between evaluations.
+    num_evaluation_tasks: tasks per split.
+    prng_impl: JAX's random number generator.
+  """
+
+  seeds: tuple[int, ...]
+  num_outer_steps: int
+  meta_batch_size: int
+  evaluate_every: int
+  num_evaluation_tasks: int
+  prng_impl: str
+
+
+@dataclasses.dataclass(frozen=True)
+class ExecutionConfig:
+  """What changes how a run is computed, but not its results.
+
+  Attributes:
+    log_every: outer steps between rows of training metrics.
+    checkpoint_every_s: seconds between checkpoints.
+    task_chunk_size: tasks computed at once on a device; None for all.
+  """
+
+  log_every: int
+  checkpoint_every_s: float
+  task_chunk_size: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+  """Everything that a run is made of."""
+
+  task: tasks.TaskDistribution
+  model: models.MetaModel
+  learner: outer_loop.Learner
+  training: TrainingConfig
+  execution: ExecutionConfig
+
+
+def build(config: dict[str, Any], num_devices: int) -> Experiment:
+  """Returns the experiment that a run's config describes.
+
+  Args:
+    config: nested dict with the blocks `task`, `model`, `training` and
+      `execution`, as in `sweeps.Run.config`.
+    num_devices: over which every meta-batch is divided.
+
+  Raises:
+    ValueError: if a field is missing, unknown or impossible; names the field,
+      what was given and what is allowed.
+  """
+  training = _call(TrainingConfig, 'training', config['training'])
+  training = dataclasses.replace(training, seeds=tuple(training.seeds))
+  execution = _call(ExecutionConfig, 'execution', config['execution'])
+  _check_training(training, execution, num_devices)
+
+  task_block = dict(config['task'])
+  make_task, objective = _choose(TASKS, 'task', task_block)
+  task = _call(make_task, 'task', task_block)
+
+  model_block = dict(config['model'])
+  inner = _call(
+      inner_loop.InnerConfig, 'model.inner', model_block.pop('inner')
+  )
+  outer_block = model_block.pop('outer') | {
+      'meta_batch_size': training.meta_batch_size,
+      'task_chunk_size': execution.task_chunk_size,
+  }
+  outer = _call(outer_loop.OuterConfig, 'model.outer', outer_block)
+  _check_learning(inner, outer)
+  make_model = _choose(MODELS, 'model', model_block)
+  if 'num_modules' in model_block:
+    factor = model_block.pop('modules_per_teacher_module')
+    if model_block['num_modules'] is None:
+      model_block['num_modules'] = factor * task.num_modules
+  for field, value in model_block.items():
+    if value <= 0:
+      raise errors.UserError(f'model.{field} is {value}; it must be positive.')
+  model = _call(
+      make_model,
+      'model',
+      model_block | {'input_dim': task.input_dim, 'output_dim': task.output_dim},
+  )
+  learner = outer_loop.make_learner(task, objective, model, inner, outer)
+  return Experiment(task, model, learner, training, execution)
+
+
+def root_keys(training: TrainingConfig) -> list[jax.Array]:
+  """Returns one root key per seed."""
+  return [
+      randomness.root_key(seed, training.prng_impl) for seed in training.seeds
+  ]
+
+
+def init_tasks(experiment: Experiment) -> list[tasks.TaskParams]:
+  """Returns the task parameters of every seed.
+
+  Raises:
+    ValueError: if the support cannot be drawn.
+  """
+  return [
+      experiment.task.init(randomness.stream(root, 'task'))
+      for root in root_keys(experiment.training)
+  ]
+
+
+def count_combinations(
+    experiment: Experiment, task_params: list[tasks.TaskParams]
+) -> dict[str, list[int]]:
+  """Returns how many combinations each split holds, one number per seed."""
+  return {
+      split: [
+          experiment.task.num_combinations(params, split)
+          for params in task_params
+      ]
+      for split in ('train',) + experiment.task.evaluation_splits
+  }
+
+
+def _choose(table: dict[str, Any], block: str, fields: dict[str, Any]) -> Any:
+  name = fields.pop('name')
+  if name not in table:
+    raise errors.UserError(
+        f"{block}.name is '{name}'; choose one of"
+        f' {", ".join(repr(known) for known in table)}.'
+    )
+  return table[name]
+
+
+def _call(function: Callable[..., Any], block: str, fields: dict[str, Any]):
+  """Calls with a block's fields, after checking that they are the right ones."""
+  parameters = inspect.signature(function).parameters
+  for field in fields:
+    if field not in parameters:
+      raise errors.UserError(
+          f'{block}.{field} does not exist; {block} has'
+          f' {", ".join(parameters)}.'
+      )
+  for field, parameter in parameters.items():
+    if parameter.default is parameter.empty and field not in fields:
+      raise errors.UserError(f'{block}.{field} is missing.')
+  return function(**fields)
+
+
+def _check_training(training, execution, num_devices):
+  positive = {
+      'training.num_outer_steps': training.num_outer_steps,
+      'training.meta_batch_size': training.meta_batch_size,
+      'training.evaluate_every': training.evaluate_every,
+      'training.num_evaluation_tasks': training.num_evaluation_tasks,
+      'execution.log_every': execution.log_every,
+  }
+  for field, value in positive.items():
+    if value < 1:
+      raise errors.UserError(f'{field} is {value}; it must be at least 1.')
+  for field in ('meta_batch_size', 'num_evaluation_tasks'):
+    value = getattr(training, field)
+    if value % num_devices:
+      raise errors.UserError(
+          f'training.{field} is {value}; it must be a multiple of the'
+          f' {num_devices} devices.'
+      )
+  chunk = execution.task_chunk_size
+  share = training.meta_batch_size // num_devices
+  if chunk is not None and (chunk < 1 or share % min(chunk, share)):
+    raise errors.UserError(
+        f'execution.task_chunk_size is {chunk}; it must divide the {share}'
+        ' tasks per device.'
+    )
+  seeds = training.seeds
+  if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+    raise errors.UserError(
+        f'training.seeds is {seeds}; it must list different integers, none'
+        ' negative.'
+    )
+  if training.prng_impl not in PRNG_IMPLEMENTATIONS:
+    raise errors.UserError(
+        f"training.prng_impl is '{training.prng_impl}'; choose one of"
+        f' {", ".join(PRNG_IMPLEMENTATIONS)}.'
+    )
+
+
+def _check_learning(inner, outer):
+  if inner.num_steps < 1:
+    raise errors.UserError(
+        f'model.inner.num_steps is {inner.num_steps}; it must be at least 1.'
+    )
+  if inner.batch_size is not None and inner.batch_size < 1:
+    raise errors.UserError(
+        f'model.inner.batch_size is {inner.batch_size}; it must be at least 1,'
+        ' or None for the whole support set.'
+    )
+  if inner.eps_root <= 0:
+    raise errors.UserError(
+        f'model.inner.eps_root is {inner.eps_root}; it must be positive, or'
+        ' outer gradients are NaN.'
+    )
+  for field, value in (
+      ('model.inner.learning_rate', inner.learning_rate),
+      ('model.outer.learning_rate', outer.learning_rate),
+      ('model.outer.clip_norm', outer.clip_norm),
+  ):
+    if value <= 0:
+      raise errors.UserError(f'{field} is {value}; it must be positive.')

@@ -1,0 +1,64 @@
+"""Being asked to stop: SIGTERM and Ctrl-C take effect within a moment.
+
+A compiled step can take longer than the seconds between a preemption notice
+and the kill. Device work therefore runs on a worker thread, and the main
+thread, the only one that Python delivers signals to, waits for it.
+"""
+
+from concurrent import futures
+import signal
+from typing import Any, Callable
+
+_POLL_SECONDS = 0.1
+
+
+class Interrupted(Exception):
+  """A signal asks this process to stop; `signal_number` says which."""
+
+  def __init__(self, signal_number: int):
+    super().__init__(signal.Signals(signal_number).name)
+    self.signal_number = signal_number
+
+
+class Guard:
+  """Runs functions so that a signal interrupts the wait for them.
+
+  Use as a context manager on the main thread; handlers are restored on exit.
+  """
+
+  def __init__(self):
+    self._received: int | None = None
+    self._previous = {}
+    self._worker = futures.ThreadPoolExecutor(max_workers=1)
+
+  def __enter__(self) -> 'Guard':
+    for number in (signal.SIGTERM, signal.SIGINT):
+      self._previous[number] = signal.signal(number, self._receive)
+    return self
+
+  def __exit__(self, *_) -> None:
+    for number, handler in self._previous.items():
+      signal.signal(number, handler)
+    self._worker.shutdown(wait=False)
+
+  def _receive(self, number, frame):
+    del frame
+    self._received = number
+
+  def call(self, function: Callable[..., Any], *args: Any) -> Any:
+    """Returns `function(*args)`, computed on the worker thread.
+
+    Raises:
+      Interrupted: as soon as a signal arrives; the worker's result is lost.
+    """
+    if self._received is not None:
+      raise Interrupted(self._received)
+    future = self._worker.submit(function, *args)
+    while True:
+      try:
+        return future.result(timeout=_POLL_SECONDS)
+      except futures.TimeoutError:
+        if future.done():
+          raise
+      if self._received is not None:
+        raise Interrupted(self._received)

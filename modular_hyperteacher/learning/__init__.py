@@ -1,0 +1,1 @@
+"""Bilevel learning: inner loop, outer loop, evaluation, training."""

@@ -1,0 +1,101 @@
+"""Adaptation to one task: the inner loop, written once for every model.
+
+Source: Section 2, Algorithm 2. From where the model starts, the fast
+parameters follow the gradient of the loss on the task's support set:
+
+  phi_0 = init_fast(theta)
+  phi_{t+1} = AdamW(phi_t, grad_phi loss(phi_t, theta; support))
+
+It is differentiable throughout, the optimiser's own arithmetic included, so
+the outer gradient is of second order.
+"""
+
+import dataclasses
+from typing import Callable
+
+import jax
+from jax import lax
+import optax
+
+from modular_hyperteacher.learning import losses
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+
+Draw = Callable[[jax.Array], tasks.Batch]
+Adapt = Callable[[models.MetaParams, Draw, jax.Array], models.FastParams]
+
+
+@dataclasses.dataclass(frozen=True)
+class InnerConfig:
+  """The inner loop's settings.
+
+  Attributes:
+    num_steps: inner steps.
+    learning_rate: of AdamW.
+    weight_decay: of AdamW, on every fast parameter.
+    eps_root: added to the second moment under the root. Without it the second
+      derivative of the root at zero makes outer gradients NaN.
+    batch_size: support examples per step, drawn with replacement; None for
+      the whole support set at every step.
+  """
+
+  num_steps: int
+  learning_rate: float
+  weight_decay: float
+  eps_root: float
+  batch_size: int | None = None
+
+
+def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
+  """Returns the inner loop's AdamW."""
+  return optax.adamw(
+      config.learning_rate,
+      eps_root=config.eps_root,
+      weight_decay=config.weight_decay,
+  )
+
+
+def make_adapt(
+    model: models.MetaModel, loss: losses.Loss, config: InnerConfig
+) -> Adapt:
+  """Returns `adapt(meta_params, draw, key) -> fast_params`.
+
+  `draw(key)` returns the batch of one inner step, with *encodings* in place of
+  inputs. See `from_support` for a finite support set; a world that offers
+  fresh examples at every step draws those.
+  """
+  optimizer = make_optimizer(config)
+
+  def support_loss(fast_params, meta_params, batch):
+    outputs = model.decode(meta_params, fast_params, batch.inputs)
+    return loss(outputs, batch)
+
+  def adapt(meta_params, draw, key):
+    def step(carry, step_key):
+      fast_params, opt_state = carry
+      gradient = jax.grad(support_loss)(
+          fast_params, meta_params, draw(step_key)
+      )
+      updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
+      return (optax.apply_updates(fast_params, updates), opt_state), None
+
+    fast_params = model.init_fast(meta_params)
+    carry = fast_params, optimizer.init(fast_params)
+    step_keys = jax.random.split(key, config.num_steps)
+    (fast_params, _), _ = lax.scan(step, carry, step_keys)
+    return fast_params
+
+  return adapt
+
+
+def from_support(support: tasks.Batch, batch_size: int | None) -> Draw:
+  """Returns a `draw` of `batch_size` examples with replacement, or of all."""
+
+  def draw(key):
+    if batch_size is None:
+      return support
+    num_support = support.targets.shape[0]
+    rows = jax.random.randint(key, (batch_size,), 0, num_support)
+    return jax.tree.map(lambda x: x[rows], support)
+
+  return draw

@@ -1,0 +1,68 @@
+"""Losses and metrics, masked, of one task.
+
+An objective is what inner and outer loop minimise, with the metrics that the
+paper reports beside it. All take outputs `[N, Y]` and a batch of N examples;
+examples whose mask is 0 count in nothing.
+"""
+
+from typing import Callable, Mapping, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy import special
+
+from modular_hyperteacher.tasks import base
+
+Loss = Callable[[jax.Array, base.Batch], jax.Array]
+
+
+class Objective(NamedTuple):
+  """What is minimised, and what is reported beside it."""
+
+  loss: Loss  # -> scalar
+  metrics: Callable[[jax.Array, base.Batch], Mapping[str, jax.Array]]
+
+
+def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+  """Returns the mean of values [N] over the examples with mask 1."""
+  return jnp.sum(values * mask) / jnp.sum(mask)
+
+
+def soft_label_divergence(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns KL(targets || softmax(outputs)), in nats (Appendix C.2.2).
+
+  Targets are distributions, [N, Y]; 0 log 0 counts as 0.
+  """
+  log_probs = jax.nn.log_softmax(outputs)
+  divergence = jnp.sum(
+      special.xlogy(batch.targets, batch.targets) - batch.targets * log_probs,
+      axis=-1,
+  )
+  return masked_mean(divergence, batch.mask)
+
+
+def soft_label_accuracy(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the fraction of examples with the target's most likely label."""
+  correct = outputs.argmax(-1) == batch.targets.argmax(-1)
+  return masked_mean(correct.astype(jnp.float32), batch.mask)
+
+
+def half_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the summed half squared error per example (Appendix C.3.2).
+
+  Summed over the outputs, [N, Y], and halved, as in the authors' released
+  code: Y / 2 times the mean squared error.
+  """
+  error = 0.5 * jnp.sum((outputs - batch.targets) ** 2, axis=-1)
+  return masked_mean(error, batch.mask)
+
+
+SOFT_LABELS = Objective(
+    loss=soft_label_divergence,
+    metrics=lambda outputs, batch: {
+        'accuracy': soft_label_accuracy(outputs, batch)
+    },
+)
+ACTION_VALUES = Objective(
+    loss=half_squared_error, metrics=lambda outputs, batch: {}
+)

@@ -1,0 +1,186 @@
+"""Learning across tasks: the outer loop.
+
+Source: Section 2, Algorithm 2. One outer step draws a meta-batch of tasks,
+adapts to the support set of each, and follows the gradient of the mean query
+loss, through the adaptation, with respect to what all tasks share.
+
+Tasks are split over devices, seeds are `vmap`ped inside a device. Both leave
+the curve of a seed as it is, up to the order of summation: task i of step n
+depends on the seed, n and i alone.
+"""
+
+import dataclasses
+from typing import Any, Callable, Mapping, NamedTuple
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import optax
+
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import losses
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+
+DEVICE_AXIS = 'devices'
+Metrics = Mapping[str, jax.Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class OuterConfig:
+  """The outer loop's settings.
+
+  Attributes:
+    learning_rate: of AdamW, constant.
+    weight_decay: of AdamW, on every meta-parameter.
+    clip_norm: the gradient is scaled to this global norm if it is longer.
+    max_consecutive_skips: a step whose gradient is not finite is skipped and
+      counted, unless this many steps in a row were skipped just before it. 0
+      never skips.
+    meta_batch_size: B, tasks per step, over all devices.
+    task_chunk_size: tasks whose gradient is computed at once; None for all of
+      a device's. Bounds memory; changes results by rounding only.
+  """
+
+  learning_rate: float
+  weight_decay: float
+  clip_norm: float
+  max_consecutive_skips: int
+  meta_batch_size: int
+  task_chunk_size: int | None = None
+
+
+class TrainState(NamedTuple):
+  """What an outer step changes."""
+
+  step: jax.Array  # [] int32, outer steps done
+  meta_params: models.MetaParams
+  opt_state: optax.OptState
+
+
+class Learner(NamedTuple):
+  """The algorithm of one experiment, as pure functions of one seed."""
+
+  init: Callable[[jax.Array], TrainState]
+  # step(state, task_params, data_key) -> state, metrics; inside of a mapped
+  # axis named DEVICE_AXIS.
+  step: Callable[..., tuple[TrainState, Metrics]]
+  # judge(meta_params, task, key) -> metrics of one task, fast_params
+  judge: Callable[..., tuple[Metrics, models.FastParams]]
+
+
+def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
+  """Returns clipping, then AdamW, skipped where gradients are not finite."""
+  optimizer = optax.chain(
+      optax.clip_by_global_norm(config.clip_norm),
+      optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
+  )
+  return optax.apply_if_finite(optimizer, config.max_consecutive_skips)
+
+
+def num_skipped(state: TrainState) -> jax.Array:
+  """Returns how many outer gradients were not finite so far."""
+  return state.opt_state.total_notfinite
+
+
+def make_learner(
+    task: tasks.TaskDistribution,
+    objective: losses.Objective,
+    model: models.MetaModel,
+    inner: inner_loop.InnerConfig,
+    outer: OuterConfig,
+) -> Learner:
+  """Returns the bilevel learner of one model on one task distribution."""
+  adapt = inner_loop.make_adapt(model, objective.loss, inner)
+  optimizer = make_optimizer(outer)
+
+  def init(key):
+    meta_params = model.init(key)
+    return TrainState(
+        jnp.zeros((), jnp.int32), meta_params, optimizer.init(meta_params)
+    )
+
+  def query_loss(meta_params, fast_params, batch):
+    encoding = model.encode(meta_params, batch.inputs)
+    outputs = model.decode(meta_params, fast_params, encoding)
+    return objective.loss(outputs, batch), objective.metrics(outputs, batch)
+
+  def adapt_to(meta_params, support, key):
+    encoded = support._replace(
+        inputs=model.encode(meta_params, support.inputs)
+    )
+    draw = inner_loop.from_support(encoded, inner.batch_size)
+    return adapt(meta_params, draw, key)
+
+  def task_loss(meta_params, drawn, key):
+    fast_params = adapt_to(meta_params, drawn.support, key)
+    loss, metrics = query_loss(meta_params, fast_params, drawn.query)
+    return loss, {'loss': loss, **metrics}
+
+  def mean_loss(meta_params, task_params, keys):
+    def one_task(key):
+      sample_key, adapt_key = jax.random.split(key)
+      drawn = task.sample(task_params, sample_key, 'train')
+      return task_loss(meta_params, drawn, adapt_key)
+
+    loss, metrics = jax.vmap(one_task)(keys)
+    return loss.mean(), jax.tree.map(jnp.mean, metrics)
+
+  def gradient(meta_params, task_params, keys):
+    chunks = _chunk(keys, outer.task_chunk_size)
+
+    def add_chunk(total, chunk_keys):
+      grads, metrics = jax.grad(mean_loss, has_aux=True)(
+          meta_params, task_params, chunk_keys
+      )
+      return jax.tree.map(jnp.add, total, (grads, metrics)), None
+
+    shapes = jax.eval_shape(
+        jax.grad(mean_loss, has_aux=True), meta_params, task_params, chunks[0]
+    )
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    total, _ = lax.scan(add_chunk, zeros, chunks)
+    return jax.tree.map(lambda x: x / chunks.shape[0], total)
+
+  def step(state, task_params, data_key):
+    step_key = jax.random.fold_in(data_key, state.step)
+    keys = device_shard(jax.random.split(step_key, outer.meta_batch_size))
+    grads, metrics = lax.pmean(
+        gradient(state.meta_params, task_params, keys), DEVICE_AXIS
+    )
+    updates, opt_state = optimizer.update(
+        grads, state.opt_state, state.meta_params
+    )
+    meta_params = optax.apply_updates(state.meta_params, updates)
+    metrics['gradient_norm'] = optax.tree.norm(grads)
+    return TrainState(state.step + 1, meta_params, opt_state), metrics
+
+  def judge(meta_params, drawn, key):
+    start = model.init_fast(meta_params)
+    fast_params = adapt_to(meta_params, drawn.support, key)
+    before, _ = query_loss(meta_params, start, drawn.support)
+    after, _ = query_loss(meta_params, fast_params, drawn.support)
+    loss, metrics = query_loss(meta_params, fast_params, drawn.query)
+    metrics = {
+        'loss': loss,
+        'support_loss_before': before,
+        'support_loss_after': after,
+        **metrics,
+    }
+    return metrics, fast_params
+
+  return Learner(init, step, judge)
+
+
+def device_shard(keys: jax.Array) -> jax.Array:
+  """Returns this device's share of the keys of a meta-batch."""
+  num_devices = lax.axis_size(DEVICE_AXIS)
+  share = keys.shape[0] // num_devices
+  return lax.dynamic_slice_in_dim(
+      keys, lax.axis_index(DEVICE_AXIS) * share, share
+  )
+
+
+def _chunk(keys, chunk_size):
+  """Splits keys [B] into [B / chunk_size, chunk_size]."""
+  return keys.reshape(-1, min(chunk_size or len(keys), len(keys)))

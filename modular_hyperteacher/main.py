@@ -1,0 +1,177 @@
+"""Command line: expand a config into runs, train them, report.
+
+  python -m modular_hyperteacher.main --config=configs/fig3b.py
+
+trains the laptop preset; `configs/fig3b.py:paper` is the published scale and
+`:smoke` takes seconds. Any field can be overridden, as in
+`--config.training.num_outer_steps=500`. Starting again skips runs that are
+finished and resumes those that are not.
+"""
+
+import json
+import os
+import pathlib
+import runpy
+import signal
+import sys
+from typing import Any
+
+from absl import app
+from absl import flags
+from absl import logging
+import jax
+from ml_collections import config_flags
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import interrupt
+from modular_hyperteacher import progress
+from modular_hyperteacher import report
+from modular_hyperteacher import runner
+from modular_hyperteacher import sweeps
+
+_CONFIG = config_flags.DEFINE_config_file(
+    'config', None, 'Experiment: configs/NAME.py or configs/NAME.py:PRESET.'
+)
+_RESULTS = flags.DEFINE_string('results', 'results', 'Folder for results.')
+_ONLY = flags.DEFINE_multi_string(
+    'only', [], 'Train only runs with field=value; repeat to narrow down.'
+)
+_DESCRIBE = flags.DEFINE_bool(
+    'describe', False, 'Print the runs as JSON and train nothing.'
+)
+_HOST_DEVICES = flags.DEFINE_integer(
+    'host_devices',
+    None,
+    'On a CPU, how many devices to make of it; meta-batches are divided over'
+    ' them. Default: as many as there are cores and as divide the meta-batch.',
+    lower_bound=1,
+)
+
+
+def main(argv: list[str]) -> int:
+  """Runs the command; returns the exit code."""
+  # JAX and Orbax tell on stderr, as information, what concerns nobody here.
+  logging.set_verbosity(logging.WARNING)
+  try:
+    if len(argv) > 1:
+      raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+    if _CONFIG.value is None:
+      raise errors.UserError('--config is missing; try configs/fig3b.py.')
+    return _run()
+  except ValueError as error:
+    if isinstance(error, errors.UserError) or _is_ours(error):
+      print(f'error: {error}', file=sys.stderr)
+      return 2
+    raise
+
+
+def _run() -> int:
+  runs = sweeps.select(sweeps.expand(_CONFIG.value), _ONLY.value)
+  _make_host_devices(runs)
+  published = _published_runs()
+  prepared = runner.prepare(runs, pathlib.Path(_RESULTS.value))
+  if _DESCRIBE.value:
+    print(json.dumps([run.describe(published) for run in prepared], indent=2))
+    return 0
+  report.announce(prepared, published)
+  try:
+    _train(prepared)
+  except interrupt.Interrupted as interruption:
+    print(
+        f'{interruption}: saved; the same command goes on from here.',
+        file=sys.stderr,
+    )
+    _leave(interruption.signal_number)
+  report.print_table(prepared, published)
+  return 0
+
+
+def _train(prepared: list[runner.PreparedRun]) -> None:
+  with interrupt.Guard() as guard:
+    for index, run in enumerate(prepared):
+      if run.folder.finished:
+        continue
+      with progress.Bar(run, index, len(prepared)) as bar:
+        runner.execute(run, guard, bar.update)
+      report.print_result(run)
+
+
+def _leave(signal_number: int) -> None:
+  """Exits at once: a compiled step may still be running on a worker thread."""
+  sys.stdout.flush()
+  sys.stderr.flush()
+  os._exit(0 if signal_number == signal.SIGTERM else 130)
+
+
+def _published_runs() -> list[sweeps.Run]:
+  """Returns the runs of the same config file's 'paper' preset."""
+  path = config_flags.get_config_filename(flags.FLAGS['config'])
+  get_config = runpy.run_path(path.partition(':')[0])['get_config']
+  return sweeps.expand(get_config('paper'))
+
+
+def _make_host_devices(runs: list[sweeps.Run]) -> None:
+  """Divides the CPU into devices; without effect on other platforms."""
+  number = _HOST_DEVICES.value
+  if 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', ''):
+    if number is not None:
+      raise errors.UserError(
+          f'--host_devices is {number}, but XLA_FLAGS sets the number of host'
+          ' devices too; use one of them.'
+      )
+    return
+  if number is None:
+    number = _default_host_devices(runs)
+  jax.config.update('jax_num_cpu_devices', number)
+
+
+def _default_host_devices(runs: list[sweeps.Run]) -> int:
+  sizes = [
+      run.config['training'][field]
+      for run in runs
+      for field in ('meta_batch_size', 'num_evaluation_tasks')
+  ]
+  cores = len(os.sched_getaffinity(0))
+  return max(n for n in range(1, cores + 1) if not any(s % n for s in sizes))
+
+
+def _is_ours(error: ValueError) -> bool:
+  """Whether a ValueError is about user input: raised by our constructors.
+
+  Tasks and models raise plain ValueErrors; those from inside of a library are
+  bugs and keep their traceback.
+  """
+  traceback = error.__traceback__
+  while traceback.tb_next is not None:
+    traceback = traceback.tb_next
+  package = pathlib.Path(__file__).parent
+  return package in pathlib.Path(traceback.tb_frame.f_code.co_filename).parents
+
+
+def parse_flags(argv: list[str]) -> list[str]:
+  """Parses flags; what is wrong with them is one line and exit code 2."""
+  try:
+    return flags.FLAGS(argv)
+  except flags.UnrecognizedFlagError as error:
+    message = _unknown_flag(error.flagname)
+  except (flags.Error, ValueError, TypeError, OSError) as error:
+    message = ' '.join(str(error).split())
+  print(f'error: {message}', file=sys.stderr)
+  sys.exit(2)
+
+
+def _unknown_flag(name: str) -> str:
+  block, _, path = name.partition('.')
+  if block != 'config' or not path or _CONFIG.value is None:
+    return f"unknown flag '--{name}'; see --help."
+  fields = _CONFIG.value.to_dict()
+  return f"there is no field 'config.{path}'; {sweeps.suggest(path, fields)}"
+
+
+def run() -> Any:
+  """Entry point of the console script."""
+  app.run(lambda argv: sys.exit(main(argv)), flags_parser=parse_flags)
+
+
+if __name__ == '__main__':
+  run()

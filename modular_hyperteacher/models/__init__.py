@@ -1,0 +1,1 @@
+"""Meta models: what is shared between tasks, and what is adapted."""

@@ -1,0 +1,48 @@
+"""What a meta model is: a record of pure functions.
+
+Source: Section 2. A model has parameters theta that all tasks share
+(`meta_params`) and parameters phi that are inferred anew for every task
+(`fast_params`). The inner and the outer loop know nothing else about it.
+"""
+
+from typing import Any, Callable, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Array = jax.Array
+Key = jax.Array
+MetaParams = Any  # Pytree of arrays, what the outer loop learns.
+FastParams = Any  # Pytree of arrays, what the inner loop changes.
+
+
+class MetaModel(NamedTuple):
+  """A model for meta-learning.
+
+  `decode(meta_params, fast_params, encode(meta_params, inputs))` is the
+  network. What no fast parameter touches belongs in `encode`: it is computed
+  once per task and reused by every inner step and by the backward pass.
+  """
+
+  init: Callable[[Key], MetaParams]
+  init_fast: Callable[[MetaParams], FastParams]  # where adaptation starts
+  encode: Callable[[MetaParams, Array], Array]  # [N, X] -> [N, ...]
+  decode: Callable[[MetaParams, FastParams, Array], Array]  # -> [N, Y]
+
+
+def num_params(params: Any) -> int:
+  """Returns how many numbers a pytree of arrays (or of their shapes) holds."""
+  return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def count_params(model: MetaModel) -> tuple[int, int]:
+  """Returns the numbers of meta and of fast parameters; computes nothing."""
+  meta_params = jax.eval_shape(model.init, jax.random.key(0))
+  fast_params = jax.eval_shape(model.init_fast, meta_params)
+  return num_params(meta_params), num_params(fast_params)
+
+
+def identity_encoding(meta_params: MetaParams, inputs: Array) -> Array:
+  """Returns the inputs: `encode` of a model all of whose weights are fast."""
+  del meta_params
+  return jnp.asarray(inputs)

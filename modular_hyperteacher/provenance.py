@@ -1,0 +1,60 @@
+"""Where numbers come from: commit, versions, device, time."""
+
+import datetime
+from importlib import metadata
+import pathlib
+import platform
+import subprocess
+from typing import Any
+
+import jax
+
+_PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
+
+
+def describe() -> dict[str, Any]:
+  """Returns what identifies the code and the machine of this process."""
+  device = jax.local_devices()[0]
+  return {
+      'started': datetime.datetime.now(datetime.timezone.utc).isoformat(
+          timespec='seconds'
+      ),
+      'commit': _commit(),
+      'versions': {name: metadata.version(name) for name in _PACKAGES},
+      'python': platform.python_version(),
+      'platform': device.platform,
+      'device_kind': device.device_kind,
+      'processor': _processor(),
+      'num_devices': jax.device_count(),
+      'num_processes': jax.process_count(),
+  }
+
+
+def _processor() -> str:
+  try:
+    for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+      if line.startswith('model name'):
+        return line.partition(':')[2].strip()
+  except OSError:
+    pass  # Not Linux.
+  return platform.processor() or platform.machine()
+
+
+def _commit() -> str | None:
+  """Returns the commit of the source tree, '+' if files differ from it."""
+  folder = pathlib.Path(__file__).parent
+  try:
+    commit = _git(folder, 'rev-parse', '--short=12', 'HEAD')
+    return commit + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
+  except (OSError, subprocess.CalledProcessError):
+    return None  # Not a checkout, or no git.
+
+
+def _git(folder, *arguments):
+  return subprocess.run(
+      ['git', *arguments],
+      cwd=folder,
+      check=True,
+      capture_output=True,
+      text=True,
+  ).stdout.strip()

@@ -1,0 +1,53 @@
+"""The paper's tabulated numbers (Tables A1-A8), to set beside ours."""
+
+import functools
+import pathlib
+from typing import Any
+
+import pandas as pd
+
+_PATH = pathlib.Path(__file__).parents[1] / 'figures' / 'published.csv'
+_MODELS = {
+    'anil': 'ANIL',
+    'maml': 'MAML',
+    'linear_hypernetwork': 'Linear hypernetwork',
+    'nonlinear_hypernetwork': 'Nonlinear hypernetwork',
+}
+
+
+@functools.cache
+def table() -> pd.DataFrame:
+  """Returns all published values, or no rows where the file is not at hand."""
+  if not _PATH.exists():
+    return pd.DataFrame(columns=['artifact', 'task', 'model', 'metric'])
+  return pd.read_csv(_PATH)
+
+
+def accuracy(
+    config: dict[str, Any], split: str
+) -> tuple[float, float] | None:
+  """Returns a published accuracy, mean and dispersion, as fractions.
+
+  Args:
+    config: of a run at the published scale.
+    split: 'train', 'test', 'ood' or 'ood_k{k}'.
+
+  Returns:
+    (mean, standard deviation or error; the paper does not say which), or None
+    where the paper tabulates nothing.
+  """
+  frame = table()
+  if config['task'].get('task_support') != 'random' or frame.empty:
+    return None
+  metric = split.replace('ood_k', 'ood_accuracy_k')
+  metric = metric if metric != split else f'{split}_accuracy'
+  rows = frame[
+      (frame['task'] == config['task']['name'])
+      & (frame['num_modules'] == config['task']['num_modules'])
+      & (frame['max_modules_per_task'] == config['task']['max_active'])
+      & (frame['model'] == _MODELS.get(config['model']['name']))
+      & (frame['metric'] == metric)
+  ]
+  if len(rows) != 1:
+    return None
+  return float(rows['mean'].iloc[0]) / 100, float(rows['std'].iloc[0]) / 100

@@ -1,0 +1,112 @@
+"""What the command line says: before training, after a run, and at the end."""
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from modular_hyperteacher import published
+from modular_hyperteacher import runner
+from modular_hyperteacher import sweeps
+
+_NOT_SHOWN = ('training.seeds',)
+
+
+def announce(
+    prepared: list[runner.PreparedRun], paper_runs: list[sweeps.Run]
+) -> None:
+  """Says what will be trained, and how it differs from the published scale."""
+  first = prepared[0].run
+  finished = sum(run.folder.finished for run in prepared)
+  print(
+      f'{first.experiment}, preset {first.preset}: {len(prepared)} runs,'
+      f' {finished} of them finished; results in {prepared[0].folder.path.parent}'
+  )
+  changes = {}
+  for run in prepared:
+    for field, change in sweeps.deviations(run.run, paper_runs).items():
+      if field not in _NOT_SHOWN:
+        changes.setdefault(field, []).append(
+            f'{change["value"]} (published {change["published"]})'
+        )
+  if changes:
+    print('NOT the published scale. What differs:')
+    for field, values in changes.items():
+      print(f'  {field}: {", ".join(dict.fromkeys(values))}')
+  for run in prepared:
+    for split, counts in run.count().items():
+      if 0 in counts:
+        print(
+            f'  {run.run.run_id}: split {split} is empty for'
+            f' {counts.count(0)} of {len(counts)} seeds; reported as missing'
+        )
+  sys.stdout.flush()
+
+
+def print_result(run: runner.PreparedRun) -> None:
+  """Prints a finished run's headline on one line."""
+  summary = run.folder.read('summary.json')
+  parts = [
+      f'{split} {_mean_and_error(values)}'
+      for split in ('test', 'ood')
+      if (values := _headline(summary['last'], split))
+  ]
+  skipped = int(sum(summary['last']['train']['num_skipped']))
+  if skipped:
+    parts.append(f'{skipped} non-finite steps skipped')
+  print(f'{run.run.run_id}: {", ".join(parts)}', flush=True)
+
+
+def print_table(
+    prepared: list[runner.PreparedRun], paper_runs: list[sweeps.Run]
+) -> None:
+  """Prints the results of all runs: last evaluation, mean ± standard error."""
+  rows = [_row(run, paper_runs) for run in prepared]
+  print()
+  print(pd.DataFrame(rows).fillna('').to_string(index=False))
+  print(
+      '\nAccuracy (or loss) at the last step, mean ± standard error over seeds;'
+      ' best: at the lowest validation loss. Published: mean ± the dispersion'
+      ' printed in the paper.'
+  )
+
+
+def _row(run, paper_runs) -> dict[str, Any]:
+  config = run.run.config
+  summary = run.folder.read('summary.json')
+  row = {
+      'model': config['model']['name'],
+      'support': config['task'].get('task_support'),
+      'test': _mean_and_error(_headline(summary['last'], 'test')),
+      'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
+      'OOD best': _mean_and_error(_headline(summary['best_validation'], 'ood')),
+      'seeds': len(config['training']['seeds']),
+      'published OOD': None,
+      'scale': run.run.preset,
+  }
+  for paper_run in paper_runs:
+    if paper_run.config['model']['name'] == row['model'] and (
+        paper_run.config['task'].get('task_support') == row['support']
+    ):
+      value = published.accuracy(paper_run.config, 'ood')
+      if value:
+        row['published OOD'] = f'{value[0]:.3f} ± {value[1]:.3f}'
+  return row
+
+
+def _headline(by_split, split):
+  """Returns accuracies if the world has any, else losses; None if missing."""
+  metrics = by_split.get(split, {})
+  values = metrics.get('accuracy', metrics.get('loss'))
+  return None if values is None or None in values else values
+
+
+def _mean_and_error(values) -> str:
+  if not values:
+    return ''
+  mean = float(np.mean(values))
+  if len(values) == 1:
+    return f'{mean:.3f}'
+  return f'{mean:.3f} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.3f}'

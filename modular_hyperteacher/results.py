@@ -1,0 +1,128 @@
+"""What a run leaves on disk, out and back in.
+
+`results/<experiment>/<preset>/<run id>/` holds
+
+  config.json      what was run
+  metrics.csv      long form: step, seed, split, metric, value
+  summary.json     written last: its presence means that the run is finished
+  provenance.json  commit, versions, device, wall time
+  checkpoints/
+
+Files are replaced atomically. Nothing is pickled.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any, Iterable
+
+import pandas as pd
+
+from modular_hyperteacher import errors
+
+COLUMNS = ('step', 'seed', 'split', 'metric', 'value')
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+  """The folder of one run."""
+
+  path: pathlib.Path
+
+  @property
+  def checkpoints(self) -> pathlib.Path:
+    """Where checkpoints go."""
+    return self.path / 'checkpoints'
+
+  @property
+  def finished(self) -> bool:
+    """Whether the run is complete."""
+    return (self.path / 'summary.json').exists()
+
+  def check(self, identity: dict[str, Any]) -> None:
+    """Raises UserError if the folder holds a run with another identity."""
+    stored = self.read('config.json')
+    if stored is None:
+      return
+    for block, fields in identity.items():
+      if stored.get(block) != fields:
+        raise errors.UserError(
+            f"--results: {self.path} holds a run whose '{block}' differs from"
+            " this config's; move it away or choose another folder."
+        )
+
+  def open(self, config: dict[str, Any]) -> None:
+    """Creates the folder and writes config.json into it.
+
+    Raises:
+      UserError: if it cannot be written to.
+    """
+    try:
+      self.path.mkdir(parents=True, exist_ok=True)
+      self.write('config.json', config)
+    except OSError as error:
+      raise errors.UserError(
+          f'--results: cannot write to {self.path} ({error.strerror}); choose'
+          ' a folder that can be written to.'
+      ) from error
+
+  def write(self, name: str, value: Any) -> None:
+    """Writes JSON, atomically. NaN is written as null."""
+    text = json.dumps(_without_nan(value), indent=2, allow_nan=False)
+    write_atomically(self.path / name, text + '\n')
+
+  def read(self, name: str) -> Any | None:
+    """Returns a JSON file's content, or None if it does not exist."""
+    path = self.path / name
+    if not path.exists():
+      return None
+    try:
+      return json.loads(path.read_text())
+    except ValueError as error:
+      raise errors.UserError(f'{path} is not valid JSON: {error}.') from error
+
+  def write_metrics(self, rows: Iterable[tuple]) -> None:
+    """Writes metrics.csv, atomically, from tuples in the order of COLUMNS."""
+    frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
+    write_atomically(self.path / 'metrics.csv', frame.to_csv(index=False))
+
+  def read_metrics(self) -> pd.DataFrame:
+    """Returns metrics.csv; missing values are NaN."""
+    path = self.path / 'metrics.csv'
+    if not path.exists():
+      return pd.DataFrame(columns=list(COLUMNS))
+    # Values written with repr come back as the very same floats.
+    return pd.read_csv(path, float_precision='round_trip')
+
+
+def write_atomically(path: pathlib.Path, text: str) -> None:
+  """Replaces a file by `text` in one step that cannot be seen half done."""
+  descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix='.writing-')
+  try:
+    with os.fdopen(descriptor, 'w') as file:
+      file.write(text)
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, path)
+  except BaseException:
+    os.unlink(temporary)
+    raise
+
+
+def find_finished(root: pathlib.Path) -> list[RunFolder]:
+  """Returns the folders of all finished runs below a folder, sorted."""
+  return [
+      RunFolder(path.parent) for path in sorted(root.glob('**/summary.json'))
+  ]
+
+
+def _without_nan(value):
+  if isinstance(value, dict):
+    return {name: _without_nan(entry) for name, entry in value.items()}
+  if isinstance(value, (list, tuple)):
+    return [_without_nan(entry) for entry in value]
+  if isinstance(value, float) and value != value:
+    return None
+  return value

@@ -1,0 +1,170 @@
+"""One run from start to result: train, survive, summarise."""
+
+import dataclasses
+import pathlib
+import time
+from typing import Any, Callable
+
+import jax
+import numpy as np
+import pandas as pd
+
+from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import interrupt
+from modular_hyperteacher import provenance
+from modular_hyperteacher import results
+from modular_hyperteacher import sweeps
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.learning import trainer
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedRun:
+  """A run that has been checked, and where its results go."""
+
+  run: sweeps.Run
+  experiment: experiments.Experiment
+  task_params: list[tasks.TaskParams]
+  folder: results.RunFolder
+
+  def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
+    """Returns what `--describe` prints of this run."""
+    num_meta, num_fast = models.count_params(self.experiment.model)
+    config = self.run.config
+    return {
+        'run_id': self.run.run_id,
+        'model': config['model']['name'],
+        'task': config['task']['name'],
+        'task_support': config['task'].get('task_support'),
+        'seeds': config['training']['seeds'],
+        'num_meta_params': num_meta,
+        'num_fast_params': num_fast,
+        'num_outer_steps': config['training']['num_outer_steps'],
+        # Which tasks a split holds depends on the seed; the smallest counts.
+        'num_combinations': {
+            split: min(counts) for split, counts in self.count().items()
+        },
+        'deviations': sweeps.deviations(self.run, published),
+    }
+
+  def count(self) -> dict[str, list[int]]:
+    """Returns the sizes of all splits, split -> one number per seed."""
+    return experiments.count_combinations(self.experiment, self.task_params)
+
+
+def prepare(runs: list[sweeps.Run], root: pathlib.Path) -> list[PreparedRun]:
+  """Checks all runs, before the first of them is trained.
+
+  Raises:
+    ValueError: for whatever is wrong with a config or the results folder.
+  """
+  drawn = {}  # Models share tasks: draw each world once.
+  prepared = []
+  for run in runs:
+    built = experiments.build(run.config, jax.device_count())
+    training = run.config['training']
+    world = repr((run.config['task'], training['seeds'], training['prng_impl']))
+    if world not in drawn:
+      drawn[world] = experiments.init_tasks(built)
+    path = root / run.experiment / run.preset / run.run_id
+    folder = results.RunFolder(path)
+    folder.check(run.identity)
+    prepared.append(PreparedRun(run, built, drawn[world], folder))
+  return prepared
+
+
+def execute(
+    prepared: PreparedRun,
+    guard: interrupt.Guard,
+    watch: Callable[[trainer.Progress], None],
+) -> None:
+  """Trains a run to its end, from where it was left.
+
+  Raises:
+    interrupt.Interrupted: after saving, when a signal asks to stop.
+  """
+  run, built, folder = prepared.run, prepared.experiment, prepared.folder
+  folder.open(run.config)
+  started = time.monotonic()
+  compiled = programs.Programs(
+      built.task,
+      built.learner,
+      experiments.root_keys(built.training),
+      prepared.task_params,
+      num_evaluation_tasks=built.training.num_evaluation_tasks,
+      task_chunk_size=built.execution.task_chunk_size,
+  )
+  training = trainer.Trainer(
+      compiled,
+      folder,
+      seeds=built.training.seeds,
+      evaluation_splits=built.task.evaluation_splits,
+      empty={s: np.array(n) == 0 for s, n in prepared.count().items()},
+      num_outer_steps=built.training.num_outer_steps,
+      evaluate_every=built.training.evaluate_every,
+      log_every=built.execution.log_every,
+      checkpoint_every_s=built.execution.checkpoint_every_s,
+      call=guard.call,
+      watch=watch,
+  )
+  session = provenance.describe() | {'first_step': training.step}
+  try:
+    training.run()
+  except interrupt.Interrupted:
+    training.save()
+    _record_session(folder, session, training.step, started)
+    raise
+  _record_session(folder, session, training.step, started)
+  folder.write('summary.json', summarise(run, training.rows))
+
+
+def _record_session(folder, session, last_step, started):
+  """Appends this process's part of the run to provenance.json."""
+  sessions = (folder.read('provenance.json') or {'sessions': []})['sessions']
+  session['last_step'] = last_step
+  session['wall_s'] = round(time.monotonic() - started, 1)
+  folder.write('provenance.json', {'sessions': sessions + [session]})
+
+
+def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
+  """Returns the results of a finished run.
+
+  'last' holds every metric at the last step, 'best_validation' the metrics of
+  the evaluation with the lowest validation loss, seed by seed: nested as
+  split -> metric -> one value per seed. NaN marks an empty split.
+  """
+  frame = pd.DataFrame(rows, columns=list(results.COLUMNS))
+  seeds = run.config['training']['seeds']
+  last_step = int(frame['step'].max())
+  validation = frame[(frame['split'] == 'valid') & (frame['metric'] == 'loss')]
+  best_step = {}
+  for seed in seeds:
+    curve = validation[validation['seed'] == seed].set_index('step')['value']
+    best_step[seed] = int(curve.idxmin()) if curve.notna().any() else last_step
+  evaluated = frame[frame['split'] != 'train']
+  return {
+      'run_id': run.run_id,
+      'seeds': seeds,
+      'num_outer_steps': last_step,
+      'best_step': [best_step[seed] for seed in seeds],
+      'last': _by_split(frame, {seed: last_step for seed in seeds}, seeds),
+      'best_validation': _by_split(evaluated, best_step, seeds),
+  }
+
+
+def _by_split(frame, step_of_seed, seeds):
+  at_step = frame[frame['step'] == frame['seed'].map(step_of_seed)]
+  table = at_step.pivot_table(
+      index=['split', 'metric'],
+      columns='seed',
+      values='value',
+      dropna=False,
+      sort=False,
+  )
+  nested = {}
+  for (split, metric), values in table.iterrows():
+    values = [float(values[seed]) for seed in seeds]
+    nested.setdefault(split, {})[metric] = values
+  return nested

@@ -1,0 +1,197 @@
+"""Grids of configs -> runs with stable ids. Pure.
+
+A config holds the blocks `task`, `models`, `training`, `execution` and a
+`sweep`. A run is one point of the sweep: one task block, one model block, one
+training block, all its seeds. The sweep is a tuple of grids; a grid is a tuple
+of axes (field, values), and stands for their product. The axis 'model' picks
+one of `models`; any other axis names a field of the run by its path.
+"""
+
+import copy
+import dataclasses
+import difflib
+import hashlib
+import itertools
+import json
+from typing import Any, Iterator
+
+import ml_collections
+
+from modular_hyperteacher import errors
+
+IDENTITY = ('task', 'model', 'training')
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One point of a sweep.
+
+  Attributes:
+    experiment: name of the config, such as 'fig3b'.
+    preset: 'smoke', 'laptop' or 'paper'.
+    config: nested dict with `task`, `model`, `training`, `execution`.
+    run_id: readable slug plus a hash of what decides the results.
+  """
+
+  experiment: str
+  preset: str
+  config: dict[str, Any]
+  run_id: str
+
+  @property
+  def identity(self) -> dict[str, Any]:
+    """The blocks that decide the results; `execution` does not."""
+    return {name: self.config[name] for name in IDENTITY}
+
+
+def expand(config: ml_collections.ConfigDict) -> list[Run]:
+  """Returns the runs of a config, in the order of its sweep.
+
+  Raises:
+    UserError: if the sweep names a field that does not exist.
+  """
+  runs = []
+  for grid in config.sweep:
+    fields = [field for field, _ in grid]
+    for values in itertools.product(*(values for _, values in grid)):
+      runs.append(_make_run(config, dict(zip(fields, values))))
+  return runs
+
+
+def select(runs: list[Run], only: list[str]) -> list[Run]:
+  """Returns the runs for which every 'field=value' of `only` holds.
+
+  A field is a path such as 'model.name', or the last part of one if that is
+  unambiguous; 'model' stands for 'model.name'.
+
+  Raises:
+    UserError: for an unknown field, or if nothing is left.
+  """
+  for condition in only:
+    field, equals, value = condition.partition('=')
+    if not equals:
+      raise errors.UserError(f"--only is '{condition}'; write field=value.")
+    kept = [run for run in runs if str(_lookup(run, field)) == value]
+    if not kept:
+      present = dict.fromkeys(str(_lookup(run, field)) for run in runs)
+      raise errors.UserError(
+          f"--only: no run has {field} '{value}'; choose one of"
+          f' {", ".join(present)}.'
+      )
+    runs = kept
+  return runs
+
+
+def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
+  """Returns every field of a run that differs from the published scale.
+
+  Args:
+    run: the run to describe.
+    published: the runs of the same config's 'paper' preset.
+
+  Returns:
+    path -> {'value': ..., 'published': ...}. Compared with the published run
+    of the same model and task support; `None` where there is no such field.
+  """
+
+  def condition(other):
+    return (
+        other.config['model']['name'],
+        other.config['task'].get('task_support'),
+    )
+
+  ours = dict(flatten(run.identity))
+  matches = [p for p in published if condition(p) == condition(run)]
+  if not matches:
+    return {name: {'value': v, 'published': None} for name, v in ours.items()}
+  candidates = [
+      _differences(ours, dict(flatten(match.identity))) for match in matches
+  ]
+  return min(candidates, key=len)
+
+
+def flatten(tree: dict[str, Any], prefix: str = '') -> Iterator[tuple]:
+  """Yields ('a.b.c', value) for every leaf of a nested dict."""
+  for name, value in tree.items():
+    if isinstance(value, dict):
+      yield from flatten(value, f'{prefix}{name}.')
+    else:
+      yield f'{prefix}{name}', value
+
+
+def _differences(ours, theirs):
+  return {
+      name: {'value': ours.get(name), 'published': theirs.get(name)}
+      for name in sorted(ours.keys() | theirs.keys())
+      if ours.get(name) != theirs.get(name)
+  }
+
+
+def _make_run(config, point):
+  blocks = config.to_dict()
+  model_name = point.get('model')
+  if model_name not in blocks['models']:
+    raise errors.UserError(
+        f"sweep: model is '{model_name}'; choose one of"
+        f' {", ".join(blocks["models"])}.'
+    )
+  resolved = {
+      'task': blocks['task'],
+      'model': blocks['models'][model_name],
+      'training': blocks['training'],
+      'execution': blocks['execution'],
+  }
+  for field, value in point.items():
+    if field != 'model':
+      _assign(resolved, field, value)
+  resolved = json.loads(json.dumps(resolved))
+  return Run(
+      experiment=config.experiment,
+      preset=config.preset,
+      config=resolved,
+      run_id=_run_id(resolved, point),
+  )
+
+
+def _assign(tree, path, value):
+  *parents, leaf = path.split('.')
+  node = tree
+  for name in parents:
+    node = node.get(name, {}) if isinstance(node, dict) else {}
+  if not isinstance(node, dict) or leaf not in node:
+    raise errors.UserError(
+        f"sweep: there is no field '{path}'; {suggest(path, tree)}"
+    )
+  node[leaf] = copy.deepcopy(value)
+
+
+def suggest(path: str, tree: dict[str, Any]) -> str:
+  """Returns a sentence that helps with a field that does not exist."""
+  known = [name for name, _ in flatten(tree)]
+  close = difflib.get_close_matches(path, known, n=3, cutoff=0.5)
+  if close:
+    return f'did you mean {" or ".join(close)}?'
+  return f'choose one of {", ".join(known)}.'
+
+
+def _run_id(resolved, point):
+  identity = {name: resolved[name] for name in IDENTITY}
+  text = json.dumps(identity, sort_keys=True)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+  slug = '-'.join(str(value) for value in point.values())
+  return f'{slug}-{digest}'
+
+
+def _lookup(run, field):
+  leaves = dict(flatten(run.config))
+  if field == 'model':
+    field = 'model.name'
+  if field in leaves:
+    return leaves[field]
+  matches = [name for name in leaves if name.endswith(f'.{field}')]
+  if len(matches) != 1:
+    raise errors.UserError(
+        f"--only: '{field}' is not a field of a run;"
+        f' {suggest(field, run.config)}'
+    )
+  return leaves[matches[0]]

@@ -1,0 +1,1 @@
+"""Worlds: distributions of tasks that share modules."""

@@ -1,0 +1,276 @@
+"""Agreement with numbers computed with the authors' released code.
+
+The vectors are not part of the repository: they are read from `$GOLDEN_DIR`.
+Tolerances are relative to the largest entry of an array.
+"""
+
+import os
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import losses
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.models import linear_hypernetwork
+from modular_hyperteacher.models import maml
+from modular_hyperteacher.tasks import base
+from modular_hyperteacher.tasks import hyperteacher
+
+_BLOCKS = ('input', 'hidden', 'output')
+
+
+def load(name):
+  folder = os.environ.get('GOLDEN_DIR')
+  if not folder:
+    pytest.skip('GOLDEN_DIR is not set: no reference numbers to compare with')
+  path = pathlib.Path(folder) / f'{name}.npz'
+  if not path.exists():
+    pytest.skip(f'{path} does not exist')
+  with np.load(path, allow_pickle=False) as file:
+    return dict(file)
+
+
+def assert_close(actual, expected, tolerance, label=''):
+  scale = max(float(np.abs(expected).max()), 1e-12)
+  error = float(np.abs(np.asarray(actual) - expected).max()) / scale
+  assert error <= tolerance, f'{label}: relative deviation {error:.2e}'
+
+
+class Case:
+  """One few-shot file: our learner, and a dictionary in the file's terms."""
+
+  def __init__(self, name):
+    self.data = load(name)
+    if name == 'hyperteacher_maml':
+      self.model = maml.make(
+          input_dim=16, output_dim=8, num_hidden=3, hidden_dim=16
+      )
+      self.to_ours, self.to_theirs = maml_to_ours, maml_to_theirs
+      self.fast_to_theirs = maml_to_theirs
+    else:
+      sizes = {
+          'hyperteacher_linear': (16, 8, 16, 8),
+          'preferences_linear': (490, 5, 8, 4),
+      }[name]
+      input_dim, output_dim, hidden_dim, num_modules = sizes
+      self.model = linear_hypernetwork.make(
+          input_dim=input_dim,
+          output_dim=output_dim,
+          num_hidden=3,
+          hidden_dim=hidden_dim,
+          num_modules=num_modules,
+      )
+      self.to_ours, self.to_theirs = linear_to_ours, linear_to_theirs
+      self.fast_to_theirs = linear_fast_to_theirs
+    self.objective = (
+        losses.ACTION_VALUES
+        if name.startswith('preferences')
+        else losses.SOFT_LABELS
+    )
+    self.inner = inner_loop.InnerConfig(
+        num_steps=int(self.data['hp_n_inner']),
+        learning_rate=float(self.data['hp_lr_inner']),
+        weight_decay=float(self.data['hp_weight_decay_inner']),
+        eps_root=float(self.data['hp_eps_root_inner']),
+    )
+    self.num_tasks = len(self.data['support_x'])
+    outer = outer_loop.OuterConfig(
+        learning_rate=float(self.data['hp_lr_outer']),
+        weight_decay=float(self.data['hp_weight_decay_outer']),
+        clip_norm=float(self.data['hp_clip']),
+        max_consecutive_skips=1,
+        meta_batch_size=self.num_tasks,
+    )
+    self.optimizer = outer_loop.make_optimizer(outer)
+    drawn = base.Task(
+        self._batch('support'), self._batch('query'), self.data['latent']
+    )
+    self.tasks = jax.tree.map(jnp.asarray, drawn)
+    distribution = base.TaskDistribution(
+        input_dim=0,
+        output_dim=0,
+        num_modules=0,
+        evaluation_splits=(),
+        init=None,
+        sample=lambda params, key, split: None,
+        num_combinations=None,
+    )
+    self.learner = outer_loop.make_learner(
+        distribution, self.objective, self.model, self.inner, outer
+    )
+    self.meta_params = self.to_ours(self.data, 'meta_')
+
+  def _batch(self, name):
+    inputs = self.data[f'{name}_x'].astype(np.float32)
+    mask = self.data.get(f'{name}_mask', np.ones(inputs.shape[:2]))
+    return base.Batch(
+        inputs, self.data[f'{name}_y'], mask.astype(np.float32)
+    )
+
+  def judge(self, meta_params):
+    key = jax.random.key(0)
+    return jax.vmap(
+        lambda task: self.learner.judge(meta_params, task, key)
+    )(self.tasks)
+
+  def outer_loss(self, meta_params):
+    metrics, _ = self.judge(meta_params)
+    return metrics['loss'].mean()
+
+
+def maml_to_ours(data, prefix):
+  layers = [
+      {'w': data[f'{prefix}layer{i}_W'], 'b': data[f'{prefix}layer{i}_b']}
+      for i in range(4)
+  ]
+  names = ('body/linear', 'body/linear_1', 'body/linear_2', 'readout')
+  return jax.tree.map(jnp.asarray, dict(zip(names, layers)))
+
+
+def maml_to_theirs(params):
+  names = ('body/linear', 'body/linear_1', 'body/linear_2', 'readout')
+  theirs = {}
+  for i, name in enumerate(names):
+    theirs[f'layer{i}_W'] = params[name]['w']
+    theirs[f'layer{i}_b'] = params[name]['b']
+  return theirs
+
+
+def linear_to_ours(data, prefix):
+  return jax.tree.map(
+      jnp.asarray,
+      {
+          'embeddings': {b: data[f'{prefix}{b}_embedding'] for b in _BLOCKS},
+          'generators': {b: {'w': data[f'{prefix}{b}_bank']} for b in _BLOCKS},
+      },
+  )
+
+
+def linear_to_theirs(params):
+  banks = {f'{b}_bank': params['generators'][b]['w'] for b in _BLOCKS}
+  return banks | {f'{b}_embedding': params['embeddings'][b] for b in _BLOCKS}
+
+
+def linear_fast_to_theirs(fast):
+  theirs = {f'{b}_embedding': fast['embeddings'][b] for b in _BLOCKS}
+  return theirs | {'output_bias': fast['bias']}
+
+
+@pytest.fixture(
+    params=['hyperteacher_linear', 'hyperteacher_maml', 'preferences_linear']
+)
+def case(request):
+  return Case(request.param)
+
+
+def test_adapted_parameters_and_losses(case):
+  metrics, fast_params = jax.jit(case.judge)(case.meta_params)
+  for name, value in case.fast_to_theirs(fast_params).items():
+    assert_close(value, case.data[f'fast_end_{name}'], 2e-4, name)
+  assert_close(metrics['loss'], case.data['query_loss'], 2e-4)
+  for key in ('support_loss_before', 'support_loss_after'):
+    assert_close(metrics[key], case.data[key], 2e-4, key)
+  if 'query_acc' in case.data:
+    np.testing.assert_allclose(metrics['accuracy'], case.data['query_acc'])
+
+
+def test_outer_gradient(case):
+  loss, gradient = jax.jit(jax.value_and_grad(case.outer_loss))(
+      case.meta_params
+  )
+  assert_close(loss, case.data['outer_loss'], 2e-4)
+  assert_close(optax.tree.norm(gradient), case.data['grad_norm'], 1e-4)
+  for name, value in case.to_theirs(gradient).items():
+    assert_close(value, case.data[f'grad_{name}'], 1e-3, name)
+
+
+def test_outer_update_from_stored_gradient(case):
+  gradient = case.to_ours(case.data, 'grad_')
+  updates, _ = case.optimizer.update(
+      gradient, case.optimizer.init(case.meta_params), case.meta_params
+  )
+  after = optax.apply_updates(case.meta_params, updates)
+  for name, value in case.to_theirs(after).items():
+    np.testing.assert_allclose(
+        value, case.data[f'meta_after1_{name}'], atol=1e-6, err_msg=name
+    )
+
+
+def test_two_outer_steps(case):
+  gradient_of = jax.jit(jax.value_and_grad(case.outer_loss))
+  params, state = case.meta_params, case.optimizer.init(case.meta_params)
+  for step in (1, 2):
+    _, gradient = gradient_of(params)
+    updates, state = case.optimizer.update(gradient, state, params)
+    params = optax.apply_updates(params, updates)
+    for name, value in case.to_theirs(params).items():
+      expected = case.data[f'meta_after{step}_{name}']
+      assert_close(value, expected, 5e-3, f'{name} after step {step}')
+    if step == 1:
+      loss, gradient = gradient_of(params)
+      assert_close(loss, case.data['outer_loss_after1'], 5e-3)
+      norm = optax.tree.norm(gradient)
+      assert_close(norm, case.data['grad_norm_after1'], 5e-3)
+
+
+def test_first_inner_step(case):
+  one_step = inner_loop.make_adapt(
+      case.model,
+      case.objective.loss,
+      inner_loop.InnerConfig(**{**vars(case.inner), 'num_steps': 1}),
+  )
+  fast_params = jax.vmap(
+      lambda batch: one_step(
+          case.meta_params, lambda key: batch, jax.random.key(0)
+      )
+  )(case.tasks.support)
+  for name, value in case.fast_to_theirs(fast_params).items():
+    assert_close(value, case.data[f'fast_one_{name}'], 5e-5, name)
+
+
+@pytest.mark.parametrize('block', _BLOCKS)
+def test_generated_weights(block):
+  data = load('hyperteacher_linear')
+  blocks = hypernetwork.base_blocks(16, 8, 3, 16)
+  embeddings = hypernetwork.normalise(data[f'meta_{block}_embedding'])
+  flat = embeddings @ data[f'meta_{block}_bank']
+  weights, biases = jax.vmap(
+      lambda layer: hypernetwork.split_layer(layer, blocks[block])
+  )(flat)
+  expected = data[f'gen_{block}_W']
+  assert_close(weights.reshape(expected.shape), expected, 5e-5)
+  assert_close(biases.ravel(), data[f'gen_{block}_b'].ravel(), 5e-5)
+
+
+def test_hyperteacher_targets():
+  data = load('hyperteacher_world')
+  teacher = hyperteacher.Teacher(16, 8, 8, 3)
+
+  def outputs(mask, inputs):
+    generated = teacher.generate(data['teacher_Gamma'], mask)
+    hidden = teacher.embed(data['teacher_W_in'], inputs)
+    return teacher.respond(generated, data['teacher_W_out'], hidden)
+
+  masks = data['masks'].astype(np.float32)
+  generated = jax.vmap(teacher.generate, (None, 0))(
+      data['teacher_Gamma'], masks
+  )
+  assert_close(generated[:, 0], data['generated_W1'], 5e-5)
+  assert_close(generated[:, 1], data['generated_W2'], 5e-5)
+  raw = jax.vmap(outputs)(masks, data['x'])
+  assert_close(raw, data['y_raw'], 5e-5)
+  reference = jax.vmap(outputs, (0, None))(masks, data['standardisation_x'])
+  mean, std = reference.mean(1), reference.std(1)
+  assert_close(mean, data['y_mean'], 5e-5)
+  assert_close(std, data['y_std'], 5e-5)
+  targets = hyperteacher.soft_labels(
+      raw, mean[:, None], std[:, None], float(data['hp_temperature'])
+  )
+  assert_close(targets, data['soft_target'], 5e-5)
+  np.testing.assert_array_equal(targets.argmax(-1), data['label'])
