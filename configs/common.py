@@ -184,7 +184,7 @@ def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
   config.models.anil.inner.batch_size = None
   config.models.linear_hypernetwork.outer.learning_rate = 3e-3
   config.training.update({
-      'num_outer_steps': 4000,
+      'num_outer_steps': 3000,
       'meta_batch_size': 32,
       'evaluate_every': 500,
       'num_evaluation_tasks': 256,

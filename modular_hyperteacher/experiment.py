@@ -13,9 +13,11 @@ import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
 from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import linear_hypernetwork
@@ -138,26 +140,33 @@ def root_keys(training: TrainingConfig) -> list[jax.Array]:
   ]
 
 
-def init_tasks(experiment: Experiment) -> list[tasks.TaskParams]:
-  """Returns the task parameters of every seed.
+def draw_worlds(experiment: Experiment) -> list[programs.World]:
+  """Returns what the tasks of every seed are drawn from.
 
   Raises:
     ValueError: if the support cannot be drawn.
   """
-  return [
-      experiment.task.init(randomness.stream(root, 'task'))
-      for root in root_keys(experiment.training)
-  ]
+  draw_latents = evaluation.make_draw_latents(
+      experiment.task, experiment.training.num_evaluation_tasks
+  )
+  worlds = []
+  for root in root_keys(experiment.training):
+    task_params = experiment.task.init(randomness.stream(root, 'task'))
+    latents = draw_latents(
+        task_params, randomness.stream(root, 'evaluation_latents')
+    )
+    worlds.append(programs.World(task_params, latents))
+  return worlds
 
 
 def count_combinations(
-    experiment: Experiment, task_params: list[tasks.TaskParams]
+    experiment: Experiment, worlds: list[programs.World]
 ) -> dict[str, list[int]]:
   """Returns how many combinations each split holds, one number per seed."""
   return {
       split: [
-          experiment.task.num_combinations(params, split)
-          for params in task_params
+          experiment.task.num_combinations(world.task_params, split)
+          for world in worlds
       ]
       for split in ('train',) + experiment.task.evaluation_splits
   }

@@ -17,7 +17,6 @@ from modular_hyperteacher import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.learning import trainer
 from modular_hyperteacher.models import base as models
-from modular_hyperteacher.tasks import base as tasks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +25,7 @@ class PreparedRun:
 
   run: sweeps.Run
   experiment: experiments.Experiment
-  task_params: list[tasks.TaskParams]
+  worlds: list[programs.World]
   folder: results.RunFolder
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
@@ -51,7 +50,7 @@ class PreparedRun:
 
   def count(self) -> dict[str, list[int]]:
     """Returns the sizes of all splits, split -> one number per seed."""
-    return experiments.count_combinations(self.experiment, self.task_params)
+    return experiments.count_combinations(self.experiment, self.worlds)
 
 
 def prepare(runs: list[sweeps.Run], root: pathlib.Path) -> list[PreparedRun]:
@@ -64,10 +63,9 @@ def prepare(runs: list[sweeps.Run], root: pathlib.Path) -> list[PreparedRun]:
   prepared = []
   for run in runs:
     built = experiments.build(run.config, jax.device_count())
-    training = run.config['training']
-    world = repr((run.config['task'], training['seeds'], training['prng_impl']))
+    world = repr((run.config['task'], built.training))
     if world not in drawn:
-      drawn[world] = experiments.init_tasks(built)
+      drawn[world] = experiments.draw_worlds(built)
     path = root / run.experiment / run.preset / run.run_id
     folder = results.RunFolder(path)
     folder.check(run.identity)
@@ -92,8 +90,7 @@ def execute(
       built.task,
       built.learner,
       experiments.root_keys(built.training),
-      prepared.task_params,
-      num_evaluation_tasks=built.training.num_evaluation_tasks,
+      prepared.worlds,
       task_chunk_size=built.execution.task_chunk_size,
   )
   training = trainer.Trainer(

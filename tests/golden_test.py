@@ -98,7 +98,8 @@ class Case:
         num_modules=0,
         evaluation_splits=(),
         init=None,
-        sample=lambda params, key, split: None,
+        sample_latent=None,
+        sample_examples=None,
         num_combinations=None,
     )
     self.learner = outer_loop.make_learner(
@@ -129,6 +130,7 @@ def maml_to_ours(data, prefix):
       {'w': data[f'{prefix}layer{i}_W'], 'b': data[f'{prefix}layer{i}_b']}
       for i in range(4)
   ]
+  layers[-1]['w'] = layers[-1]['w'].T  # Ours is stored as [Y, H].
   names = ('body/linear', 'body/linear_1', 'body/linear_2', 'readout')
   return jax.tree.map(jnp.asarray, dict(zip(names, layers)))
 
@@ -137,7 +139,10 @@ def maml_to_theirs(params):
   names = ('body/linear', 'body/linear_1', 'body/linear_2', 'readout')
   theirs = {}
   for i, name in enumerate(names):
-    theirs[f'layer{i}_W'] = params[name]['w']
+    weights = params[name]['w']
+    if name == 'readout':
+      weights = jnp.swapaxes(weights, -1, -2)
+    theirs[f'layer{i}_W'] = weights
     theirs[f'layer{i}_b'] = params[name]['b']
   return theirs
 

@@ -5,6 +5,7 @@ training; OOD tasks combine them as no training task did. The tasks of a run
 are the same at every evaluation.
 """
 
+import functools
 import math
 from typing import Any, Callable, Mapping
 
@@ -19,49 +20,70 @@ from modular_hyperteacher.tasks import base as tasks
 Evaluation = Mapping[str, jax.Array]  # metric -> [splits], mean over tasks
 
 
+def make_draw_latents(
+    task: tasks.TaskDistribution, num_tasks: int
+) -> Callable[[tasks.TaskParams, jax.Array], jax.Array]:
+  """Returns a function that draws the latents of a seed's evaluation tasks.
+
+  `draw(task_params, key)` returns `[splits, tasks, L, M]`, the splits being
+  `task.evaluation_splits`. Each has a stream of its own, so that another list
+  of splits would not change the tasks of any.
+  """
+
+  @jax.jit
+  def draw(task_params, key):
+    latents = []
+    for split in task.evaluation_splits:
+      keys = jax.random.split(randomness.stream(key, split), num_tasks)
+      sample = functools.partial(task.sample_latent, split=split)
+      latents.append(jax.vmap(sample, (None, 0))(task_params, keys))
+    return jnp.stack(latents)
+
+  return draw
+
+
 def make_evaluate(
     task: tasks.TaskDistribution,
     learner: outer_loop.Learner,
-    num_tasks: int,
     task_chunk_size: int | None,
-) -> Callable[[Any, tasks.TaskParams, jax.Array], Evaluation]:
-  """Returns `evaluate(meta_params, task_params, key) -> Evaluation`, one seed.
+) -> Callable[..., Evaluation]:
+  """Returns `evaluate(meta_params, task_params, latents, key) -> Evaluation`.
 
-  To be called inside of a mapped axis named `outer_loop.DEVICE_AXIS`, over
-  whose devices the tasks of each split are divided. One program serves all
-  splits, as only drawing the task differs between them.
+  For one seed, inside of a mapped axis named `outer_loop.DEVICE_AXIS`, over
+  whose devices the tasks of each split are divided. `latents` is what
+  `make_draw_latents`' function returned; the key draws examples and inner batches.
 
   Args:
     task: the distribution to draw from.
     learner: what adapts and judges.
-    num_tasks: tasks per split, over all devices.
     task_chunk_size: tasks adapted to at once, or None; bounds memory.
   """
-  splits = task.evaluation_splits
-  samplers = [
-      lambda params, key, split=split: task.sample(params, key, split)
-      for split in splits
-  ]
+  # All evaluation splits draw examples alike, so any of them will do.
+  split = task.evaluation_splits[0]
 
-  def evaluate(meta_params, task_params, key):
-    def judge_one(split_index, task_key):
-      sample_key, adapt_key = jax.random.split(task_key)
-      drawn = lax.switch(split_index, samplers, task_params, sample_key)
+  def evaluate(meta_params, task_params, latents, key):
+    def judge_task(latent_and_key):
+      latent, task_key = latent_and_key
+      example_key, adapt_key = jax.random.split(task_key)
+      support, query = task.sample_examples(
+          task_params, example_key, latent, split
+      )
+      drawn = tasks.Task(support, query, latent)
       metrics, _ = learner.judge(meta_params, drawn, adapt_key)
       return metrics
 
-    def judge_split(split_index_and_key):
-      split_index, split_key = split_index_and_key
-      keys = outer_loop.device_shard(jax.random.split(split_key, num_tasks))
-      chunk_size = math.gcd(len(keys), task_chunk_size or len(keys))
+    def judge_split(split_latents_and_key):
+      split_latents, split_key = split_latents_and_key
+      keys = jax.random.split(split_key, len(split_latents))
+      share = outer_loop.device_shard((split_latents, keys))
+      num_tasks = share[1].shape[0]
       metrics = lax.map(
-          lambda task_key: judge_one(split_index, task_key),
-          keys,
-          batch_size=chunk_size,
+          judge_task,
+          share,
+          batch_size=math.gcd(num_tasks, task_chunk_size or num_tasks),
       )
       return lax.pmean(jax.tree.map(jnp.mean, metrics), outer_loop.DEVICE_AXIS)
 
-    split_keys = jnp.stack([randomness.stream(key, name) for name in splits])
-    return lax.map(judge_split, (jnp.arange(len(splits)), split_keys))
+    return lax.map(judge_split, (latents, jax.random.split(key, len(latents))))
 
   return evaluate

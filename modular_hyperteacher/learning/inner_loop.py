@@ -22,6 +22,10 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 Draw = Callable[[jax.Array], tasks.Batch]
+# Up to this size, updating all fast parameters as one vector is faster than leaf
+# by leaf: it is the number of operations that counts, not the numbers copied.
+_MAX_JOINED = 2**13
+
 Adapt = Callable[[models.MetaParams, Draw, jax.Array], models.FastParams]
 
 
@@ -64,23 +68,35 @@ def make_adapt(
   inputs. See `from_support` for a finite support set; a world that offers
   fresh examples at every step draws those.
   """
-  optimizer = make_optimizer(config)
 
   def support_loss(fast_params, meta_params, batch):
     outputs = model.decode(meta_params, fast_params, batch.inputs)
     return loss(outputs, batch)
 
   def adapt(meta_params, draw, key):
+    fast_params = model.init_fast(meta_params)
+    optimizer = make_optimizer(config)
+    if models.num_params(fast_params) <= _MAX_JOINED:
+      optimizer = optax.flatten(optimizer)
+
     def step(carry, step_key):
       fast_params, opt_state = carry
       gradient = jax.grad(support_loss)(
-          fast_params, meta_params, draw(step_key)
+          fast_params,
+          meta_params,
+          draw(step_key),
       )
       updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
       return (optax.apply_updates(fast_params, updates), opt_state), None
 
-    fast_params = model.init_fast(meta_params)
     carry = fast_params, optimizer.init(fast_params)
+    # The backward pass gathers a drawn batch again rather than keep it: it is
+    # the largest thing in a step, and there may be a hundred steps.
+    step = jax.checkpoint(
+        step,
+        prevent_cse=False,
+        policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
+    )
     step_keys = jax.random.split(key, config.num_steps)
     (fast_params, _), _ = lax.scan(step, carry, step_keys)
     return fast_params

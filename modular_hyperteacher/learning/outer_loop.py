@@ -127,20 +127,21 @@ def make_learner(
     return loss.mean(), jax.tree.map(jnp.mean, metrics)
 
   def gradient(meta_params, task_params, keys):
-    chunks = _chunk(keys, outer.task_chunk_size)
+    chunk_size = min(outer.task_chunk_size or len(keys), len(keys))
+    chunks = keys.reshape(-1, chunk_size)
 
     def add_chunk(total, chunk_keys):
       grads, metrics = jax.grad(mean_loss, has_aux=True)(
           meta_params, task_params, chunk_keys
       )
-      return jax.tree.map(jnp.add, total, (grads, metrics)), None
+      return jax.tree.map(jnp.add, total, grads), metrics
 
-    shapes = jax.eval_shape(
-        jax.grad(mean_loss, has_aux=True), meta_params, task_params, chunks[0]
+    zeros = jax.tree.map(jnp.zeros_like, meta_params)
+    total, metrics = lax.scan(add_chunk, zeros, chunks)
+    return (
+        jax.tree.map(lambda x: x / len(chunks), total),
+        jax.tree.map(jnp.mean, metrics),
     )
-    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    total, _ = lax.scan(add_chunk, zeros, chunks)
-    return jax.tree.map(lambda x: x / chunks.shape[0], total)
 
   def step(state, task_params, data_key):
     step_key = jax.random.fold_in(data_key, state.step)
@@ -172,15 +173,13 @@ def make_learner(
   return Learner(init, step, judge)
 
 
-def device_shard(keys: jax.Array) -> jax.Array:
-  """Returns this device's share of the keys of a meta-batch."""
+def device_shard(tree: Any) -> Any:
+  """Returns this device's share of a tree whose leaves have B in front."""
   num_devices = lax.axis_size(DEVICE_AXIS)
-  share = keys.shape[0] // num_devices
-  return lax.dynamic_slice_in_dim(
-      keys, lax.axis_index(DEVICE_AXIS) * share, share
-  )
 
+  def shard(x):
+    share = x.shape[0] // num_devices
+    return lax.dynamic_slice_in_dim(x, lax.axis_index(DEVICE_AXIS) * share, share)
 
-def _chunk(keys, chunk_size):
-  """Splits keys [B] into [B / chunk_size, chunk_size]."""
-  return keys.reshape(-1, min(chunk_size or len(keys), len(keys)))
+  return jax.tree.map(shard, tree)
+

@@ -6,7 +6,8 @@ take the same path. Arguments and results are replicated over devices and have
 seeds in front: `[D, R, ...]` on the devices, `[R, ...]` on the host.
 """
 
-from typing import Any, Sequence
+from concurrent import futures
+from typing import Any, NamedTuple, Sequence
 
 import jax
 from jax import lax
@@ -17,10 +18,6 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.tasks import base as tasks
-
-# The library of small matrix products that XLA picks by default on a CPU runs
-# a batch of them on one core; without it they are spread over all.
-_CPU_OPTIONS = {'xla_cpu_experimental_ynn_fusion_type': ''}
 
 
 def replicate(tree: Any) -> Any:
@@ -38,6 +35,13 @@ def fetch(tree: Any) -> Any:
   )
 
 
+class World(NamedTuple):
+  """What one seed's tasks are drawn from."""
+
+  task_params: tasks.TaskParams
+  evaluation_latents: jax.Array  # [splits, tasks, L, M]
+
+
 class Programs:
   """Initialisation, training and evaluation of one experiment's seeds."""
 
@@ -46,37 +50,45 @@ class Programs:
       task: tasks.TaskDistribution,
       learner: outer_loop.Learner,
       roots: Sequence[jax.Array],
-      task_params: Sequence[tasks.TaskParams],
+      worlds: Sequence[World],
       *,
-      num_evaluation_tasks: int,
       task_chunk_size: int | None,
   ):
-    """Prepares; nothing is compiled before it is called.
+    """Prepares; nothing is compiled before `compile` or a first call.
 
     Args:
       task: the distribution to draw from.
       learner: the algorithm.
       roots: one root key per seed.
-      task_params: one `task.init` per seed.
-      num_evaluation_tasks: tasks per split at an evaluation.
+      worlds: one per seed.
       task_chunk_size: tasks computed at once on a device; None for all.
     """
-    self._learner = learner
-    self._init_keys = jnp.stack([randomness.stream(k, 'init') for k in roots])
-    self._task_params = replicate(
-        jax.tree.map(lambda *leaves: jnp.stack(leaves), *task_params)
+    self._init = jax.jit(jax.vmap(learner.init))
+    self._init_keys = _stack_streams(roots, 'init')
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
+    self._task_params, self._latents = replicate(stacked)
+    self._data_keys = replicate(_stack_streams(roots, 'data'))
+    self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))
+    self._train = _Compiled(_make_train(learner.step), num_broadcast=1)
+    self._evaluate = _Compiled(
+        jax.vmap(evaluation.make_evaluate(task, learner, task_chunk_size))
     )
-    self._data_keys = _replicated_keys(roots, 'data')
-    self._evaluation_keys = _replicated_keys(roots, 'evaluation')
-    evaluate = evaluation.make_evaluate(
-        task, learner, num_evaluation_tasks, task_chunk_size
-    )
-    self._train = _Compiled(self._train_steps, num_broadcast=1)
-    self._evaluate = _Compiled(jax.vmap(evaluate))
 
   def init(self) -> outer_loop.TrainState:
     """Returns the state before the first step, on the devices."""
-    return replicate(jax.jit(jax.vmap(self._learner.init))(self._init_keys))
+    return replicate(self._init(self._init_keys))
+
+  def compile(self, state: outer_loop.TrainState) -> None:
+    """Compiles training and evaluation, side by side."""
+    with futures.ThreadPoolExecutor() as pool:
+      for done in (
+          pool.submit(self._train.compile, *self._train_arguments(state, 1)),
+          pool.submit(
+              self._evaluate.compile,
+              *self._evaluate_arguments(state.meta_params),
+          ),
+      ):
+        done.result()
 
   def train(
       self, state: outer_loop.TrainState, num_steps: int
@@ -86,30 +98,39 @@ class Programs:
     The number of steps is an argument of the program, not part of it: however
     a run is cut into calls, the same code computes the same numbers.
     """
-    return self._train(
-        state, self._task_params, self._data_keys, np.int32(num_steps)
-    )
+    return self._train(*self._train_arguments(state, num_steps))
 
   def evaluate(self, meta_params: Any) -> evaluation.Evaluation:
     """Returns metrics, metric -> [D, R, splits], of parameters [D, R, ...]."""
-    return self._evaluate(
-        meta_params, self._task_params, self._evaluation_keys
-    )
+    return self._evaluate(*self._evaluate_arguments(meta_params))
 
-  def _train_steps(self, state, task_params, data_keys, num_steps):
-    step = jax.vmap(self._learner.step)
+  def _train_arguments(self, state, num_steps):
+    return state, self._task_params, self._data_keys, np.int32(num_steps)
 
-    def body(_, carry):
-      state, _ = carry
-      return step(state, task_params, data_keys)
+  def _evaluate_arguments(self, meta_params):
+    return meta_params, self._task_params, self._latents, self._evaluation_keys
 
+
+def _make_train(step):
+  """Returns a function that takes a given number of steps of all seeds."""
+  # The inner `jit` lets the two uses below share one trace.
+  step = jax.jit(jax.vmap(step))
+
+  def train(state, task_params, data_keys, num_steps):
     _, shapes = jax.eval_shape(step, state, task_params, data_keys)
     metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    return lax.fori_loop(0, num_steps, body, (state, metrics))
+    return lax.fori_loop(
+        0,
+        num_steps,
+        lambda _, carry: step(carry[0], task_params, data_keys),
+        (state, metrics),
+    )
+
+  return train
 
 
-def _replicated_keys(roots, name):
-  return replicate(jnp.stack([randomness.stream(k, name) for k in roots]))
+def _stack_streams(roots, name):
+  return jnp.stack([randomness.stream(root, name) for root in roots])
 
 
 class _Compiled:
@@ -120,22 +141,18 @@ class _Compiled:
     self._num_broadcast = num_broadcast
     self._program = None
 
+  def compile(self, *args):
+    """Compiles for arguments like these."""
+    mapped = len(args) - self._num_broadcast
+    mapped_function = jax.pmap(
+        self._function,
+        axis_name=outer_loop.DEVICE_AXIS,
+        in_axes=(0,) * mapped + (None,) * self._num_broadcast,
+    )
+    self._program = mapped_function.lower(*args).compile()
+
   def __call__(self, *args):
     if self._program is None:
-      mapped = len(args) - self._num_broadcast
-      lowered = jax.pmap(
-          self._function,
-          axis_name=outer_loop.DEVICE_AXIS,
-          in_axes=(0,) * mapped + (None,) * self._num_broadcast,
-      ).lower(*args)
-      self._program = _compile(lowered)
+      self.compile(*args)
     return self._program(*args)
 
-
-def _compile(lowered):
-  if jax.default_backend() != 'cpu':
-    return lowered.compile()
-  try:
-    return lowered.compile(compiler_options=_CPU_OPTIONS)
-  except jax.errors.JaxRuntimeError:  # An XLA that does not know the option.
-    return lowered.compile()

@@ -120,6 +120,7 @@ class Trainer:
 
   def run(self) -> None:
     """Trains to the last step, evaluates there, and saves."""
+    self._call(self._programs.compile, self._state)
     self._evaluate_if_due()
     while self.step < self._num_outer_steps:
       self._take_steps()

@@ -25,7 +25,7 @@ def make(
   @hk.without_apply_rng
   @hk.transform
   def readout(features):
-    return mlp.readout(output_dim)(features)
+    return mlp.Readout(output_dim)(features)
 
   def init(key):
     body_key, readout_key = jax.random.split(key)

@@ -21,7 +21,6 @@ generated.
 import math
 from typing import Callable, Mapping, NamedTuple
 
-import haiku as hk
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -29,7 +28,7 @@ import jax.numpy as jnp
 from modular_hyperteacher.models import base
 
 Embeddings = Mapping[str, jax.Array]  # block -> [embeddings, M-hat]
-GeneratorFactory = Callable[[int, str], Callable[[jax.Array], jax.Array]]
+Generated = Mapping[str, jax.Array]  # block -> [num_layers, size]
 
 
 class Block(NamedTuple):
@@ -45,6 +44,19 @@ class Block(NamedTuple):
     return (self.fan_in + 1) * self.fan_out
 
 
+Blocks = Mapping[str, Block]
+
+
+class Generators(NamedTuple):
+  """The generators of all blocks, as a pair of pure functions.
+
+  `apply` gets normalised embeddings.
+  """
+
+  init: Callable[[base.Key, Embeddings, Blocks], base.MetaParams]
+  apply: Callable[[base.MetaParams, Embeddings, Blocks], Generated]
+
+
 def base_blocks(
     input_dim: int, output_dim: int, num_hidden: int, hidden_dim: int
 ) -> dict[str, Block]:
@@ -57,7 +69,7 @@ def base_blocks(
 
 
 def init_embeddings(
-    key: base.Key, blocks: Mapping[str, Block], num_modules: int
+    key: base.Key, blocks: Blocks, num_modules: int
 ) -> Embeddings:
   """Draws initial embeddings: uniform, with variance 1/num_layers per block."""
   keys = jax.random.split(key, len(blocks))
@@ -90,8 +102,8 @@ def split_layer(
 
 
 def base_network(
-    generated: Mapping[str, jax.Array],
-    blocks: Mapping[str, Block],
+    generated: Generated,
+    blocks: Blocks,
     inputs: jax.Array,
 ) -> jax.Array:
   """Runs the base network, [N, X] -> [N, Y].
@@ -116,7 +128,7 @@ def base_network(
 
 
 def make(
-    make_generator: GeneratorFactory,
+    generators: Generators,
     *,
     input_dim: int,
     output_dim: int,
@@ -132,8 +144,7 @@ def make(
   initial embeddings are meta-learned; the fast bias always starts at zero.
 
   Args:
-    make_generator: `make_generator(size, name)` returns a Haiku module that
-      maps embeddings [num_layers, M-hat] to [num_layers, size].
+    generators: maps embeddings to generated weights.
     input_dim: X.
     output_dim: Y.
     num_hidden: hidden layers of the base network.
@@ -143,20 +154,12 @@ def make(
   """
   blocks = base_blocks(input_dim, output_dim, num_hidden, hidden_dim)
 
-  @hk.without_apply_rng
-  @hk.transform
-  def generate(embeddings):
-    return {
-        name: make_generator(block.size, name)(normalise(embeddings[name]))
-        for name, block in blocks.items()
-    }
-
   def init(key):
     embedding_key, generator_key = jax.random.split(key)
     embeddings = init_embeddings(embedding_key, blocks, num_modules)
     return {
         'embeddings': embeddings,
-        'generators': generate.init(generator_key, embeddings),
+        'generators': generators.init(generator_key, embeddings, blocks),
     }
 
   def init_fast(meta_params):
@@ -166,9 +169,10 @@ def make(
     return fast_params
 
   def decode(meta_params, fast_params, encoding):
-    generated = generate.apply(
-        meta_params['generators'], fast_params['embeddings']
-    )
+    embeddings = {
+        name: normalise(fast_params['embeddings'][name]) for name in blocks
+    }
+    generated = generators.apply(meta_params['generators'], embeddings, blocks)
     outputs = base_network(generated, blocks, encoding)
     return outputs + fast_params['bias'] if fast_bias else outputs
 

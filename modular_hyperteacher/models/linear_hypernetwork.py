@@ -4,8 +4,6 @@ Source: Appendix D.3. The rows of a generator's matrix are the student's
 modules; the normalised embedding mixes them.
 """
 
-import math
-
 import haiku as hk
 
 from modular_hyperteacher.models import base
@@ -22,16 +20,18 @@ def make(
 ) -> base.MetaModel:
   """Returns a linear hypernetwork with `num_modules` modules per generator."""
 
-  def make_generator(size, name):
-    return hk.Linear(
-        size,
-        with_bias=False,
-        w_init=hk.initializers.TruncatedNormal(1 / math.sqrt(num_modules)),
-        name=name,
-    )
+  @hk.without_apply_rng
+  @hk.transform
+  def generate(embeddings, blocks):
+    return {
+        name: hk.Linear(block.size, with_bias=False, name=name)(
+            embeddings[name]
+        )
+        for name, block in blocks.items()
+    }
 
   return hypernetwork.make(
-      make_generator,
+      hypernetwork.Generators(generate.init, generate.apply),
       input_dim=input_dim,
       output_dim=output_dim,
       num_hidden=num_hidden,

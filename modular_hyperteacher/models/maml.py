@@ -19,7 +19,7 @@ def make(
   @hk.transform
   def network(inputs):
     features = mlp.Body(num_hidden, hidden_dim)(inputs)
-    return mlp.readout(output_dim)(features)
+    return mlp.Readout(output_dim)(features)
 
   return base.MetaModel(
       init=lambda key: network.init(key, jnp.zeros((1, input_dim))),

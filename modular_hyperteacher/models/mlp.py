@@ -5,8 +5,11 @@ standard deviations, with scale 1/sqrt(fan_in); biases start at zero. Both are
 Haiku's defaults.
 """
 
+import math
+
 import haiku as hk
 import jax
+import jax.numpy as jnp
 
 
 class Body(hk.Module):
@@ -24,6 +27,23 @@ class Body(hk.Module):
     return hidden
 
 
-def readout(output_dim: int) -> hk.Linear:
-  """Returns the linear layer that turns features into outputs."""
-  return hk.Linear(output_dim, name='readout')
+class Readout(hk.Module):
+  """A linear layer that turns features into outputs: [N, H] -> [N, Y].
+
+  Its weights are stored as [Y, H]: with few outputs, the products of its
+  derivatives are several times faster in this layout.
+  """
+
+  def __init__(self, output_dim: int, name: str = 'readout'):
+    super().__init__(name=name)
+    self._output_dim = output_dim
+
+  def __call__(self, features: jax.Array) -> jax.Array:
+    fan_in = features.shape[-1]
+    weights = hk.get_parameter(
+        'w',
+        (self._output_dim, fan_in),
+        init=hk.initializers.TruncatedNormal(1 / math.sqrt(fan_in)),
+    )
+    bias = hk.get_parameter('b', (self._output_dim,), init=jnp.zeros)
+    return jnp.einsum('ni,oi->no', features, weights) + bias

@@ -2,29 +2,26 @@
 
 Source: Appendix D.4. Each generator is
 LayerNorm -> 4 x [Linear -> LayerNorm -> ELU] -> Linear without bias.
+
+All but the last linear layer, the *trunk*, has the same shape in every
+generator, so the trunks are computed together, as one batch.
 """
 
 import haiku as hk
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
 
 
-class Generator(hk.Module):
-  """Maps embeddings [num_layers, M-hat] to weights [num_layers, size]."""
-
-  def __init__(self, size: int, num_hidden: int, hidden_dim: int, name: str):
-    super().__init__(name=name)
-    self._size = size
-    self._num_hidden = num_hidden
-    self._hidden_dim = hidden_dim
-
-  def __call__(self, embeddings: jax.Array) -> jax.Array:
-    hidden = _layer_norm(embeddings)
-    for _ in range(self._num_hidden):
-      hidden = jax.nn.elu(_layer_norm(hk.Linear(self._hidden_dim)(hidden)))
-    return hk.Linear(self._size, with_bias=False, name='modules')(hidden)
+def _trunk(num_hidden: int, hidden_dim: int, embedding: jax.Array) -> jax.Array:
+  """Maps an embedding [M-hat] to features [hidden_dim]."""
+  hidden = _layer_norm(embedding)
+  for _ in range(num_hidden):
+    hidden = jax.nn.elu(_layer_norm(hk.Linear(hidden_dim)(hidden)))
+  return hidden
 
 
 def _layer_norm(inputs):
@@ -42,12 +39,47 @@ def make(
     generator_hidden_dim: int,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork with embeddings of `num_modules`."""
+  trunk = hk.without_apply_rng(
+      hk.transform(
+          lambda embedding: _trunk(
+              generator_num_hidden, generator_hidden_dim, embedding
+          )
+      )
+  )
 
-  def make_generator(size, name):
-    return Generator(size, generator_num_hidden, generator_hidden_dim, name)
+  @hk.without_apply_rng
+  @hk.transform
+  def heads(features, blocks):
+    return {
+        name: hk.Linear(block.size, with_bias=False, name=name)(features[name])
+        for name, block in blocks.items()
+    }
+
+  def features_of(params, embeddings):
+    # Every layer of the base network runs the trunk of its block.
+    num_layers = [len(rows) for rows in embeddings.values()]
+    block_of_layer = np.repeat(np.arange(len(num_layers)), num_layers)
+    trunks = jax.tree.map(lambda x: x[block_of_layer], params['trunks'])
+    stacked = jnp.concatenate(list(embeddings.values()))
+    features = jax.vmap(trunk.apply)(trunks, stacked)
+    boundaries = np.cumsum(num_layers)[:-1]
+    return dict(zip(embeddings, jnp.split(features, boundaries)))
+
+  def init(key, embeddings, blocks):
+    trunk_key, head_key = jax.random.split(key)
+    keys = jax.random.split(trunk_key, len(blocks))
+    params = {
+        'trunks': jax.vmap(trunk.init, (0, None))(keys, jnp.ones(num_modules))
+    }
+    features = features_of(params, embeddings)
+    return params | {'heads': heads.init(head_key, features, blocks)}
+
+  def generate(params, embeddings, blocks):
+    features = features_of(params, embeddings)
+    return heads.apply(params['heads'], features, blocks)
 
   return hypernetwork.make(
-      make_generator,
+      hypernetwork.Generators(init, generate),
       input_dim=input_dim,
       output_dim=output_dim,
       num_hidden=num_hidden,

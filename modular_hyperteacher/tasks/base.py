@@ -49,12 +49,13 @@ class TaskDistribution:
       them yield tasks of the same shapes.
     init: `init(key) -> params`. Runs once per seed, on the host; returns
       arrays only, of shapes that do not depend on the key.
-    sample: `sample(params, key, split) -> Task`. Pure, jittable; `split` is
-      a static string: 'train' or one of `evaluation_splits`.
-    sample_support: `sample_support(params, key, latent) -> Batch`, fresh
-      support examples of the task with this latent, for an inner loop that
-      sees new data at every step (Appendix C.1.3). None if a world only
-      offers finite support sets.
+    sample_latent: `sample_latent(params, key, split) -> [L, M]`, which task;
+      pure, jittable. `split` is a static string: 'train' or one of
+      `evaluation_splits`.
+    sample_examples: `sample_examples(params, key, latent, split) ->
+      (support, query)`, two batches of the task with this latent; pure,
+      jittable. A world may draw another number of examples in training than
+      at evaluation; beyond that the split makes no difference.
     num_combinations: `num_combinations(params, split) -> int`. Host code; how
       many distinct combinations of modules a split holds. 0 means that the
       split is empty: what `sample` then returns is meaningless and must be
@@ -66,6 +67,16 @@ class TaskDistribution:
   num_modules: int
   evaluation_splits: tuple[str, ...]
   init: Callable[[Key], TaskParams]
-  sample: Callable[[TaskParams, Key, str], Task]
+  sample_latent: Callable[[TaskParams, Key, str], Array]
+  sample_examples: Callable[
+      [TaskParams, Key, Array, str], tuple[Batch, Batch]
+  ]
   num_combinations: Callable[[TaskParams, str], int]
-  sample_support: Callable[[TaskParams, Key, Array], Batch] | None = None
+
+  def sample(self, params: TaskParams, key: Key, split: str) -> Task:
+    """Returns a task of a split, with its examples."""
+    latent_key, example_key = jax.random.split(key)
+    latent = self.sample_latent(params, latent_key, split)
+    return Task(
+        *self.sample_examples(params, example_key, latent, split), latent
+    )

@@ -144,16 +144,18 @@ def make(
   def init(key):
     return _init(key, teacher, num_modules, num_standardisation, task_support_)
 
-  def sample(params, key, split):
-    mask_key, input_key = jax.random.split(key)
-    latent = task_support_.sample(params.split, mask_key, split)
-    latent = latent.astype(jnp.float32)
-    inputs = _uniform(input_key, (num_support + num_query, input_dim))
+  def sample_latent(params, key, split):
+    return task_support_.sample(params.split, key, split).astype(jnp.float32)
+
+  def sample_examples(params, key, latent, split):
+    del split  # The same number of examples everywhere.
+    inputs = _uniform(key, (num_support + num_query, input_dim))
     targets = _targets(teacher, params, latent, inputs, temperature)
     batch = base.Batch(inputs, targets, jnp.ones(inputs.shape[0]))
-    support = jax.tree.map(lambda x: x[:num_support], batch)
-    query = jax.tree.map(lambda x: x[num_support:], batch)
-    return base.Task(support, query, latent)
+    return (
+        jax.tree.map(lambda x: x[:num_support], batch),
+        jax.tree.map(lambda x: x[num_support:], batch),
+    )
 
   return base.TaskDistribution(
       input_dim=input_dim,
@@ -162,7 +164,8 @@ def make(
       evaluation_splits=('valid', 'test', 'ood')
       + tuple(f'ood_k{k}' for k in ood_ks),
       init=init,
-      sample=sample,
+      sample_latent=sample_latent,
+      sample_examples=sample_examples,
       num_combinations=lambda params, split: task_support_.count(
           params.split, split
       ),
