@@ -223,7 +223,8 @@ def _check_training(training, execution, num_devices):
         ' tasks per device.'
     )
   seeds = training.seeds
-  if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+  valid = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
+  if not seeds or not valid or len(set(seeds)) < len(seeds):
     raise errors.UserError(
         f'training.seeds is {seeds}; it must list different integers, none'
         ' negative.'

@@ -11,7 +11,6 @@ finished and resumes those that are not.
 import json
 import os
 import pathlib
-import runpy
 import signal
 import sys
 from typing import Any
@@ -22,6 +21,7 @@ from absl import logging
 import jax
 from ml_collections import config_flags
 
+from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
 from modular_hyperteacher import interrupt
 from modular_hyperteacher import progress
@@ -61,14 +61,21 @@ def main(argv: list[str]) -> int:
   except ValueError as error:
     if isinstance(error, errors.UserError) or _is_ours(error):
       print(f'error: {error}', file=sys.stderr)
-      return 2
+      _leave(2)  # Orbax complains at length of an exit after a broken file.
     raise
 
 
 def _run() -> int:
-  runs = sweeps.select(sweeps.expand(_CONFIG.value), _ONLY.value)
+  config_flag = flags.FLAGS['config']
+  config = command_line.apply_overrides(
+      _CONFIG.value, config_flags.get_override_values(config_flag)
+  )
+  runs = sweeps.select(sweeps.expand(config), _ONLY.value)
   _make_host_devices(runs)
-  published = _published_runs()
+  get_config = command_line.load_config(
+      config_flags.get_config_filename(config_flag)
+  )
+  published = sweeps.expand(get_config('paper'))
   prepared = runner.prepare(runs, pathlib.Path(_RESULTS.value))
   if _DESCRIBE.value:
     print(json.dumps([run.describe(published) for run in prepared], indent=2))
@@ -81,7 +88,8 @@ def _run() -> int:
         f'{interruption}: saved; the same command goes on from here.',
         file=sys.stderr,
     )
-    _leave(interruption.signal_number)
+    # A compiled step may still be running on a worker thread.
+    _leave(0 if interruption.signal_number == signal.SIGTERM else 130)
   report.print_table(prepared, published)
   return 0
 
@@ -96,18 +104,11 @@ def _train(prepared: list[runner.PreparedRun]) -> None:
       report.print_result(run)
 
 
-def _leave(signal_number: int) -> None:
-  """Exits at once: a compiled step may still be running on a worker thread."""
+def _leave(exit_code: int) -> None:
+  """Exits at once, whatever other threads are doing."""
   sys.stdout.flush()
   sys.stderr.flush()
-  os._exit(0 if signal_number == signal.SIGTERM else 130)
-
-
-def _published_runs() -> list[sweeps.Run]:
-  """Returns the runs of the same config file's 'paper' preset."""
-  path = config_flags.get_config_filename(flags.FLAGS['config'])
-  get_config = runpy.run_path(path.partition(':')[0])['get_config']
-  return sweeps.expand(get_config('paper'))
+  os._exit(exit_code)
 
 
 def _make_host_devices(runs: list[sweeps.Run]) -> None:
@@ -148,29 +149,9 @@ def _is_ours(error: ValueError) -> bool:
   return package in pathlib.Path(traceback.tb_frame.f_code.co_filename).parents
 
 
-def parse_flags(argv: list[str]) -> list[str]:
-  """Parses flags; what is wrong with them is one line and exit code 2."""
-  try:
-    return flags.FLAGS(argv)
-  except flags.UnrecognizedFlagError as error:
-    message = _unknown_flag(error.flagname)
-  except (flags.Error, ValueError, TypeError, OSError) as error:
-    message = ' '.join(str(error).split())
-  print(f'error: {message}', file=sys.stderr)
-  sys.exit(2)
-
-
-def _unknown_flag(name: str) -> str:
-  block, _, path = name.partition('.')
-  if block != 'config' or not path or _CONFIG.value is None:
-    return f"unknown flag '--{name}'; see --help."
-  fields = _CONFIG.value.to_dict()
-  return f"there is no field 'config.{path}'; {sweeps.suggest(path, fields)}"
-
-
 def run() -> Any:
   """Entry point of the console script."""
-  app.run(lambda argv: sys.exit(main(argv)), flags_parser=parse_flags)
+  app.run(lambda argv: sys.exit(main(argv)), flags_parser=command_line.parse)
 
 
 if __name__ == '__main__':

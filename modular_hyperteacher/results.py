@@ -13,6 +13,7 @@ Files are replaced atomically. Nothing is pickled.
 
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import tempfile
@@ -93,8 +94,11 @@ class RunFolder:
     path = self.path / 'metrics.csv'
     if not path.exists():
       return pd.DataFrame(columns=list(COLUMNS))
-    # Values written with repr come back as the very same floats.
-    return pd.read_csv(path, float_precision='round_trip')
+    # As text first: the fast parser of floats may be off by a last digit, and
+    # a resumed run must write what an unbroken one does.
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    value = [float(text) if text else math.nan for text in frame['value']]
+    return frame.astype({'step': int, 'seed': int}).assign(value=value)
 
 
 def write_atomically(path: pathlib.Path, text: str) -> None:
@@ -105,10 +109,18 @@ def write_atomically(path: pathlib.Path, text: str) -> None:
       file.write(text)
       file.flush()
       os.fsync(file.fileno())
+    os.chmod(temporary, 0o666 & ~_umask())
     os.replace(temporary, path)
   except BaseException:
     os.unlink(temporary)
     raise
+
+
+def _umask() -> int:
+  """Returns the process's umask, which can only be read by setting it."""
+  current = os.umask(0)
+  os.umask(current)
+  return current
 
 
 def find_finished(root: pathlib.Path) -> list[RunFolder]:

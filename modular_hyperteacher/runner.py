@@ -153,15 +153,8 @@ def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
 
 def _by_split(frame, step_of_seed, seeds):
   at_step = frame[frame['step'] == frame['seed'].map(step_of_seed)]
-  table = at_step.pivot_table(
-      index=['split', 'metric'],
-      columns='seed',
-      values='value',
-      dropna=False,
-      sort=False,
-  )
   nested = {}
-  for (split, metric), values in table.iterrows():
-    values = [float(values[seed]) for seed in seeds]
-    nested.setdefault(split, {})[metric] = values
+  for (split, metric), group in at_step.groupby(['split', 'metric'], sort=False):
+    values = dict(zip(group['seed'], group['value']))
+    nested.setdefault(split, {})[metric] = [float(values[s]) for s in seeds]
   return nested

@@ -51,11 +51,26 @@ def expand(config: ml_collections.ConfigDict) -> list[Run]:
     UserError: if the sweep names a field that does not exist.
   """
   runs = []
-  for grid in config.sweep:
+  for grid in check_grids(config.sweep):
     fields = [field for field, _ in grid]
     for values in itertools.product(*(values for _, values in grid)):
       runs.append(_make_run(config, dict(zip(fields, values))))
   return runs
+
+
+def check_grids(sweep: Any) -> tuple:
+  """Returns a sweep, or raises UserError if it has not the right form."""
+  try:
+    for grid in sweep:
+      for field, values in grid:
+        if not isinstance(field, str) or not isinstance(values, (tuple, list)):
+          raise TypeError
+  except (TypeError, ValueError) as error:
+    raise errors.UserError(
+        f'sweep is {sweep!r}; it must be a tuple of grids, each a tuple of'
+        " (field, values), such as ((('model', ('maml', 'anil')),),)."
+    ) from error
+  return sweep
 
 
 def select(runs: list[Run], only: list[str]) -> list[Run]:

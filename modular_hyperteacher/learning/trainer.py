@@ -62,7 +62,8 @@ class Trainer:
       evaluation_splits: in the order of the programs' split axis.
       empty: split -> [R] bool; metrics of an empty split are missing.
       num_outer_steps: where to stop.
-      evaluate_every: outer steps between evaluations.
+      evaluate_every: outer steps between evaluations; the last step is
+        always evaluated.
       log_every: outer steps between rows of training metrics.
       checkpoint_every_s: seconds between checkpoints.
       call: `call(function, *args)` runs device work and may raise to stop.
@@ -174,7 +175,8 @@ class Trainer:
   def _evaluate_if_due(self):
     step = self.step
     due = step % self._evaluate_every == 0 or step == self._num_outer_steps
-    if not due or self._last_evaluated == step:
+    # A run stopped during an evaluation has taken the step already.
+    if step == 0 or not due or step == self._last_evaluated:
       return
     metrics = programs.fetch(
         self._call(

@@ -121,7 +121,7 @@ def base_network(
   hidden = inputs
   for index, (block, flat) in enumerate(layers):
     weights, bias = split_layer(flat, block)
-    hidden = hidden @ (weights / math.sqrt(block.fan_in)) + bias
+    hidden = hidden @ (weights / math.sqrt(block.fan_in)) + bias[None]
     if index < len(layers) - 1:
       hidden = jax.nn.relu(hidden)
   return hidden
@@ -174,6 +174,6 @@ def make(
     }
     generated = generators.apply(meta_params['generators'], embeddings, blocks)
     outputs = base_network(generated, blocks, encoding)
-    return outputs + fast_params['bias'] if fast_bias else outputs
+    return outputs + fast_params['bias'][None] if fast_bias else outputs
 
   return base.MetaModel(init, init_fast, base.identity_encoding, decode)

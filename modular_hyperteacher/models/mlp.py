@@ -46,4 +46,4 @@ class Readout(hk.Module):
         init=hk.initializers.TruncatedNormal(1 / math.sqrt(fan_in)),
     )
     bias = hk.get_parameter('b', (self._output_dim,), init=jnp.zeros)
-    return jnp.einsum('ni,oi->no', features, weights) + bias
+    return jnp.einsum('ni,oi->no', features, weights) + bias[None]

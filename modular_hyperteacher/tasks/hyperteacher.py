@@ -86,7 +86,7 @@ def soft_labels(
     outputs: base.Array, mean: base.Array, std: base.Array, temperature: float
 ) -> base.Array:
   """Returns target distributions, [N, Y], from raw teacher outputs [N, Y]."""
-  return jax.nn.softmax((outputs - mean) / std / temperature)
+  return jax.nn.softmax((outputs - mean[None]) / std[None] / temperature)
 
 
 def make(

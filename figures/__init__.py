@@ -1,0 +1,1 @@
+"""From finished runs to figures, tables and verdicts; nothing trains here."""

@@ -1,0 +1,127 @@
+"""Draws all figures and tables and judges all claims, from finished runs.
+
+  python figures/make_all.py
+  python figures/make_all.py --only=fig3b --results=results --format=html,pdf
+
+Reads the user's own results where there are any, else the bundled ones, and
+writes per figure an interactive page, static images where a browser can be
+found, and the plotted numbers; and for all claims together a verdict each.
+Trains nothing.
+"""
+
+import pathlib
+import sys
+
+if not __package__:  # Run as a script: imports start at the repository root.
+  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
+# pylint: disable=g-import-not-at-top,wrong-import-position
+from absl import flags
+
+from figures import claims
+from figures import cli
+from figures import data
+from figures import fig3b
+from figures import images
+from figures import style
+from figures import tables
+from figures import verdicts
+from modular_hyperteacher import errors
+from modular_hyperteacher import results
+
+# Name -> a module with EXPERIMENT and `draw(frame) -> (figure, table)`.
+FIGURES = {
+    'fig3b': fig3b,
+}
+
+_ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
+_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+_OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
+_FORMAT = flags.DEFINE_list(
+    'format', ['html', 'svg', 'png'], 'Of html, svg, png, pdf; html always.'
+)
+
+
+def main() -> None:
+  """Makes everything and says what was made of what."""
+  names = _choose('only', _ONLY.value, list(FIGURES)) or list(FIGURES)
+  formats = _choose('format', _FORMAT.value, ['html', *images.FORMATS])
+  formats = [name for name in formats if name != 'html']
+  root = pathlib.Path(_RESULTS.value)
+  if flags.FLAGS['results'].present and not root.is_dir():
+    raise errors.UserError(
+        f"--results is '{root}'; it must be a folder that exists."
+    )
+  frames = data.load(root)
+  output = pathlib.Path(_OUTPUT.value)
+  try:
+    output.mkdir(parents=True, exist_ok=True)
+    figures = {name: _make(name, frames, output) for name in names}
+    obstacle = images.export(figures, formats, output)
+    entries = claims.evaluate(frames)
+    _write(output, verdicts.write(claims.CLAIMS, entries))
+  except OSError as error:
+    raise errors.UserError(
+        f'--output: cannot write to {output} ({error.strerror}).'
+    ) from error
+
+  endings = ['html', *([] if obstacle else formats), 'csv', 'md']
+  for name in names:
+    print(f'{output / name}.{{{",".join(endings)}}}')
+  if obstacle:
+    print(obstacle)
+  print(f'\nClaims, in {output}/claims.json and claims.md:')
+  for entry in entries:
+    print(_line(entry))
+
+
+def _make(name, frames, output):
+  """Draws one figure and writes its page and its table."""
+  experiment = FIGURES[name].EXPERIMENT
+  frame = frames.get(experiment, data.empty())
+  if frame.empty:
+    print(
+        f'{name}: no finished run; train with'
+        f' python -m modular_hyperteacher.main --config=configs/{experiment}.py'
+    )
+  else:
+    print(
+        f'{name}: {frame["source"].iloc[0]} results,'
+        f' preset {frame["preset"].iloc[0]}, {frame["run_id"].nunique()} runs'
+    )
+  figure, table = FIGURES[name].draw(frame)
+  for image_format in images.FORMATS:  # No image may outlive its numbers.
+    (output / f'{name}.{image_format}').unlink(missing_ok=True)
+  page = figure.to_html(config=style.PAGE, include_plotlyjs=True, div_id=name)
+  _write(output, {
+      f'{name}.html': page,
+      f'{name}.csv': table.to_csv(index=False),
+      f'{name}.md': tables.to_markdown(table),
+  })
+  return figure
+
+
+def _line(entry):
+  text = f'{entry["id"]:6} {entry["verdict"]:8}'
+  if entry['effect'] is not None:
+    effect = tables.with_error(entry['effect'], entry['standard_error'])
+    text += f'{effect} ({entry["preset"]}, seeds: {entry["num_seeds"]}) '
+  return f'{text}{entry["note"]}'
+
+
+def _write(folder, files):
+  for name, text in files.items():
+    results.write_atomically(folder / name, text)
+
+
+def _choose(flag, chosen, allowed):
+  for name in chosen:
+    if name not in allowed:
+      raise errors.UserError(
+          f"--{flag} has '{name}'; choose from {', '.join(allowed)}."
+      )
+  return chosen
+
+
+if __name__ == '__main__':
+  cli.run(main)

@@ -1,0 +1,52 @@
+"""Means and differences over seeds, each with its standard error."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+
+class Estimate(NamedTuple):
+  """A mean or a difference of means; NaN where there is none."""
+
+  value: float
+  standard_error: float  # NaN with fewer than two seeds.
+  num_seeds: int  # Of the smaller sample.
+
+
+def mean(values: pd.Series) -> Estimate:
+  """Returns the mean over seeds and its standard error, s / sqrt(n)."""
+  if values.empty:
+    return Estimate(math.nan, math.nan, 0)
+  return Estimate(
+      float(np.mean(values)), math.sqrt(_squared_error(values)), len(values)
+  )
+
+
+def difference(higher: pd.Series, lower: pd.Series) -> Estimate:
+  """Returns mean(higher) - mean(lower) of two independent samples.
+
+  The standard error is Welch's, sqrt(s1^2 / n1 + s2^2 / n2).
+  """
+  return Estimate(
+      mean(higher).value - mean(lower).value,
+      math.sqrt(_squared_error(higher) + _squared_error(lower)),
+      min(len(higher), len(lower)),
+  )
+
+
+def paired_difference(higher: pd.Series, lower: pd.Series) -> Estimate:
+  """Returns the mean over shared seeds of higher - lower.
+
+  Args:
+    higher: indexed by seed.
+    lower: indexed by seed, of the same trained models.
+  """
+  return mean((higher - lower).dropna())
+
+
+def _squared_error(values):
+  if len(values) < 2:
+    return math.nan
+  return float(np.var(values, ddof=1)) / len(values)

@@ -1,0 +1,105 @@
+"""Finished runs on disk: the folders that training left, and bundles of them.
+
+A bundle is the small form that the repository carries, one folder per
+experiment and preset:
+
+  results.csv      one row per run, seed, kind, split and metric
+  curves.csv       loss and accuracy at every evaluation
+  provenance.json  run id -> config and sessions, as the run left them
+"""
+
+import pathlib
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import results
+
+KINDS = ('last', 'best_validation')
+VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
+CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
+_CURVE_SPLITS = ('valid', 'test', 'ood')
+_CURVE_METRICS = ('loss', 'accuracy')
+
+
+class FinishedRuns(NamedTuple):
+  """The finished runs of one experiment at one preset."""
+
+  values: pd.DataFrame  # Columns VALUE_COLUMNS; what is missing has no row.
+  runs: dict[str, dict[str, Any]]  # Run id -> {'config', 'sessions'}.
+
+
+def has_results(folder: pathlib.Path) -> bool:
+  """Returns whether a folder holds a finished run or a bundle."""
+  return _is_bundle(folder) or any(folder.glob('*/summary.json'))
+
+
+def read(folder: pathlib.Path) -> FinishedRuns:
+  """Returns the finished runs of `<experiment>/<preset>/`, in either form.
+
+  Raises:
+    UserError: if a file is damaged; names it.
+  """
+  if _is_bundle(folder):
+    values = pd.read_csv(folder / 'results.csv', dtype={'value': str})
+    # Python's own parser: the very same floats on every version of pandas.
+    values['value'] = values['value'].map(float)
+    stored = results.RunFolder(folder).read('provenance.json')
+    return FinishedRuns(values, stored['runs'])
+  rows, runs = [], {}
+  for run in results.find_finished(folder):
+    config, sessions = run.read('config.json'), run.read('provenance.json')
+    try:
+      runs[run.path.name] = {'config': config, **sessions}
+      rows += _summary_rows(run.path.name, run.read('summary.json'))
+    except (KeyError, TypeError, ValueError) as error:
+      raise errors.UserError(
+          f'--results: {run.path} is not a finished run as this version writes'
+          ' it; move it away.'
+      ) from error
+  return FinishedRuns(pd.DataFrame(rows, columns=list(VALUE_COLUMNS)), runs)
+
+
+def write_bundle(source: pathlib.Path, target: pathlib.Path) -> FinishedRuns:
+  """Writes a bundle of the finished runs in a folder, and returns them.
+
+  Args:
+    source: `<results>/<experiment>/<preset>/`, as training left it.
+    target: the bundle's folder; a bundle that is there is replaced.
+  """
+  finished = read(source)
+  target.mkdir(parents=True, exist_ok=True)
+  results.RunFolder(target).write('provenance.json', {'runs': finished.runs})
+  curves = _read_curves(source)
+  results.write_atomically(target / 'curves.csv', curves.to_csv(index=False))
+  results.write_atomically(
+      target / 'results.csv', finished.values.to_csv(index=False)
+  )
+  return finished
+
+
+def _is_bundle(folder):
+  return (folder / 'results.csv').exists()
+
+
+def _summary_rows(run_id, summary):
+  """Yields the rows of a summary; null, an empty split, is left out."""
+  for kind in KINDS:
+    for split, metrics in summary[kind].items():
+      for metric, values in metrics.items():
+        for seed, value in zip(summary['seeds'], values, strict=True):
+          if value is not None:
+            yield run_id, seed, kind, split, metric, value
+
+
+def _read_curves(folder):
+  curves = []
+  for run in results.find_finished(folder):
+    frame = run.read_metrics()
+    frame = frame[
+        frame['split'].isin(_CURVE_SPLITS)
+        & frame['metric'].isin(_CURVE_METRICS)
+    ]
+    curves.append(frame.assign(run_id=run.path.name)[list(CURVE_COLUMNS)])
+  return pd.concat(curves, ignore_index=True)

@@ -1,0 +1,132 @@
+"""Parsing the command line, so that what is wrong with it is one clear line.
+
+ml_collections overrides any config field (`--config.training.seeds="(1, 2)"`),
+but tells of a mistake in a traceback. Here a mistake names the field as typed,
+what was given and what is allowed.
+"""
+
+import pathlib
+import re
+import runpy
+import sys
+from typing import Any, Callable
+
+from absl import flags
+import ml_collections
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import sweeps
+
+_OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=.*)?$', re.DOTALL)
+_ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)
+
+
+def load_config(argument: str) -> Callable[..., ml_collections.ConfigDict]:
+  """Returns the `get_config` of 'path/to/config.py' or 'path:preset'.
+
+  Raises:
+    UserError: if there is no such file or it has no `get_config`.
+  """
+  path = pathlib.Path(argument.partition(':')[0])
+  if not path.is_file():
+    raise errors.UserError(
+        f"--config is '{argument}'; there is no file {path}. Run from the"
+        ' repository root, and see its folder configs/.'
+    )
+  namespace = runpy.run_path(str(path))
+  if 'get_config' not in namespace:
+    raise errors.UserError(f'--config: {path} has no get_config(preset).')
+  return namespace['get_config']
+
+
+def parse(argv: list[str]) -> list[str]:
+  """Parses absl flags; returns what is left. For `app.run(flags_parser=)`."""
+  try:
+    config = _preview_config(argv)
+    for name in _override_names(argv):
+      _check_override(name, config)
+    try:
+      return flags.FLAGS(argv)
+    except flags.IllegalFlagValueError as error:
+      raise errors.UserError(_explain(error, config)) from error
+    except flags.UnrecognizedFlagError as error:
+      raise errors.UserError(
+          f"there is no flag '--{error.flagname}'; see --help."
+      ) from error
+    except (flags.Error, AttributeError, KeyError, TypeError) as error:
+      raise errors.UserError(' '.join(str(error).split())) from error
+  except errors.UserError as error:
+    print(f'error: {error}', file=sys.stderr)
+    sys.exit(2)
+
+
+def _preview_config(argv):
+  """Returns the config before overrides, or None if --config is not given."""
+  argument = None
+  for i, word in enumerate(argv):
+    name, equals, value = word.lstrip('-').partition('=')
+    if word.startswith('-') and name == 'config':
+      argument = value if equals else ''.join(argv[i + 1 : i + 2])
+  if argument is None:
+    return None
+  get_config = load_config(argument)
+  _, colon, preset = argument.partition(':')
+  try:
+    return get_config(preset) if colon else get_config()
+  except ValueError as error:
+    raise errors.UserError(f'--config: {error}') from error
+
+
+def _override_names(argv):
+  return [m.group(1) for word in argv if (m := _OVERRIDE.match(word))]
+
+
+def _check_override(name, config):
+  if config is None:
+    raise errors.UserError(
+        f'--config.{name} is given, but not --config; try'
+        ' --config=configs/fig3b.py.'
+    )
+  node = config
+  for part in name.split('.'):
+    if not isinstance(node, ml_collections.ConfigDict) or part not in node:
+      suggestion = sweeps.suggest(name, config.to_dict())
+      raise errors.UserError(f'there is no field config.{name}; {suggestion}')
+    node = node[part]
+  if isinstance(node, ml_collections.ConfigDict):
+    fields = ', '.join(f'config.{name}.{field}' for field in node)
+    raise errors.UserError(f'config.{name} is a block; set one of {fields}.')
+
+
+def _explain(error, config):
+  """Returns a message with field, value and type for a value of a wrong type."""
+  match = _ILLEGAL.match(str(error))
+  if match and match.group(1).startswith('config.') and config is not None:
+    name, value = match.groups()
+    node = config
+    *parents, leaf = name.removeprefix('config.').split('.')
+    for parent in parents:
+      node = node[parent]
+    kind = node.get_type(leaf)
+    return f"{name} is '{value}'; it must be of type {kind.__name__}."
+  return ' '.join(str(error).split())
+
+
+def apply_overrides(
+    config: ml_collections.ConfigDict, overrides: dict[str, Any]
+) -> ml_collections.ConfigDict:
+  """Returns the config with overridden fields taken out of its sweep.
+
+  The sweep sets its fields last, so without this an override of a swept field
+  would be ignored. Instead, it is the only value that is left of that axis.
+  """
+  sweep = tuple(
+      tuple(
+          (field, (overrides[field],) if field in overrides else values)
+          for field, values in grid
+      )
+      for grid in sweeps.check_grids(config.sweep)
+  )
+  config = config.copy_and_resolve_references()
+  config.sweep = tuple(dict.fromkeys(sweep))
+  return config

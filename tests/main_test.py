@@ -1,0 +1,316 @@
+"""The command line as users meet it: runs, resuming, and clear refusals."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_ONE_RUN = (
+    '--only=model=maml',
+    '--only=task_support=random',
+    '--config.training.num_outer_steps=60',
+    '--config.training.evaluate_every=20',
+    '--config.execution.log_every=20',
+)
+
+
+def _command(*arguments, config='configs/fig3b.py:smoke'):
+  return [
+      sys.executable,
+      '-m',
+      'modular_hyperteacher.main',
+      f'--config={config}',
+      *arguments,
+  ]
+
+
+def _environment():
+  environment = dict(os.environ)
+  environment.pop('XLA_FLAGS', None)  # conftest's eight devices
+  return environment
+
+
+def _run(*arguments, config='configs/fig3b.py:smoke', **options):
+  return subprocess.run(
+      _command(*arguments, config=config),
+      cwd=_ROOT,
+      env=_environment(),
+      capture_output=True,
+      text=True,
+      check=False,
+      timeout=300,
+      **options,
+  )
+
+
+def _files(folder):
+  return sorted(str(p) for p in folder.rglob('*')) if folder.exists() else []
+
+
+@pytest.fixture(scope='module', name='finished')
+def fixture_finished(tmp_path_factory):
+  """A finished run of 60 steps, and what the command printed."""
+  folder = tmp_path_factory.mktemp('finished')
+  done = _run(
+      f'--results={folder}', *_ONE_RUN
+  )
+  assert done.returncode == 0, done.stderr
+  return folder, done
+
+
+def _run_folder(folder):
+  (path,) = folder.glob('fig3b/smoke/*')
+  return path
+
+
+def test_a_run_leaves_its_results(finished):
+  folder, done = finished
+  path = _run_folder(folder)
+  assert {p.name for p in path.iterdir()} == {
+      'config.json',
+      'metrics.csv',
+      'summary.json',
+      'provenance.json',
+      'checkpoints',
+  }
+  summary = json.loads((path / 'summary.json').read_text())
+  assert summary['run_id'] == path.name
+  assert 0 <= summary['last']['ood']['accuracy'][0] <= 1
+  assert set(summary['best_validation']) == set(summary['last']) - {'train'}
+  provenance = json.loads((path / 'provenance.json').read_text())
+  assert provenance['sessions'][0]['last_step'] == 60
+  assert 'NOT the published scale' in done.stdout
+  assert 'published OOD' in done.stdout and 'smoke' in done.stdout
+  assert 'step/s' in done.stderr
+
+
+def test_a_finished_run_is_skipped(finished):
+  folder, _ = finished
+  before = (_run_folder(folder) / 'metrics.csv').stat().st_mtime_ns
+  again = _run(
+      f'--results={folder}', *_ONE_RUN
+  )
+  assert again.returncode == 0
+  assert '1 of them finished' in again.stdout
+  assert (_run_folder(folder) / 'metrics.csv').stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize('stop', [signal.SIGKILL, signal.SIGTERM])
+def test_stopped_and_started_again_equals_unbroken(finished, tmp_path, stop):
+  arguments = (
+      f'--results={tmp_path}',
+      *_ONE_RUN,
+      '--config.execution.checkpoint_every_s=0.0',
+  )
+  process = subprocess.Popen(
+      _command(*arguments),
+      cwd=_ROOT,
+      env=_environment(),
+      stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT,
+  )
+  deadline = time.monotonic() + 120
+  # Stop once there is something to lose.
+  while not list(tmp_path.glob('fig3b/smoke/*/checkpoints/[1-9]*')):
+    assert time.monotonic() < deadline and process.poll() is None
+    time.sleep(0.01)
+  process.send_signal(stop)
+  stopped = time.monotonic()
+  output = process.communicate(timeout=60)[0].decode()
+  if stop == signal.SIGTERM and not _finished(tmp_path):
+    assert process.returncode == 0, output
+    assert time.monotonic() - stopped < 10
+    assert 'goes on from here' in output
+  resumed = _run(*arguments)
+  assert resumed.returncode == 0, resumed.stderr
+  expected, actual = _run_folder(finished[0]), _run_folder(tmp_path)
+  for name in ('metrics.csv', 'summary.json'):
+    assert (actual / name).read_text() == (expected / name).read_text(), name
+
+
+def _finished(folder):
+  return bool(list(folder.glob('fig3b/smoke/*/summary.json')))
+
+
+def test_sigterm_while_compiling_saves_and_leaves(tmp_path):
+  process = subprocess.Popen(
+      _command(f'--results={tmp_path}', config='configs/fig3b.py'),
+      cwd=_ROOT,
+      env=_environment(),
+      stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT,
+  )
+  while not list(tmp_path.glob('fig3b/laptop/*/checkpoints')):
+    assert process.poll() is None
+    time.sleep(0.05)
+  process.send_signal(signal.SIGTERM)
+  started = time.monotonic()
+  process.communicate(timeout=60)
+  assert process.returncode == 0
+  assert time.monotonic() - started < 10
+
+
+def test_describe():
+  done = _run('--describe', config='configs/fig3b.py')
+  assert done.returncode == 0, done.stderr
+  runs = json.loads(done.stdout)
+  assert len(runs) == 8
+  assert len({run['run_id'] for run in runs}) == 8
+  for run in runs:
+    assert set(run) == {
+        'run_id',
+        'model',
+        'task',
+        'task_support',
+        'seeds',
+        'num_meta_params',
+        'num_fast_params',
+        'num_outer_steps',
+        'num_combinations',
+        'deviations',
+    }
+    assert len(run['seeds']) >= 3
+    assert run['deviations']['training.num_outer_steps']['published'] == 200000
+
+
+def test_describe_at_the_published_scale():
+  runs = json.loads(_run('--describe', config='configs/fig3b.py:paper').stdout)
+  assert all(run['deviations'] == {} for run in runs)
+  assert all(run['seeds'] == [2020, 2021, 2022] for run in runs)
+  sizes = {run['model']: run['num_meta_params'] for run in runs}
+  assert sizes == {  # Section 8.4 of the specification, M = 8.
+      'linear_hypernetwork': 631168,
+      'nonlinear_hypernetwork': 644800,
+      'anil': 538120,
+      'maml': 305288,
+  }
+  for run in runs:
+    counts = run['num_combinations']
+    expected = {'random': (972, 324), 'non_compositional': (1008, 288)}
+    assert (counts['train'], counts['ood']) == expected[run['task_support']]
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--config.training.num_outer_step=5'], 'training.num_outer_steps'),
+        (
+            ['--config.training.num_outer_steps=abc'],
+            "config.training.num_outer_steps is 'abc'; it must be of type int",
+        ),
+        (['--config.training=3'], 'config.training is a block'),
+        (['--config.task.max_active=9'], 'task.max_active is 9.*between 1 and'),
+        (
+            ['--config.task.task_support=conected'],
+            "task.task_support is 'conected'; choose one of 'random'",
+        ),
+        (
+            ['--config.task.task_support=connected'],
+            'task.max_active is 3; connected support is defined for 2',
+        ),
+        (
+            ['--config.task.fraction_ood=0.001'],
+            'task.fraction_ood is 0.001.*leave an OOD task',
+        ),
+        (
+            [
+                '--config.training.meta_batch_size=9',
+                '--host_devices=2',
+            ],
+            'meta_batch_size is 9; it must be a multiple of the 2 devices',
+        ),
+        (['--config.training.seeds=(1, 1)'], r'training.seeds is \(1, 1\)'),
+        (
+            ['--config.models.maml.inner.eps_root=0.0'],
+            'model.inner.eps_root is 0.0; it must be positive',
+        ),
+        (
+            ['--config.models.maml.hidden_dim=0'],
+            'model.hidden_dim is 0; it must be positive',
+        ),
+        (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
+        (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
+        (['--only=nothing=1'], "'nothing' is not a field"),
+        (['--only=model'], "--only is 'model'; write field=value"),
+        (['--unknown=1'], "no flag '--unknown'"),
+        (['stray'], "unknown argument 'stray'"),
+        (['--host_devices=0'], 'host_devices=0'),
+    ],
+    ids=lambda value: value[0].lstrip('-') if isinstance(value, list) else '',
+)
+def test_bad_input(arguments, message, tmp_path):
+  results = tmp_path / 'results'
+  done = _run(*arguments, f'--results={results}')
+  _assert_refused(done, message)
+  assert not _files(results)
+
+
+@pytest.mark.parametrize(
+    'config, message',
+    [
+        ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
+        ('configs/none.py', 'there is no file configs/none.py'),
+        ('', 'there is no file'),
+    ],
+)
+def test_bad_config(config, message, tmp_path):
+  results = tmp_path / 'results'
+  _assert_refused(_run(f'--results={results}', config=config), message)
+  assert not _files(results)
+
+
+def test_unwritable_results(tmp_path):
+  blocker = tmp_path / 'file'
+  blocker.write_text('kept')
+  done = _run(f'--results={blocker}/results', *_ONE_RUN)
+  _assert_refused(done, '--results: cannot write to .*choose a folder')
+  assert blocker.read_text() == 'kept'
+
+
+def test_same_id_but_another_config(finished, tmp_path):
+  source = _run_folder(finished[0])
+  target = tmp_path / 'fig3b' / 'smoke' / source.name
+  target.mkdir(parents=True)
+  config = json.loads((source / 'config.json').read_text())
+  config['training']['num_outer_steps'] = 61
+  (target / 'config.json').write_text(json.dumps(config))
+  before = _files(tmp_path)
+  done = _run(
+      f'--results={tmp_path}', *_ONE_RUN
+  )
+  _assert_refused(done, "holds a run whose 'training' differs")
+  assert _files(tmp_path) == before
+
+
+def test_truncated_checkpoint(finished, tmp_path):
+  source = _run_folder(finished[0])
+  target = tmp_path / 'fig3b' / 'smoke' / source.name
+  subprocess.run(['cp', '-r', source, tmp_path / 'copy'], check=True)
+  target.parent.mkdir(parents=True)
+  (tmp_path / 'copy').rename(target)
+  (target / 'summary.json').unlink()
+  for file in target.glob('checkpoints/60/**/d/*'):
+    file.write_bytes(file.read_bytes()[:100])
+  before = _files(tmp_path)
+  done = _run(
+      f'--results={tmp_path}', *_ONE_RUN
+  )
+  _assert_refused(done, 'checkpoint .*/60 cannot be read.*Delete this folder')
+  assert _files(tmp_path) == before
+  metrics = pd.read_csv(target / 'metrics.csv')
+  assert metrics['step'].max() == 60
+
+
+def _assert_refused(done, message):
+  lines = done.stderr.strip().splitlines()
+  assert done.returncode == 2, done.stderr
+  assert lines[-1].startswith('error: '), done.stderr
+  assert pd.Series(lines[-1:]).str.contains(message).all(), lines[-1]
+  assert 'Traceback' not in done.stderr

@@ -1,0 +1,176 @@
+"""The training loop: rows, the best parameters, and never losing work."""
+
+import json
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+
+from modular_hyperteacher import checkpoints
+from modular_hyperteacher import errors
+from modular_hyperteacher import interrupt
+from modular_hyperteacher import results
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.learning import trainer
+from tests import tiny
+
+_SEEDS = (4, 5)
+
+
+@pytest.fixture(scope='module', name='compiled')
+def fixture_compiled():
+  world = tiny.task()
+  compiled = tiny.make_programs(world, tiny.learner(world), _SEEDS)
+  compiled.splits = world.evaluation_splits
+  return compiled
+
+
+def _trainer(compiled, path, *, call=None, empty=(), **overrides):
+  fields = dict(
+      seeds=_SEEDS,
+      evaluation_splits=compiled.splits,
+      empty={s: np.array([s in empty] * 2) for s in compiled.splits},
+      num_outer_steps=14,
+      evaluate_every=5,
+      log_every=3,
+      checkpoint_every_s=0.0,
+      call=call or (lambda function, *args: function(*args)),
+      watch=lambda progress: None,
+  )
+  folder = results.RunFolder(path)
+  path.mkdir(parents=True, exist_ok=True)
+  return trainer.Trainer(compiled, folder, **(fields | overrides))
+
+
+def _final(compiled, path):
+  """Returns what a run left: rows as text, and its last checkpoint."""
+  whole = _trainer(compiled, path)
+  saved = checkpoints.Checkpoints(path / 'checkpoints').restore(
+      whole._snapshot()
+  )
+  return (path / 'metrics.csv').read_text(), saved
+
+
+def test_rows(compiled, tmp_path):
+  _trainer(compiled, tmp_path).run()
+  frame = results.RunFolder(tmp_path).read_metrics()
+  train = frame[frame['split'] == 'train']
+  assert sorted(set(train['step'])) == [3, 6, 9, 12, 14]
+  assert {'loss', 'accuracy', 'gradient_norm', 'num_skipped'} == set(
+      train['metric']
+  )
+  for split in compiled.splits:
+    rows = frame[frame['split'] == split]
+    assert sorted(set(rows['step'])) == [5, 10, 14]
+    assert set(rows['seed']) == set(_SEEDS)
+  accuracy = frame[frame['metric'] == 'accuracy']['value']
+  assert accuracy.between(0, 1).all()
+
+
+def test_empty_splits_are_missing(compiled, tmp_path):
+  _trainer(compiled, tmp_path, empty=('ood_k2',), num_outer_steps=1).run()
+  frame = results.RunFolder(tmp_path).read_metrics()
+  assert frame[frame['split'] == 'ood_k2']['value'].isna().all()
+  assert frame[frame['split'] == 'ood']['value'].notna().all()
+
+
+@pytest.mark.parametrize('num_calls', [1, 2, 4, 7, 9])
+def test_stopped_anywhere_a_run_goes_on_bit_for_bit(
+    compiled, tmp_path, num_calls
+):
+  _trainer(compiled, tmp_path / 'whole').run()
+  expected_rows, expected = _final(compiled, tmp_path / 'whole')
+
+  remaining = [num_calls]
+
+  def call(function, *args):
+    remaining[0] -= 1
+    if remaining[0] < 0:
+      raise interrupt.Interrupted(15)
+    return function(*args)
+
+  stopped = _trainer(compiled, tmp_path / 'stopped', call=call)
+  with pytest.raises(interrupt.Interrupted):
+    stopped.run()
+  if num_calls % 2:  # SIGTERM saves first; kill -9 does not.
+    stopped.save()
+  _trainer(compiled, tmp_path / 'stopped').run()
+  rows, saved = _final(compiled, tmp_path / 'stopped')
+  assert rows == expected_rows
+  jax.tree.map(np.testing.assert_array_equal, saved, expected)
+
+
+def test_killed_between_rows_and_checkpoint(compiled, tmp_path, monkeypatch):
+  _trainer(compiled, tmp_path / 'whole').run()
+  expected_rows, _ = _final(compiled, tmp_path / 'whole')
+  save = checkpoints.Checkpoints.save
+
+  def die(self, step, tree):
+    if step >= 6:
+      raise KeyboardInterrupt
+    save(self, step, tree)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(checkpoints.Checkpoints, 'save', die)
+    with pytest.raises(KeyboardInterrupt):
+      _trainer(compiled, tmp_path / 'killed').run()
+  resumed = _trainer(compiled, tmp_path / 'killed')
+  assert 0 < resumed.step < 6
+  resumed.run()
+  assert (tmp_path / 'killed' / 'metrics.csv').read_text() == expected_rows
+
+
+def test_best_parameters_are_those_of_the_lowest_validation_loss(
+    compiled, tmp_path
+):
+  history = []
+
+  def watch(progress):
+    if 'valid/loss' in progress.metrics:
+      history.append(progress.metrics['valid/loss'])
+
+  run = _trainer(compiled, tmp_path, watch=watch)
+  run.run()
+  losses = np.array(history)
+  saved = run._snapshot()
+  np.testing.assert_array_equal(saved.best_loss, losses.min(0))
+  again = programs.fetch(
+      compiled.evaluate(programs.replicate(saved.best_params))
+  )
+  np.testing.assert_allclose(
+      again['loss'][:, compiled.splits.index('valid')], losses.min(0), rtol=1e-6
+  )
+
+
+def test_a_truncated_checkpoint_is_refused_and_kept(compiled, tmp_path):
+  _trainer(compiled, tmp_path).run()
+  folder = tmp_path / 'checkpoints'
+  newest = max(int(p.name) for p in folder.iterdir() if p.name.isdigit())
+  for file in (folder / str(newest)).glob('**/d/*'):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+  with pytest.raises(errors.UserError, match=f'{newest} cannot be read.*Delete'):
+    _trainer(compiled, tmp_path)
+  assert (folder / str(newest)).exists()
+
+
+def test_results_files(tmp_path):
+  folder = results.RunFolder(tmp_path / 'run')
+  config = {'task': {'a': 1}, 'model': {'b': [1, 2]}, 'training': {'c': 3.5}}
+  folder.check(config)
+  folder.open(config)
+  folder.check(config)
+  with pytest.raises(errors.UserError, match="'model' differs"):
+    folder.check(config | {'model': {'b': [1]}})
+  rows = [(0, 1, 'ood', 'loss', 0.1), (0, 1, 'ood_k1', 'loss', float('nan'))]
+  folder.write_metrics(rows)
+  frame = folder.read_metrics()
+  pd.testing.assert_frame_equal(
+      frame, pd.DataFrame(rows, columns=list(results.COLUMNS))
+  )
+  assert not folder.finished
+  folder.write('summary.json', {'x': float('nan')})
+  assert folder.finished
+  assert json.loads((folder.path / 'summary.json').read_text()) == {'x': None}
+  assert [f.path for f in results.find_finished(tmp_path)] == [folder.path]
+  assert not list(folder.path.glob('.writing-*'))
