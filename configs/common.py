@@ -32,9 +32,9 @@ def experiment(
       'log_every': 100,
       # Seconds between checkpoints.
       'checkpoint_every_s': 60.0,
-      # Tasks computed at once on a device; None for all. Bounds memory: with
-      # 16, three seeds of every published model fit into 16 GiB.
-      'task_chunk_size': config_dict.FieldReference(16, field_type=int),
+      # Tasks computed at once on a device; bounds memory. None for what suits
+      # the platform.
+      'task_chunk_size': config_dict.placeholder(int),
   })
   config.sweep = ()
   return config
@@ -190,7 +190,7 @@ def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
       'evaluate_every': 500,
       'num_evaluation_tasks': 256,
   })
-  config.execution.update({'log_every': 50, 'task_chunk_size': None})
+  config.execution.update({'log_every': 50, 'task_chunk_size': 32})
   if config.preset == 'smoke':
     config.training.update({
         'seeds': (2020,),

@@ -45,7 +45,6 @@ def _falls_beyond_training(frame):
       verdicts.Comparison(
           verdicts.sample(frame, model, 'random', 'ood'),
           verdicts.sample(frame, model, 'random', f'ood_k{largest}'),
-          paired=True,
       )
       for model in style.HYPERNETWORKS
   ]

@@ -24,24 +24,12 @@ def mean(values: pd.Series) -> Estimate:
   )
 
 
-def difference(higher: pd.Series, lower: pd.Series) -> Estimate:
-  """Returns mean(higher) - mean(lower) of two independent samples.
-
-  The standard error is Welch's, sqrt(s1^2 / n1 + s2^2 / n2).
-  """
-  return Estimate(
-      mean(higher).value - mean(lower).value,
-      math.sqrt(_squared_error(higher) + _squared_error(lower)),
-      min(len(higher), len(lower)),
-  )
-
-
 def paired_difference(higher: pd.Series, lower: pd.Series) -> Estimate:
   """Returns the mean over shared seeds of higher - lower.
 
   Args:
     higher: indexed by seed.
-    lower: indexed by seed, of the same trained models.
+    lower: indexed by seed.
   """
   return mean((higher - lower).dropna())
 

@@ -7,6 +7,7 @@ constructors called from here, before anything is compiled.
 
 import dataclasses
 import inspect
+import math
 from typing import Any, Callable
 
 import jax
@@ -35,6 +36,8 @@ MODELS = {
     'linear_hypernetwork': linear_hypernetwork.make,
     'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
 }
+# On a CPU, what a few tasks need stays in the cache; accelerators want more.
+_CHUNK_SIZES = {'cpu': 4}
 PRNG_IMPLEMENTATIONS = ('threefry2x32', 'rbg', 'unsafe_rbg')
 
 
@@ -66,12 +69,13 @@ class ExecutionConfig:
   Attributes:
     log_every: outer steps between rows of training metrics.
     checkpoint_every_s: seconds between checkpoints.
-    task_chunk_size: tasks computed at once on a device; None for all.
+    task_chunk_size: tasks computed at once on a device, so bounds memory;
+      None for what suits the platform.
   """
 
   log_every: int
   checkpoint_every_s: float
-  task_chunk_size: int | None
+  task_chunk_size: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +105,10 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
   training = dataclasses.replace(training, seeds=tuple(training.seeds))
   execution = _call(ExecutionConfig, 'execution', config['execution'])
   _check_training(training, execution, num_devices)
+  if execution.task_chunk_size is None:
+    share = training.meta_batch_size // num_devices
+    chunk_size = math.gcd(share, _CHUNK_SIZES.get(jax.default_backend(), 32))
+    execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
 
   task_block = dict(config['task'])
   make_task, objective = _choose(TASKS, 'task', task_block)

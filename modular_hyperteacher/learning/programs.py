@@ -90,6 +90,12 @@ class Programs:
       ):
         done.result()
 
+  def compile_training(
+      self, state: outer_loop.TrainState
+  ) -> jax.stages.Compiled:
+    """Compiles training alone, and returns the program to be looked at."""
+    return self._train.compile(*self._train_arguments(state, 1))
+
   def train(
       self, state: outer_loop.TrainState, num_steps: int
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
@@ -150,6 +156,7 @@ class _Compiled:
         in_axes=(0,) * mapped + (None,) * self._num_broadcast,
     )
     self._program = mapped_function.lower(*args).compile()
+    return self._program
 
   def __call__(self, *args):
     if self._program is None:

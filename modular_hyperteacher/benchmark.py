@@ -1,0 +1,142 @@
+"""Step times of a config's models, against the machine's own matrix product.
+
+  python -m modular_hyperteacher.benchmark \
+      --config=configs/fig3b.py:paper --config.task.num_modules=4
+
+One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
+in the same process, so that step times in MU compare across machines. The
+share of the matrix product's rate is reckoned on the least operations that the
+mathematics needs (`flops.py`). Data generation is part of every step.
+"""
+
+import json
+import pathlib
+import statistics
+import sys
+import time
+from typing import Any
+
+from absl import app
+from absl import flags
+from absl import logging
+import jax
+import jax.numpy as jnp
+from ml_collections import config_flags
+import pandas as pd
+
+from modular_hyperteacher import command_line
+from modular_hyperteacher import errors
+from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import flops
+from modular_hyperteacher import results
+from modular_hyperteacher import sweeps
+from modular_hyperteacher.learning import programs
+
+_CONFIG = config_flags.DEFINE_config_file(
+    'config', 'configs/fig3b.py:paper', 'Config whose models are timed.'
+)
+_ONLY = flags.DEFINE_multi_string('only', [], 'Time only runs with field=value.')
+_JSON = flags.DEFINE_string('json', None, 'Write the measurements here.')
+_REPEATS = flags.DEFINE_integer(
+    'repeats', 5, 'Steps that are timed; the median counts.', lower_bound=1
+)
+_HOST_DEVICES = flags.DEFINE_integer(
+    'host_devices', 1, 'On a CPU, devices to make of it.', lower_bound=1
+)
+_NUM_SEEDS = flags.DEFINE_integer(
+    'seeds', 1, 'Seeds trained side by side.', lower_bound=1
+)
+
+_SIZE = 3072
+
+
+def main(argv: list[str]) -> int:
+  """Times one run per model; returns the exit code."""
+  del argv
+  logging.set_verbosity(logging.WARNING)
+  jax.config.update('jax_num_cpu_devices', _HOST_DEVICES.value)
+  overrides = config_flags.get_override_values(flags.FLAGS['config'])
+  try:
+    config = command_line.apply_overrides(_CONFIG.value, overrides)
+    runs = sweeps.select(sweeps.expand(config), _ONLY.value)
+  except errors.UserError as error:
+    print(f'error: {error}', file=sys.stderr)
+    return 2
+  by_model = {run.config['model']['name']: run for run in reversed(runs)}
+  rows = [measure(run.config) for run in reversed(by_model.values())]
+  frame = pd.DataFrame(rows)
+  frame['peak_GiB'] = frame.pop('peak_bytes') / 2**30
+  print(frame.to_string(index=False, float_format='{:.3g}'.format))
+  if _JSON.value:
+    results.write_atomically(
+        pathlib.Path(_JSON.value), json.dumps(rows, indent=2) + '\n'
+    )
+  return 0
+
+
+def measure(config: dict[str, Any]) -> dict[str, Any]:
+  """Returns the measurements of one run's outer step."""
+  seeds = list(range(_NUM_SEEDS.value))
+  config = config | {'training': config['training'] | {'seeds': seeds}}
+  built = experiments.build(config, jax.device_count())
+  compiled = programs.Programs(
+      built.task,
+      built.learner,
+      experiments.root_keys(built.training),
+      experiments.draw_worlds(built),
+      task_chunk_size=built.execution.task_chunk_size,
+  )
+  state = compiled.init()
+  started = time.perf_counter()
+  memory = compiled.compile_training(state).memory_analysis()
+  compile_seconds = time.perf_counter() - started
+  state = _train(compiled, state)
+  step_times, units = [], []
+  for _ in range(_REPEATS.value):
+    units.append(unit_seconds())
+    started = time.perf_counter()
+    state = _train(compiled, state)
+    step_times.append(time.perf_counter() - started)
+  step_seconds, unit = statistics.median(step_times), statistics.median(units)
+  least = flops.outer_step(config) * len(seeds)
+  return {
+      'task': config['task']['name'],
+      'model': config['model']['name'],
+      'step_seconds': step_seconds,
+      'mu': step_seconds / unit,
+      'matmul_share': least / step_seconds / (2 * _SIZE**3 / unit),
+      'peak_bytes': (
+          memory.temp_size_in_bytes
+          + memory.argument_size_in_bytes
+          + memory.output_size_in_bytes
+      ),
+      'compile_seconds': compile_seconds,
+      'unit_seconds': unit,
+      'least_flops': least,
+      'num_seeds': len(seeds),
+      'num_devices': jax.device_count(),
+      'task_chunk_size': built.execution.task_chunk_size,
+  }
+
+
+def _train(compiled, state):
+  return jax.block_until_ready(compiled.train(state, 1))[0]
+
+
+_multiply = jax.jit(jnp.matmul)
+
+
+def unit_seconds() -> float:
+  """Returns the seconds of one 3072^3 float32 product, the fastest of three."""
+  matrix = jax.random.normal(jax.random.key(0), (_SIZE, _SIZE))
+  jax.block_until_ready(_multiply(matrix, matrix))
+  seconds = []
+  for _ in range(3):
+    started = time.perf_counter()
+    jax.block_until_ready(_multiply(matrix, matrix))
+    seconds.append(time.perf_counter() - started)
+  return min(seconds)
+
+
+if __name__ == '__main__':
+  app.run(lambda argv: sys.exit(main(argv)), flags_parser=command_line.parse)
