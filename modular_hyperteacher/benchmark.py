@@ -35,7 +35,9 @@ from modular_hyperteacher.learning import programs
 _CONFIG = config_flags.DEFINE_config_file(
     'config', 'configs/fig3b.py:paper', 'Config whose models are timed.'
 )
-_ONLY = flags.DEFINE_multi_string('only', [], 'Time only runs with field=value.')
+_ONLY = flags.DEFINE_multi_string(
+    'only', [], 'Time only runs with field=value.'
+)
 _JSON = flags.DEFINE_string('json', None, 'Write the measurements here.')
 _REPEATS = flags.DEFINE_integer(
     'repeats', 5, 'Steps that are timed; the median counts.', lower_bound=1

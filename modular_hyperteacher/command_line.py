@@ -99,7 +99,7 @@ def _check_override(name, config):
 
 
 def _explain(error, config):
-  """Returns a message with field, value and type for a value of a wrong type."""
+  """Returns a message that names the field, the value and the type."""
   match = _ILLEGAL.match(str(error))
   if match and match.group(1).startswith('config.') and config is not None:
     name, value = match.groups()

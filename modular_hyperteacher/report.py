@@ -22,7 +22,8 @@ def announce(
   finished = sum(run.folder.finished for run in prepared)
   print(
       f'{first.experiment}, preset {first.preset}: {len(prepared)} runs,'
-      f' {finished} of them finished; results in {prepared[0].folder.path.parent}'
+      f' {finished} of them finished;'
+      f' results in {prepared[0].folder.path.parent}'
   )
   changes = {}
   for run in prepared:
@@ -81,7 +82,9 @@ def _row(run, paper_runs) -> dict[str, Any]:
       'support': config['task'].get('task_support'),
       'test': _mean_and_error(_headline(summary['last'], 'test')),
       'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
-      'OOD best': _mean_and_error(_headline(summary['best_validation'], 'ood')),
+      'OOD best': _mean_and_error(
+          _headline(summary['best_validation'], 'ood')
+      ),
       'seeds': len(config['training']['seeds']),
       'published OOD': None,
       'scale': run.run.preset,

@@ -154,7 +154,8 @@ def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
 def _by_split(frame, step_of_seed, seeds):
   at_step = frame[frame['step'] == frame['seed'].map(step_of_seed)]
   nested = {}
-  for (split, metric), group in at_step.groupby(['split', 'metric'], sort=False):
+  groups = at_step.groupby(['split', 'metric'], sort=False)
+  for (split, metric), group in groups:
     values = dict(zip(group['seed'], group['value']))
     nested.setdefault(split, {})[metric] = [float(values[s]) for s in seeds]
   return nested

@@ -235,6 +235,7 @@ def test_describe_at_the_published_scale():
             ['--config.models.maml.hidden_dim=0'],
             'model.hidden_dim is 0; it must be positive',
         ),
+        (['--config.training.prng_impl=rbg'], "prng_impl is 'rbg'; allowed is"),
         (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
         (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
         (['--only=nothing=1'], "'nothing' is not a field"),

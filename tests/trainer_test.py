@@ -149,7 +149,8 @@ def test_a_truncated_checkpoint_is_refused_and_kept(compiled, tmp_path):
   newest = max(int(p.name) for p in folder.iterdir() if p.name.isdigit())
   for file in (folder / str(newest)).glob('**/d/*'):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-  with pytest.raises(errors.UserError, match=f'{newest} cannot be read.*Delete'):
+  message = f'{newest} cannot be read.*Delete'
+  with pytest.raises(errors.UserError, match=message):
     _trainer(compiled, tmp_path)
   assert (folder / str(newest)).exists()
 

@@ -7,7 +7,7 @@ are the same at every evaluation.
 
 import functools
 import math
-from typing import Any, Callable, Mapping
+from typing import Callable, Mapping
 
 import jax
 from jax import lax
@@ -51,7 +51,8 @@ def make_evaluate(
 
   For one seed, inside of a mapped axis named `outer_loop.DEVICE_AXIS`, over
   whose devices the tasks of each split are divided. `latents` is what
-  `make_draw_latents`' function returned; the key draws examples and inner batches.
+  `make_draw_latents`' function returned; the key draws examples and inner
+  batches.
 
   Args:
     task: the distribution to draw from.

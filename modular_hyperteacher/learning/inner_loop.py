@@ -22,8 +22,8 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 Draw = Callable[[jax.Array], tasks.Batch]
-# Up to this size, updating all fast parameters as one vector is faster than leaf
-# by leaf: it is the number of operations that counts, not the numbers copied.
+# Up to this size, updating all fast parameters as one vector is faster than
+# leaf by leaf: the number of operations counts, not that of numbers copied.
 _MAX_JOINED = 2**13
 
 Adapt = Callable[[models.MetaParams, Draw, jax.Array], models.FastParams]

@@ -83,6 +83,13 @@ def num_skipped(state: TrainState) -> jax.Array:
   return state.opt_state.total_notfinite
 
 
+class _TaskFunctions(NamedTuple):
+  """What is done with one task."""
+
+  adapt: Callable[..., models.FastParams]  # (meta_params, support, key)
+  score: Callable[..., tuple[jax.Array, Metrics]]  # (meta, fast, batch)
+
+
 def make_learner(
     task: tasks.TaskDistribution,
     objective: losses.Objective,
@@ -91,7 +98,8 @@ def make_learner(
     outer: OuterConfig,
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
-  adapt = inner_loop.make_adapt(model, objective.loss, inner)
+  functions = _make_task_functions(objective, model, inner)
+  gradient = _make_gradient(task, functions, outer)
   optimizer = make_optimizer(outer)
 
   def init(key):
@@ -100,28 +108,64 @@ def make_learner(
         jnp.zeros((), jnp.int32), meta_params, optimizer.init(meta_params)
     )
 
-  def query_loss(meta_params, fast_params, batch):
-    encoding = model.encode(meta_params, batch.inputs)
-    outputs = model.decode(meta_params, fast_params, encoding)
-    return objective.loss(outputs, batch), objective.metrics(outputs, batch)
+  def step(state, task_params, data_key):
+    step_key = jax.random.fold_in(data_key, state.step)
+    keys = device_shard(jax.random.split(step_key, outer.meta_batch_size))
+    grads, metrics = lax.pmean(
+        gradient(state.meta_params, task_params, keys), DEVICE_AXIS
+    )
+    updates, opt_state = optimizer.update(
+        grads, state.opt_state, state.meta_params
+    )
+    meta_params = optax.apply_updates(state.meta_params, updates)
+    metrics['gradient_norm'] = optax.tree.norm(grads)
+    return TrainState(state.step + 1, meta_params, opt_state), metrics
 
-  def adapt_to(meta_params, support, key):
+  def judge(meta_params, drawn, key):
+    start = model.init_fast(meta_params)
+    fast_params = functions.adapt(meta_params, drawn.support, key)
+    before, _ = functions.score(meta_params, start, drawn.support)
+    after, _ = functions.score(meta_params, fast_params, drawn.support)
+    _, metrics = functions.score(meta_params, fast_params, drawn.query)
+    metrics |= {'support_loss_before': before, 'support_loss_after': after}
+    return metrics, fast_params
+
+  return Learner(init, step, judge)
+
+
+def _make_task_functions(objective, model, inner):
+  """Adapting to a support set, and scoring adapted parameters on a batch."""
+  solve = inner_loop.make_adapt(model, objective.loss, inner)
+
+  def adapt(meta_params, support, key):
     encoded = support._replace(
         inputs=model.encode(meta_params, support.inputs)
     )
     draw = inner_loop.from_support(encoded, inner.batch_size)
-    return adapt(meta_params, draw, key)
+    return solve(meta_params, draw, key)
 
-  def task_loss(meta_params, drawn, key):
-    fast_params = adapt_to(meta_params, drawn.support, key)
-    loss, metrics = query_loss(meta_params, fast_params, drawn.query)
-    return loss, {'loss': loss, **metrics}
+  def score(meta_params, fast_params, batch):
+    encoding = model.encode(meta_params, batch.inputs)
+    outputs = model.decode(meta_params, fast_params, encoding)
+    loss = objective.loss(outputs, batch)
+    return loss, {'loss': loss, **objective.metrics(outputs, batch)}
+
+  return _TaskFunctions(adapt, score)
+
+
+def _make_gradient(task, functions, outer):
+  """Returns `gradient(meta_params, task_params, keys)`, a mean over tasks.
+
+  One key per task. Chunk after chunk of tasks is drawn, adapted to and
+  differentiated; only the sum of gradients is kept.
+  """
 
   def mean_loss(meta_params, task_params, keys):
     def one_task(key):
       sample_key, adapt_key = jax.random.split(key)
       drawn = task.sample(task_params, sample_key, 'train')
-      return task_loss(meta_params, drawn, adapt_key)
+      fast_params = functions.adapt(meta_params, drawn.support, adapt_key)
+      return functions.score(meta_params, fast_params, drawn.query)
 
     loss, metrics = jax.vmap(one_task)(keys)
     return loss.mean(), jax.tree.map(jnp.mean, metrics)
@@ -143,34 +187,7 @@ def make_learner(
         jax.tree.map(jnp.mean, metrics),
     )
 
-  def step(state, task_params, data_key):
-    step_key = jax.random.fold_in(data_key, state.step)
-    keys = device_shard(jax.random.split(step_key, outer.meta_batch_size))
-    grads, metrics = lax.pmean(
-        gradient(state.meta_params, task_params, keys), DEVICE_AXIS
-    )
-    updates, opt_state = optimizer.update(
-        grads, state.opt_state, state.meta_params
-    )
-    meta_params = optax.apply_updates(state.meta_params, updates)
-    metrics['gradient_norm'] = optax.tree.norm(grads)
-    return TrainState(state.step + 1, meta_params, opt_state), metrics
-
-  def judge(meta_params, drawn, key):
-    start = model.init_fast(meta_params)
-    fast_params = adapt_to(meta_params, drawn.support, key)
-    before, _ = query_loss(meta_params, start, drawn.support)
-    after, _ = query_loss(meta_params, fast_params, drawn.support)
-    loss, metrics = query_loss(meta_params, fast_params, drawn.query)
-    metrics = {
-        'loss': loss,
-        'support_loss_before': before,
-        'support_loss_after': after,
-        **metrics,
-    }
-    return metrics, fast_params
-
-  return Learner(init, step, judge)
+  return gradient
 
 
 def device_shard(tree: Any) -> Any:
@@ -179,7 +196,8 @@ def device_shard(tree: Any) -> Any:
 
   def shard(x):
     share = x.shape[0] // num_devices
-    return lax.dynamic_slice_in_dim(x, lax.axis_index(DEVICE_AXIS) * share, share)
+    start = lax.axis_index(DEVICE_AXIS) * share
+    return lax.dynamic_slice_in_dim(x, start, share)
 
   return jax.tree.map(shard, tree)
 

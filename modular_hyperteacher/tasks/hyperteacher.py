@@ -74,7 +74,10 @@ class Teacher:
     return jax.nn.relu(inputs @ (input_weights / math.sqrt(self.input_dim)))
 
   def respond(
-      self, generated: base.Array, output_weights: base.Array, hidden: base.Array
+      self,
+      generated: base.Array,
+      output_weights: base.Array,
+      hidden: base.Array,
   ) -> base.Array:
     """Returns the raw outputs [N, Y] from what `embed` returned."""
     for weights in generated:
