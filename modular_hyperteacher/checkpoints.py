@@ -6,6 +6,7 @@ loaded can execute.
 """
 
 import pathlib
+import sys
 from typing import Any
 
 import jax
@@ -49,10 +50,16 @@ class Checkpoints:
     abstract = jax.tree.map(
         lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
     )
+    hook = sys.unraisablehook
+    # Threads that fail to read a broken file print tracebacks of their own,
+    # even after the call has failed; the error below says all there is to say.
+    sys.unraisablehook = lambda *_: None
     try:
-      return self._manager.restore(
+      restored = self._manager.restore(
           step, args=ocp.args.StandardRestore(abstract)
       )
+      sys.unraisablehook = hook
+      return restored
     except Exception as error:  # Orbax raises many kinds for broken files.
       older = [s for s in self._manager.all_steps() if s != step]
       fallback = f'step {max(older)}' if older else 'the start'

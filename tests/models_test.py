@@ -43,9 +43,14 @@ def _make(name, num_hidden=3):
 
 
 @functools.lru_cache
+def _compiled_init(name, num_hidden=3):
+  return jax.jit(_make(name, num_hidden).init)
+
+
+@functools.lru_cache
 def _init(name, num_hidden=3):
   """Returns parameters, all of them moved off their special values."""
-  params = _make(name, num_hidden).init(jax.random.key(0))
+  params = _compiled_init(name, num_hidden)(jax.random.key(0))
   leaves, treedef = jax.tree.flatten(params)
   keys = jax.random.split(jax.random.key(1), len(leaves))
   moved = [
@@ -182,7 +187,7 @@ def test_published_counts_of_the_hyperteacher_config(
 def test_count_params_counts_what_init_returns():
   for name in _NAMES:
     model = _make(name)
-    meta_params = model.init(jax.random.key(0))
+    meta_params = _init(name)
     fast_params = model.init_fast(meta_params)
     expected = tuple(
         sum(np.size(leaf) for leaf in jax.tree.leaves(tree))
@@ -529,7 +534,7 @@ def test_generated_weights_have_a_deviation_of_088():
   model = linear_hypernetwork.make(
       input_dim=16, output_dim=8, num_hidden=3, hidden_dim=128, num_modules=16
   )
-  params = model.init(jax.random.key(0))
+  params = jax.jit(model.init)(jax.random.key(0))
   for block, rows in _double(params['embeddings']).items():
     bank = np.asarray(params['generators'][block]['w'], np.float64)
     for generated in _twin_normalise(rows) @ bank:
@@ -548,7 +553,7 @@ def test_nonlinear_weights_are_of_order_one():
       generator_num_hidden=4,
       generator_hidden_dim=32,
   )
-  params = model.init(jax.random.key(0))
+  params = jax.jit(model.init)(jax.random.key(0))
   x = jax.random.normal(jax.random.key(1), (500, 16))
   outputs = np.asarray(model.decode(params, model.init_fast(params), x))
   assert 0.05 < outputs.std() < 5
@@ -594,7 +599,7 @@ def test_initial_values_of_networks(name):
   model = _MLPS[name].make(
       input_dim=20, output_dim=10, num_hidden=3, hidden_dim=40
   )
-  params = model.init(jax.random.key(0))
+  params = jax.jit(model.init)(jax.random.key(0))
   body = params['body'] if name == 'anil' else params
   for suffix, fan_in in (('', 20), ('_1', 40), ('_2', 40)):
     layer = body[f'body/linear{suffix}']
@@ -612,7 +617,8 @@ def test_initial_values_of_networks(name):
 
 
 def test_initial_values_of_the_linear_generators():
-  params = _make('linear_hypernetwork').init(jax.random.key(0))['generators']
+  params = _compiled_init('linear_hypernetwork')(jax.random.key(0))
+  params = params['generators']
   assert params.keys() == {'input', 'hidden', 'output'}
   sizes = {'input': _X, 'hidden': _H, 'output': _H}
   outputs = {'input': _H, 'hidden': _H, 'output': _Y}
@@ -633,7 +639,7 @@ def test_initial_values_of_the_nonlinear_generators():
       generator_num_hidden=4,
       generator_hidden_dim=32,
   )
-  generators = model.init(jax.random.key(0))['generators']
+  generators = jax.jit(model.init)(jax.random.key(0))['generators']
   trunks = generators['trunks']
   assert len(trunks) == 9  # One norm in front, then four layers and norms.
   for layer in range(5):
@@ -661,7 +667,7 @@ def test_initial_values_of_the_nonlinear_generators():
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_init_follows_the_key(name):
-  init = _make(name).init
+  init = _compiled_init(name)
   one, again, other = (init(jax.random.key(seed)) for seed in (0, 0, 1))
   jax.tree.map(np.testing.assert_array_equal, one, again)
   differ = jax.tree.map(lambda a, b: (a != b).all(), one, other)
@@ -759,7 +765,7 @@ def test_anil_adapts_the_readout_only():
 def test_one_hidden_layer(name):
   """There is no block of hidden layers then."""
   model = _make(name, 1)
-  params = model.init(jax.random.key(0))
+  params = _compiled_init(name, 1)(jax.random.key(0))
   outputs = _network(name, 1)(params, model.init_fast(params), _inputs())
   assert outputs.shape == (6, _Y)
   assert np.isfinite(outputs).all()

@@ -117,6 +117,8 @@ def unravel(tables: Sequence[np.ndarray], index):
 
 def product_set(tables: Sequence[np.ndarray]) -> CombinationSet:
   """Returns all combinations of the rows of one table [C, M] per layer."""
+  if not all(map(len, tables)):
+    return listed_set(np.zeros((0, len(tables), tables[0].shape[1]), bool))
 
   def sample(round_keys, key, nonempty):
     del round_keys, nonempty
