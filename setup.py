@@ -9,21 +9,22 @@ setuptools.setup(
     packages=setuptools.find_packages(include=['modular_hyperteacher*']),
     python_requires='>=3.11',
     install_requires=[
-        'absl-py>=2.1',
-        'dm-haiku>=0.0.16',
-        # Multi-host checkpoints without pickle, written atomically.
-        'jax>=0.8',
-        'jaxlib>=0.8',
-        'ml-collections>=1.0',
-        'numpy>=2.0',
-        'optax>=0.2.6',
-        'orbax-checkpoint>=0.11',
-        'pandas>=2.2',
-        'plotly>=6.1',
-        'tqdm>=4.66',
+        'absl-py>=2.5',
+        'dm-haiku>=0.0.17',
+        'jax>=0.10.2,<0.12',
+        'jaxlib>=0.10.2,<0.12',
+        'ml-collections>=1.1',
+        'numpy>=2.4',
+        'optax>=0.2.8',
+        # Atomic checkpoints for one and many hosts, without pickle.
+        'orbax-checkpoint>=0.12',
+        'pandas>=3.0',
+        'plotly>=6.1.1',
+        # The progress bar that users know.
+        'tqdm>=4.70',
     ],
     extras_require={
-        'test': ['hypothesis>=6.100', 'pytest>=8.0'],
+        'test': ['hypothesis>=6.100', 'pytest>=9.0'],
         'figures': ['kaleido>=1.0'],
     },
 )

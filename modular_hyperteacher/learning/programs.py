@@ -69,10 +69,10 @@ class Programs:
     self._task_params, self._latents = replicate(stacked)
     self._data_keys = replicate(_stack_streams(roots, 'data'))
     self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))
-    self._train = _Compiled(_make_train(learner.step), num_broadcast=1)
-    self._evaluate = _Compiled(
-        jax.vmap(evaluation.make_evaluate(task, learner, task_chunk_size))
-    )
+    step = _over_seeds(learner.step, len(roots))
+    self._train = _Compiled(_make_train(step), num_broadcast=1)
+    evaluate = evaluation.make_evaluate(task, learner, task_chunk_size)
+    self._evaluate = _Compiled(_over_seeds(evaluate, len(roots)))
 
   def init(self) -> outer_loop.TrainState:
     """Returns the state before the first step, on the devices."""
@@ -117,10 +117,23 @@ class Programs:
     return meta_params, self._task_params, self._latents, self._evaluation_keys
 
 
+def _over_seeds(function, num_seeds):
+  """Maps a function of one seed over the leading axis of its arguments."""
+  if num_seeds > 1:
+    return jax.vmap(function)
+
+  def single(*args):
+    # An axis of size one would make every matrix product a batched one.
+    results = function(*jax.tree.map(lambda x: x[0], args))
+    return jax.tree.map(lambda x: x[None], results)
+
+  return single
+
+
 def _make_train(step):
   """Returns a function that takes a given number of steps of all seeds."""
   # The inner `jit` lets the two uses below share one trace.
-  step = jax.jit(jax.vmap(step))
+  step = jax.jit(step)
 
   def train(state, task_params, data_keys, num_steps):
     _, shapes = jax.eval_shape(step, state, task_params, data_keys)
