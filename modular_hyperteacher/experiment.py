@@ -8,12 +8,14 @@ constructors called from here, before anything is compiled.
 import dataclasses
 import inspect
 import math
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.analysis import alignment
+from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
@@ -23,18 +25,36 @@ from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
+from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import hyperteacher
+from modular_hyperteacher.tasks import teacher_student
+
+
+
+class TaskEntry(NamedTuple):
+  """A world, what is minimised in it, and what is measured at the end."""
+
+  make: Callable[..., tasks.TaskDistribution]
+  objective: losses.Objective
+  make_analysis: (
+      Callable[[tasks.TaskDistribution], analyses.Analysis] | None
+  ) = None
+
 
 TASKS = {
-    'hyperteacher': (hyperteacher.make, losses.SOFT_LABELS),
+    'hyperteacher': TaskEntry(hyperteacher.make, losses.SOFT_LABELS),
+    'teacher_student': TaskEntry(
+        teacher_student.make, losses.REGRESSION, alignment.make_analysis
+    ),
 }
 MODELS = {
     'maml': maml.make,
     'anil': anil.make,
     'linear_hypernetwork': linear_hypernetwork.make,
     'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
+    'modular_student': modular_student.make,
 }
 # On a CPU, what a few tasks need stays in the cache; accelerators want more.
 _CHUNK_SIZES = {'cpu': 4}
@@ -89,6 +109,7 @@ class Experiment:
   learner: outer_loop.Learner
   training: TrainingConfig
   execution: ExecutionConfig
+  analysis: analyses.Analysis | None
 
 
 def build(config: dict[str, Any], num_devices: int) -> Experiment:
@@ -113,8 +134,8 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
     execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
 
   task_block = dict(config['task'])
-  make_task, objective = _choose(TASKS, 'task', task_block)
-  task = _call(make_task, 'task', task_block)
+  entry = _choose(TASKS, 'task', task_block)
+  task = _call(entry.make, 'task', task_block)
 
   model_block = dict(config['model'])
   inner = _call(
@@ -122,10 +143,12 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
   )
   outer_block = model_block.pop('outer') | {
       'meta_batch_size': training.meta_batch_size,
+      'num_outer_steps': training.num_outer_steps,
       'task_chunk_size': execution.task_chunk_size,
   }
   outer = _call(outer_loop.OuterConfig, 'model.outer', outer_block)
-  _check_learning(inner, outer)
+  _check_inner(inner, entry.objective)
+  _check_outer(outer)
   make_model = _choose(MODELS, 'model', model_block)
   if 'num_modules' in model_block:
     factor = model_block.pop('modules_per_teacher_module')
@@ -140,8 +163,11 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
       model_block
       | {'input_dim': task.input_dim, 'output_dim': task.output_dim},
   )
-  learner = outer_loop.make_learner(task, objective, model, inner, outer)
-  return Experiment(task, model, learner, training, execution)
+  learner = outer_loop.make_learner(
+      task, entry.objective, model, inner, outer
+  )
+  analysis = entry.make_analysis and entry.make_analysis(task)
+  return Experiment(task, model, learner, training, execution, analysis)
 
 
 def root_keys(training: TrainingConfig) -> list[jax.Array]:
@@ -248,7 +274,7 @@ def _check_training(training, execution, num_devices):
     )
 
 
-def _check_learning(inner, outer):
+def _check_inner(inner, objective):
   if inner.num_steps < 1:
     raise errors.UserError(
         f'model.inner.num_steps is {inner.num_steps}; it must be at least 1.'
@@ -258,15 +284,57 @@ def _check_learning(inner, outer):
         f'model.inner.batch_size is {inner.batch_size}; it must be at least 1,'
         ' or None for the whole support set.'
     )
-  if inner.eps_root <= 0:
+  if inner.solver not in inner_loop.SOLVERS:
+    raise errors.UserError(
+        f"model.inner.solver is '{inner.solver}'; choose one of"
+        f' {", ".join(inner_loop.SOLVERS)}.'
+    )
+  if inner.solver == 'levenberg_marquardt':
+    _check_least_squares(inner, objective)
+    return
+  if inner.learning_rate <= 0:
+    raise errors.UserError(
+        f'model.inner.learning_rate is {inner.learning_rate}; it must be'
+        ' positive.'
+    )
+  if inner.eps_root <= 0 and inner.second_order:
     raise errors.UserError(
         f'model.inner.eps_root is {inner.eps_root}; it must be positive, or'
         ' outer gradients are NaN.'
     )
-  for field, value in (
-      ('model.inner.learning_rate', inner.learning_rate),
-      ('model.outer.learning_rate', outer.learning_rate),
-      ('model.outer.clip_norm', outer.clip_norm),
+
+
+def _check_least_squares(inner, objective):
+  if objective.residuals is None:
+    raise errors.UserError(
+        "model.inner.solver is 'levenberg_marquardt'; the loss of this task is"
+        " not a sum of squares, which leaves 'adamw'."
+    )
+  for field, allowed in (
+      ('second_order', False),
+      ('fresh_support', False),
+      ('batch_size', None),
   ):
-    if value <= 0:
-      raise errors.UserError(f'{field} is {value}; it must be positive.')
+    if getattr(inner, field) != allowed:
+      raise errors.UserError(
+          f'model.inner.{field} is {getattr(inner, field)}; with'
+          f' model.inner.solver levenberg_marquardt it must be {allowed}.'
+      )
+
+
+def _check_outer(outer):
+  if outer.learning_rate <= 0:
+    raise errors.UserError(
+        f'model.outer.learning_rate is {outer.learning_rate}; it must be'
+        ' positive.'
+    )
+  if outer.clip_norm is not None and outer.clip_norm <= 0:
+    raise errors.UserError(
+        f'model.outer.clip_norm is {outer.clip_norm}; it must be positive, or'
+        ' None for no clipping.'
+    )
+  if not 0 <= outer.final_fraction <= 1:
+    raise errors.UserError(
+        f'model.outer.final_fraction is {outer.final_fraction}; it must lie'
+        ' between 0 and 1.'
+    )

@@ -1,6 +1,7 @@
 """One run from start to result: train, survive, summarise."""
 
 import dataclasses
+import math
 import pathlib
 import time
 from typing import Any, Callable
@@ -14,6 +15,7 @@ from modular_hyperteacher import interrupt
 from modular_hyperteacher import provenance
 from modular_hyperteacher import results
 from modular_hyperteacher import sweeps
+from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.learning import trainer
 from modular_hyperteacher.models import base as models
@@ -92,6 +94,7 @@ def execute(
       experiments.root_keys(built.training),
       prepared.worlds,
       task_chunk_size=built.execution.task_chunk_size,
+      kept_splits=built.analysis.splits if built.analysis else (),
   )
   training = trainer.Trainer(
       compiled,
@@ -103,6 +106,7 @@ def execute(
       evaluate_every=built.training.evaluate_every,
       log_every=built.execution.log_every,
       checkpoint_every_s=built.execution.checkpoint_every_s,
+      analyse=_make_analyse(prepared),
       call=guard.call,
       watch=watch,
   )
@@ -115,6 +119,15 @@ def execute(
     raise
   _record_session(folder, session, training.step, started)
   folder.write('summary.json', summarise(run, training.rows))
+
+
+def _make_analyse(prepared):
+  built = prepared.experiment
+  if built.analysis is None:
+    return None
+  return analyses.over_seeds(
+      built.analysis, built.task.evaluation_splits, prepared.worlds
+  )
 
 
 def _record_session(folder, session, last_step, started):
@@ -157,5 +170,8 @@ def _by_split(frame, step_of_seed, seeds):
   groups = at_step.groupby(['split', 'metric'], sort=False)
   for (split, metric), group in groups:
     values = dict(zip(group['seed'], group['value']))
-    nested.setdefault(split, {})[metric] = [float(values[s]) for s in seeds]
+    # Analyses are made at the last step only.
+    nested.setdefault(split, {})[metric] = [
+        float(values.get(seed, math.nan)) for seed in seeds
+    ]
   return nested

@@ -1,11 +1,7 @@
 """Agreement with numbers computed with the authors' released code.
 
-The vectors are not part of the repository: they are read from `$GOLDEN_DIR`.
 Tolerances are relative to the largest entry of an array.
 """
-
-import os
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -21,32 +17,16 @@ from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import hyperteacher
+from tests import golden
 
 _BLOCKS = ('input', 'hidden', 'output')
-
-
-def load(name):
-  folder = os.environ.get('GOLDEN_DIR')
-  if not folder:
-    pytest.skip('GOLDEN_DIR is not set: no reference numbers to compare with')
-  path = pathlib.Path(folder) / f'{name}.npz'
-  if not path.exists():
-    pytest.skip(f'{path} does not exist')
-  with np.load(path, allow_pickle=False) as file:
-    return dict(file)
-
-
-def assert_close(actual, expected, tolerance, label=''):
-  scale = max(float(np.abs(expected).max()), 1e-12)
-  error = float(np.abs(np.asarray(actual) - expected).max()) / scale
-  assert error <= tolerance, f'{label}: relative deviation {error:.2e}'
 
 
 class Case:
   """One few-shot file: our learner, and a dictionary in the file's terms."""
 
   def __init__(self, name):
-    self.data = load(name)
+    self.data = golden.load(name)
     if name == 'hyperteacher_maml':
       self.model = maml.make(
           input_dim=16, output_dim=8, num_hidden=3, hidden_dim=16
@@ -117,7 +97,7 @@ class Case:
   def judge(self, meta_params):
     key = jax.random.key(0)
     return jax.vmap(
-        lambda task: self.learner.judge(meta_params, task, key)
+        lambda task: self.learner.judge(meta_params, None, task, key)
     )(self.tasks)
 
   def outer_loss(self, meta_params):
@@ -177,10 +157,10 @@ def case(request):
 def test_adapted_parameters_and_losses(case):
   metrics, fast_params = jax.jit(case.judge)(case.meta_params)
   for name, value in case.fast_to_theirs(fast_params).items():
-    assert_close(value, case.data[f'fast_end_{name}'], 2e-4, name)
-  assert_close(metrics['loss'], case.data['query_loss'], 2e-4)
+    golden.assert_close(value, case.data[f'fast_end_{name}'], 2e-4, name)
+  golden.assert_close(metrics['loss'], case.data['query_loss'], 2e-4)
   for key in ('support_loss_before', 'support_loss_after'):
-    assert_close(metrics[key], case.data[key], 2e-4, key)
+    golden.assert_close(metrics[key], case.data[key], 2e-4, key)
   if 'query_acc' in case.data:
     np.testing.assert_allclose(metrics['accuracy'], case.data['query_acc'])
 
@@ -189,10 +169,10 @@ def test_outer_gradient(case):
   loss, gradient = jax.jit(jax.value_and_grad(case.outer_loss))(
       case.meta_params
   )
-  assert_close(loss, case.data['outer_loss'], 2e-4)
-  assert_close(optax.tree.norm(gradient), case.data['grad_norm'], 1e-4)
+  golden.assert_close(loss, case.data['outer_loss'], 2e-4)
+  golden.assert_close(optax.tree.norm(gradient), case.data['grad_norm'], 1e-4)
   for name, value in case.to_theirs(gradient).items():
-    assert_close(value, case.data[f'grad_{name}'], 1e-3, name)
+    golden.assert_close(value, case.data[f'grad_{name}'], 1e-3, name)
 
 
 def test_outer_update_from_stored_gradient(case):
@@ -216,18 +196,18 @@ def test_two_outer_steps(case):
     params = optax.apply_updates(params, updates)
     for name, value in case.to_theirs(params).items():
       expected = case.data[f'meta_after{step}_{name}']
-      assert_close(value, expected, 5e-3, f'{name} after step {step}')
+      golden.assert_close(value, expected, 5e-3, f'{name} after step {step}')
     if step == 1:
       loss, gradient = gradient_of(params)
-      assert_close(loss, case.data['outer_loss_after1'], 5e-3)
+      golden.assert_close(loss, case.data['outer_loss_after1'], 5e-3)
       norm = optax.tree.norm(gradient)
-      assert_close(norm, case.data['grad_norm_after1'], 5e-3)
+      golden.assert_close(norm, case.data['grad_norm_after1'], 5e-3)
 
 
 def test_first_inner_step(case):
   one_step = inner_loop.make_adapt(
       case.model,
-      case.objective.loss,
+      case.objective,
       inner_loop.InnerConfig(**{**vars(case.inner), 'num_steps': 1}),
   )
   fast_params = jax.vmap(
@@ -236,12 +216,12 @@ def test_first_inner_step(case):
       )
   )(case.tasks.support)
   for name, value in case.fast_to_theirs(fast_params).items():
-    assert_close(value, case.data[f'fast_one_{name}'], 5e-5, name)
+    golden.assert_close(value, case.data[f'fast_one_{name}'], 5e-5, name)
 
 
 @pytest.mark.parametrize('block', _BLOCKS)
 def test_generated_weights(block):
-  data = load('hyperteacher_linear')
+  data = golden.load('hyperteacher_linear')
   blocks = hypernetwork.base_blocks(16, 8, 3, 16)
   embeddings = hypernetwork.normalise(data[f'meta_{block}_embedding'])
   flat = embeddings @ data[f'meta_{block}_bank']
@@ -249,12 +229,12 @@ def test_generated_weights(block):
       lambda layer: hypernetwork.split_layer(layer, blocks[block])
   )(flat)
   expected = data[f'gen_{block}_W']
-  assert_close(weights.reshape(expected.shape), expected, 5e-5)
-  assert_close(biases.ravel(), data[f'gen_{block}_b'].ravel(), 5e-5)
+  golden.assert_close(weights.reshape(expected.shape), expected, 5e-5)
+  golden.assert_close(biases.ravel(), data[f'gen_{block}_b'].ravel(), 5e-5)
 
 
 def test_hyperteacher_targets():
-  data = load('hyperteacher_world')
+  data = golden.load('hyperteacher_world')
   teacher = hyperteacher.Teacher(16, 8, 8, 3)
 
   def outputs(mask, inputs):
@@ -266,16 +246,16 @@ def test_hyperteacher_targets():
   generated = jax.vmap(teacher.generate, (None, 0))(
       data['teacher_Gamma'], masks
   )
-  assert_close(generated[:, 0], data['generated_W1'], 5e-5)
-  assert_close(generated[:, 1], data['generated_W2'], 5e-5)
+  golden.assert_close(generated[:, 0], data['generated_W1'], 5e-5)
+  golden.assert_close(generated[:, 1], data['generated_W2'], 5e-5)
   raw = jax.vmap(outputs)(masks, data['x'])
-  assert_close(raw, data['y_raw'], 5e-5)
+  golden.assert_close(raw, data['y_raw'], 5e-5)
   reference = jax.vmap(outputs, (0, None))(masks, data['standardisation_x'])
   mean, std = reference.mean(1), reference.std(1)
-  assert_close(mean, data['y_mean'], 5e-5)
-  assert_close(std, data['y_std'], 5e-5)
+  golden.assert_close(mean, data['y_mean'], 5e-5)
+  golden.assert_close(std, data['y_std'], 5e-5)
   targets = jax.vmap(hyperteacher.soft_labels, (0, 0, 0, None))(
       raw, mean, std, float(data['hp_temperature'])
   )
-  assert_close(targets, data['soft_target'], 5e-5)
+  golden.assert_close(targets, data['soft_target'], 5e-5)
   np.testing.assert_array_equal(targets.argmax(-1), data['label'])

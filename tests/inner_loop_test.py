@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import losses
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 from tests import tiny
@@ -21,6 +22,13 @@ _POINT = models.MetaModel(
 
 def _quadratic(outputs, batch):
   return 0.5 * jnp.sum((outputs - batch.targets[0]) ** 2)
+
+
+_QUADRATIC = losses.Objective(
+    loss=_quadratic,
+    metrics=lambda outputs, batch: {},
+    residuals=lambda outputs, batch: outputs - batch.targets[0],
+)
 
 
 def _batch(target):
@@ -46,7 +54,7 @@ def test_adamw_with_eps_root_by_hand():
     corrected = mean / (1 - 0.9**step)
     scale = np.sqrt(variance / (1 - 0.999**step) + 1e-3) + 1e-8
     expected = expected - 0.1 * (corrected / scale + 0.01 * expected)
-  adapt = inner_loop.make_adapt(_POINT, _quadratic, _config())
+  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config())
   actual = adapt(
       jnp.asarray(phi), lambda key: _batch(target), jax.random.key(0)
   )
@@ -57,7 +65,7 @@ def test_adamw_with_eps_root_by_hand():
 def test_eps_root_keeps_second_order_finite(eps_root, finite):
   # At the optimum the inner gradient is zero, where sqrt has no derivative.
   adapt = inner_loop.make_adapt(
-      _POINT, _quadratic, _config(eps_root=eps_root)
+      _POINT, _QUADRATIC, _config(eps_root=eps_root)
   )
   target = jnp.array([1.0, 2.0, 3.0])
 
@@ -76,7 +84,7 @@ def test_fresh_data_at_every_step():
     jax.debug.callback(lambda v: seen.append(np.asarray(v)), value)
     return _batch(value)
 
-  adapt = inner_loop.make_adapt(_POINT, _quadratic, _config(num_steps=4))
+  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config(num_steps=4))
   adapt(jnp.zeros(3), draw, jax.random.key(0))
   jax.effects_barrier()
   assert len({tuple(v) for v in seen}) == 4
@@ -107,7 +115,7 @@ def test_joining_leaves_changes_nothing(name, monkeypatch):
     monkeypatch.setattr(inner_loop, '_MAX_JOINED', max_joined)
     algorithm = tiny.learner(world, name)
     meta_params = tiny.MODELS[name]().init(jax.random.key(2))
-    adapted.append(algorithm.judge(meta_params, task, jax.random.key(3))[1])
+    adapted.append(algorithm.judge(meta_params, None, task, jax.random.key(3))[1])
   jax.tree.map(
       lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
       *adapted,

@@ -44,7 +44,7 @@ def test_second_order_gradient_against_finite_differences(name, monkeypatch):
     @jax.jit
     def loss(flat):
       metrics, _ = jax.vmap(
-          lambda task, key: algorithm.judge(unravel(flat), task, key)
+          lambda task, key: algorithm.judge(unravel(flat), None, task, key)
       )(drawn, keys)
       return metrics['loss'].mean()
 

@@ -60,8 +60,8 @@ def test_evaluation_averages_what_judge_returns():
   algorithm = tiny.learner(world)
   compiled = tiny.make_programs(world, algorithm, [0], num_tasks=16)
   state = compiled.init()
-  metrics = programs.fetch(compiled.evaluate(state.meta_params))
-  again = programs.fetch(compiled.evaluate(state.meta_params))
+  metrics = programs.fetch(compiled.evaluate(state.meta_params)[0])
+  again = programs.fetch(compiled.evaluate(state.meta_params)[0])
   jax.tree.map(np.testing.assert_array_equal, metrics, again)
   assert metrics['loss'].shape == (1, len(world.evaluation_splits))
 
@@ -76,7 +76,7 @@ def test_evaluation_averages_what_judge_returns():
     example_key, adapt_key = jax.random.split(task_key)
     support, query = world.sample_examples(params, example_key, latent, 'ood')
     return algorithm.judge(
-        meta_params, tasks.Task(support, query, latent), adapt_key
+        meta_params, params, tasks.Task(support, query, latent), adapt_key
     )[0]
 
   keys = jax.random.split(split_keys[index], 16)

@@ -136,7 +136,7 @@ def test_best_parameters_are_those_of_the_lowest_validation_loss(
   saved = run._snapshot()
   np.testing.assert_array_equal(saved.best_loss, losses.min(0))
   again = programs.fetch(
-      compiled.evaluate(programs.replicate(saved.best_params))
+      compiled.evaluate(programs.replicate(saved.best_params))[0]
   )
   np.testing.assert_allclose(
       again['loss'][:, compiled.splits.index('valid')], losses.min(0), rtol=1e-6

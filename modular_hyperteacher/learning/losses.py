@@ -21,6 +21,9 @@ class Objective(NamedTuple):
 
   loss: Loss  # -> scalar
   metrics: Callable[[jax.Array, base.Batch], Mapping[str, jax.Array]]
+  # -> flat array whose squared norm is proportional to the loss; None for an
+  # objective that is not a sum of squares.
+  residuals: Loss | None = None
 
 
 def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
@@ -57,6 +60,37 @@ def half_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   return masked_mean(error, batch.mask)
 
 
+def mean_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns half the squared error, averaged over examples and outputs.
+
+  Source: Appendix C.1; the factor 0.5 is the released code's.
+  """
+  error = 0.5 * jnp.mean((outputs - batch.targets) ** 2, axis=-1)
+  return masked_mean(error, batch.mask)
+
+
+def relative_errors(
+    outputs: jax.Array, batch: base.Batch
+) -> dict[str, jax.Array]:
+  """Returns half the squared error relative to the power of the targets.
+
+  'relative_loss' takes the ratio example by example, 'pooled_relative_loss'
+  that of the two means: 0.5 for outputs that are all zero.
+  """
+  error = jnp.mean((outputs - batch.targets) ** 2, axis=-1)
+  power = jnp.mean(batch.targets**2, axis=-1)
+  pooled = masked_mean(error, batch.mask) / masked_mean(power, batch.mask)
+  return {
+      'relative_loss': 0.5 * masked_mean(error / power, batch.mask),
+      'pooled_relative_loss': 0.5 * pooled,
+  }
+
+
+def masked_residuals(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the errors of all outputs, flat: [N * Y]."""
+  return ((outputs - batch.targets) * batch.mask[:, None]).ravel()
+
+
 SOFT_LABELS = Objective(
     loss=soft_label_divergence,
     metrics=lambda outputs, batch: {
@@ -64,5 +98,12 @@ SOFT_LABELS = Objective(
     },
 )
 ACTION_VALUES = Objective(
-    loss=half_squared_error, metrics=lambda outputs, batch: {}
+    loss=half_squared_error,
+    metrics=lambda outputs, batch: {},
+    residuals=masked_residuals,
+)
+REGRESSION = Objective(
+    loss=mean_squared_error,
+    metrics=relative_errors,
+    residuals=masked_residuals,
 )

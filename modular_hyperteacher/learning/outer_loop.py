@@ -31,22 +31,28 @@ class OuterConfig:
   """The outer loop's settings.
 
   Attributes:
-    learning_rate: of AdamW, constant.
-    weight_decay: of AdamW, on every meta-parameter.
-    clip_norm: the gradient is scaled to this global norm if it is longer.
+    learning_rate: of AdamW.
+    weight_decay: of AdamW, on every meta-parameter that is learned.
+    clip_norm: the gradient is scaled to this global norm if it is longer;
+      None to leave it.
     max_consecutive_skips: a step whose gradient is not finite is skipped and
       counted, unless this many steps in a row were skipped just before it. 0
       never skips.
     meta_batch_size: B, tasks per step, over all devices.
+    num_outer_steps: steps over which a learning rate decays.
+    final_fraction: share of the learning rate that a cosine decay ends at; 1
+      for a constant learning rate.
     task_chunk_size: tasks whose gradient is computed at once; None for all of
       a device's. Bounds memory; changes results by rounding only.
   """
 
   learning_rate: float
   weight_decay: float
-  clip_norm: float
+  clip_norm: float | None
   max_consecutive_skips: int
   meta_batch_size: int
+  num_outer_steps: int | None = None
+  final_fraction: float = 1.0
   task_chunk_size: int | None = None
 
 
@@ -65,17 +71,41 @@ class Learner(NamedTuple):
   # step(state, task_params, data_key) -> state, metrics; inside of a mapped
   # axis named DEVICE_AXIS.
   step: Callable[..., tuple[TrainState, Metrics]]
-  # judge(meta_params, task, key) -> metrics of one task, fast_params
+  # judge(meta_params, task_params, task, key) -> metrics of one task,
+  # fast_params
   judge: Callable[..., tuple[Metrics, models.FastParams]]
 
 
-def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
-  """Returns clipping, then AdamW, skipped where gradients are not finite."""
-  optimizer = optax.chain(
-      optax.clip_by_global_norm(config.clip_norm),
-      optax.adamw(config.learning_rate, weight_decay=config.weight_decay),
+def make_optimizer(
+    config: OuterConfig,
+    is_learned: Callable[[models.MetaParams], Any] | None = None,
+) -> optax.GradientTransformation:
+  """Returns clipping, then AdamW, skipped where gradients are not finite.
+
+  Args:
+    config: the settings.
+    is_learned: `is_learned(meta_params)` marks every leaf that is learned with
+      True; the others stay as they are. None if all are learned.
+  """
+  optimizer = optax.adamw(
+      _learning_rate(config), weight_decay=config.weight_decay
   )
+  if config.clip_norm is not None:
+    clip = optax.clip_by_global_norm(config.clip_norm)
+    optimizer = optax.chain(clip, optimizer)
+  if is_learned is not None:
+    optimizer = optax.multi_transform(
+        {True: optimizer, False: optax.set_to_zero()}, is_learned
+    )
   return optax.apply_if_finite(optimizer, config.max_consecutive_skips)
+
+
+def _learning_rate(config):
+  if config.final_fraction == 1.0:
+    return config.learning_rate
+  return optax.cosine_decay_schedule(
+      config.learning_rate, config.num_outer_steps, config.final_fraction
+  )
 
 
 def num_skipped(state: TrainState) -> jax.Array:
@@ -86,7 +116,8 @@ def num_skipped(state: TrainState) -> jax.Array:
 class _TaskFunctions(NamedTuple):
   """What is done with one task."""
 
-  adapt: Callable[..., models.FastParams]  # (meta_params, support, key)
+  # (meta_params, task_params, task, key)
+  adapt: Callable[..., models.FastParams]
   score: Callable[..., tuple[jax.Array, Metrics]]  # (meta, fast, batch)
 
 
@@ -98,9 +129,9 @@ def make_learner(
     outer: OuterConfig,
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
-  functions = _make_task_functions(objective, model, inner)
+  functions = _make_task_functions(task, objective, model, inner)
   gradient = _make_gradient(task, functions, outer)
-  optimizer = make_optimizer(outer)
+  optimizer = make_optimizer(outer, model.is_learned)
 
   def init(key):
     meta_params = model.init(key)
@@ -121,9 +152,9 @@ def make_learner(
     metrics['gradient_norm'] = optax.tree.norm(grads)
     return TrainState(state.step + 1, meta_params, opt_state), metrics
 
-  def judge(meta_params, drawn, key):
+  def judge(meta_params, task_params, drawn, key):
     start = model.init_fast(meta_params)
-    fast_params = functions.adapt(meta_params, drawn.support, key)
+    fast_params = functions.adapt(meta_params, task_params, drawn, key)
     before, _ = functions.score(meta_params, start, drawn.support)
     after, _ = functions.score(meta_params, fast_params, drawn.support)
     _, metrics = functions.score(meta_params, fast_params, drawn.query)
@@ -133,15 +164,26 @@ def make_learner(
   return Learner(init, step, judge)
 
 
-def _make_task_functions(objective, model, inner):
-  """Adapting to a support set, and scoring adapted parameters on a batch."""
-  solve = inner_loop.make_adapt(model, objective.loss, inner)
+def _make_task_functions(task, objective, model, inner):
+  """Adapting to a task, and scoring adapted parameters on a batch."""
+  solve = inner_loop.make_adapt(model, objective, inner)
 
-  def adapt(meta_params, support, key):
-    encoded = support._replace(
-        inputs=model.encode(meta_params, support.inputs)
-    )
-    draw = inner_loop.from_support(encoded, inner.batch_size)
+  def encode(meta_params, batch):
+    return batch._replace(inputs=model.encode(meta_params, batch.inputs))
+
+  def adapt(meta_params, task_params, drawn, key):
+    if inner.fresh_support:
+
+      def draw(step_key):
+        support, _ = task.sample_examples(
+            task_params, step_key, drawn.latent, 'train'
+        )
+        return encode(meta_params, support)
+
+    else:
+      draw = inner_loop.from_support(
+          encode(meta_params, drawn.support), inner.batch_size
+      )
     return solve(meta_params, draw, key)
 
   def score(meta_params, fast_params, batch):
@@ -164,7 +206,9 @@ def _make_gradient(task, functions, outer):
     def one_task(key):
       sample_key, adapt_key = jax.random.split(key)
       drawn = task.sample(task_params, sample_key, 'train')
-      fast_params = functions.adapt(meta_params, drawn.support, adapt_key)
+      fast_params = functions.adapt(
+          meta_params, task_params, drawn, adapt_key
+      )
       return functions.score(meta_params, fast_params, drawn.query)
 
     loss, metrics = jax.vmap(one_task)(keys)

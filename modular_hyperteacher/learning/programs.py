@@ -35,6 +35,16 @@ def fetch(tree: Any) -> Any:
   )
 
 
+def fetch_divided(tree: Any) -> Any:
+  """Copies `[D, R, K, tasks / D, ...]` to the host: `[R, K, tasks, ...]`."""
+  return jax.tree.map(
+      lambda x: np.concatenate(
+          [np.asarray(shard.data)[0] for shard in x.addressable_shards], axis=2
+      ),
+      tree,
+  )
+
+
 class World(NamedTuple):
   """What one seed's tasks are drawn from."""
 
@@ -53,6 +63,7 @@ class Programs:
       worlds: Sequence[World],
       *,
       task_chunk_size: int | None,
+      kept_splits: tuple[str, ...] = (),
   ):
     """Prepares; nothing is compiled before `compile` or a first call.
 
@@ -62,6 +73,7 @@ class Programs:
       roots: one root key per seed.
       worlds: one per seed.
       task_chunk_size: tasks computed at once on a device; None for all.
+      kept_splits: evaluation splits whose adapted parameters are kept.
     """
     self._init = jax.jit(jax.vmap(learner.init))
     self._init_keys = _stack_streams(roots, 'init')
@@ -71,7 +83,9 @@ class Programs:
     self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))
     step = _over_seeds(learner.step, len(roots))
     self._train = _Compiled(_make_train(step), num_broadcast=1)
-    evaluate = evaluation.make_evaluate(task, learner, task_chunk_size)
+    evaluate = evaluation.make_evaluate(
+        task, learner, task_chunk_size, kept_splits
+    )
     self._evaluate = _Compiled(_over_seeds(evaluate, len(roots)))
 
   def init(self) -> outer_loop.TrainState:
@@ -106,8 +120,13 @@ class Programs:
     """
     return self._train(*self._train_arguments(state, num_steps))
 
-  def evaluate(self, meta_params: Any) -> evaluation.Evaluation:
-    """Returns metrics, metric -> [D, R, splits], of parameters [D, R, ...]."""
+  def evaluate(self, meta_params: Any) -> tuple[evaluation.Evaluation, Any]:
+    """Evaluates parameters [D, R, ...].
+
+    Returns:
+      Metrics, metric -> [D, R, splits]; and the adapted parameters of the
+      tasks of the kept splits, [D, R, kept splits, tasks / D, ...].
+    """
     return self._evaluate(*self._evaluate_arguments(meta_params))
 
   def _train_arguments(self, state, num_steps):

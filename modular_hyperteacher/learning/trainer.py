@@ -5,7 +5,7 @@ that can be saved: parameters after some step, and all rows up to that step.
 """
 
 import time
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Mapping, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,10 @@ class Saved(NamedTuple):
   state: outer_loop.TrainState  # [R, ...]
   best_params: Any  # [R, ...], at the lowest validation loss so far
   best_loss: np.ndarray  # [R] float32
+
+
+# Split -> metric -> [R]
+Analysed = Mapping[str, Mapping[str, np.ndarray]]
 
 
 class Progress(NamedTuple):
@@ -50,6 +54,7 @@ class Trainer:
       evaluate_every: int,
       log_every: int,
       checkpoint_every_s: float,
+      analyse: Callable[[Any, Any], Analysed] | None,
       call: Callable[..., Any],
       watch: Callable[[Progress], None],
   ):
@@ -66,6 +71,8 @@ class Trainer:
         always evaluated.
       log_every: outer steps between rows of training metrics.
       checkpoint_every_s: seconds between checkpoints.
+      analyse: `analyse(meta_params [R, ...], adapted [R, kept splits, tasks,
+        ...])`, on the host, after the last step; None to measure nothing more.
       call: `call(function, *args)` runs device work and may raise to stop.
       watch: told after every compiled call.
     """
@@ -78,6 +85,7 @@ class Trainer:
     self._evaluate_every = evaluate_every
     self._log_every = log_every
     self._checkpoint_every_s = checkpoint_every_s
+    self._analyse = analyse
     self._call = call
     self._watch = watch
     self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
@@ -178,17 +186,24 @@ class Trainer:
     # A run stopped during an evaluation has taken the step already.
     if step == 0 or not due or step == self._last_evaluated:
       return
-    metrics = programs.fetch(
-        self._call(
-            lambda: jax.block_until_ready(
-                self._programs.evaluate(self._state.meta_params)
-            )
+    metrics, adapted = self._call(
+        lambda: jax.block_until_ready(
+            self._programs.evaluate(self._state.meta_params)
         )
     )
+    metrics = programs.fetch(metrics)
     by_split = {
         split: {name: values[:, i] for name, values in metrics.items()}
         for i, split in enumerate(self._splits)
     }
+    if self._analyse is not None and step == self._num_outer_steps:
+      analysed = self._call(
+          self._analyse,
+          programs.fetch(self._state.meta_params),
+          programs.fetch_divided(adapted),
+      )
+      for split, split_metrics in analysed.items():
+        by_split[split] |= split_metrics
     self._keep_best(by_split['valid']['loss'])
     self._last_evaluated = step
     for split, split_metrics in by_split.items():

@@ -28,6 +28,8 @@ class MetaModel(NamedTuple):
   init_fast: Callable[[MetaParams], FastParams]  # where adaptation starts
   encode: Callable[[MetaParams, Array], Array]  # [N, X] -> [N, ...]
   decode: Callable[[MetaParams, FastParams, Array], Array]  # -> [N, Y]
+  # -> tree of bool, which leaves the outer loop changes; None for all.
+  is_learned: Callable[[MetaParams], Any] | None = None
 
 
 def num_params(params: Any) -> int:

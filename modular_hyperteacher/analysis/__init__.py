@@ -1,0 +1,1 @@
+"""What came out of training: alignment, decoding, counterexamples."""

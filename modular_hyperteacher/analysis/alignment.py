@@ -1,0 +1,174 @@
+"""Module alignment: has the student found the teacher's modules?
+
+Source: Section 3.2, Appendix B.3, as computed by the authors' released code.
+From pairs of a task's latent z [M] and the student's zhat [M-hat]:
+
+  1. D [M, M-hat], the ridge regression z ~ D zhat without intercept
+  2. P = pinv(D) [M-hat, M], which maps z to zhat
+  3. the student's modules in the teacher's coordinates,
+     aligned_m = sum_j P[j, m] module_j    [X, H-hat]
+  4. C[m, k, k'], the cosine, over the inputs, between the weights of the
+     teacher's unit k and the student's unit k' in module m
+
+*Joint* alignment is mean_k max_k' mean_m C: one unit of the student must match
+a unit of the teacher in all modules. *Per-module* alignment, mean_mk max_k' C,
+lets every module choose its own match. 1 means identified, up to a linear map
+of latents. A unit with the opposite sign counts as negative.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.sparse import linalg as sparse_linalg
+import numpy as np
+
+from modular_hyperteacher.analysis import base
+from modular_hyperteacher.analysis import identification
+from modular_hyperteacher.tasks import base as tasks
+
+RIDGE = 0.01
+_MAX_ITERATIONS = 10  # Of the released solver, which may stop short.
+_TOLERANCE = 1e-5
+
+
+class Alignment(NamedTuple):
+  """Module alignment, over the teacher's units; at most 1."""
+
+  joint_mean: jax.Array  # []
+  joint_max: jax.Array  # []
+  joint_min: jax.Array  # []
+  per_module_mean: jax.Array  # []
+  per_module_max: jax.Array  # []
+  per_module_min: jax.Array  # []
+
+
+def fit_latents(
+    student_latents: jax.Array, latents: jax.Array, exact: bool = False
+) -> jax.Array:
+  """Returns D [M, M-hat] of the ridge regression `latents ~ D zhat`.
+
+  Args:
+    student_latents: zhat of each task, [tasks, M-hat].
+    latents: z of each task, [tasks, M].
+    exact: whether to solve the normal equations directly rather than by ten
+      iterations of conjugate gradients, as released.
+  """
+  if exact:
+    width = student_latents.shape[1]
+    system = student_latents.T @ student_latents + RIDGE * jnp.eye(width)
+    return jnp.linalg.solve(system, student_latents.T @ latents).T
+
+  def solve(target):
+    return sparse_linalg.cg(
+        lambda u: student_latents.T @ (student_latents @ u) + RIDGE * u,
+        student_latents.T @ target,
+        tol=_TOLERANCE,
+        maxiter=_MAX_ITERATIONS,
+    )[0]
+
+  return jax.vmap(solve, in_axes=1)(latents)
+
+
+def align(
+    teacher_modules: jax.Array,
+    student_modules: jax.Array,
+    regression: jax.Array,
+) -> Alignment:
+  """Returns the alignment of a student under a map between latents.
+
+  Args:
+    teacher_modules: [M, X, H].
+    student_modules: [M-hat, X, H-hat].
+    regression: D, as `fit_latents` returns it, [M, M-hat].
+  """
+  aligned = jnp.einsum(
+      'jm,jxk->mxk', jnp.linalg.pinv(regression), student_modules
+  )
+  cosines = jnp.einsum(
+      'mxk,mxl->mkl', _unit_columns(teacher_modules), _unit_columns(aligned)
+  )
+  joint = cosines.mean(0).max(-1)
+  per_module = cosines.max(-1)
+  return Alignment(
+      joint.mean(),
+      joint.max(),
+      joint.min(),
+      per_module.mean(),
+      per_module.max(),
+      per_module.min(),
+  )
+
+
+def r2(prediction: jax.Array, target: jax.Array) -> jax.Array:
+  """Returns R^2 per column, [M]: at most 1, 0 for the mean as prediction.
+
+  NaN for a target that is constant, where it is not defined.
+  """
+  error = ((prediction - target) ** 2).sum(0)
+  variation = ((target - target.mean(0)) ** 2).sum(0)
+  return jnp.where(variation > 0, 1 - error / variation, jnp.nan)
+
+
+def _unit_columns(modules: jax.Array) -> jax.Array:
+  return modules / jnp.linalg.norm(modules, axis=1, keepdims=True)
+
+
+def make_analysis(task: tasks.TaskDistribution) -> base.Analysis:
+  """Returns the analysis of a student after training, for every split.
+
+  Per split, fitted on the tasks of that split: 'alignment' (joint, the
+  headline), its maximum and minimum over units, 'alignment_per_module',
+  'alignment_exact' (joint, exact ridge) and 'latent_r2' (mean over modules);
+  'alignment_fit_train' is the joint alignment fitted on tasks from training,
+  the same in every split, and 'identification_*' says how far the modules are
+  from a linear map of the teacher's (see `identification`).
+  """
+  return base.Analysis(task.evaluation_splits, _measure)
+
+
+def _measure(adapted: base.Adapted) -> base.Metrics:
+  teacher = adapted.task_params.modules
+  student = jnp.asarray(adapted.meta_params['modules'])
+  on_train, _ = _measure_split(
+      teacher, student, adapted.fast_params['test'], adapted.latents['test']
+  )
+  metrics = {}
+  for split, latents in adapted.latents.items():
+    by_name, regression = _measure_split(
+        teacher, student, adapted.fast_params[split], latents
+    )
+    found = identification.identify(
+        np.asarray(teacher), np.asarray(student), np.asarray(regression)
+    )
+    metrics[split] = {
+        **by_name,
+        'alignment_fit_train': on_train['alignment'],
+        'identification_residual': found.residual,
+        'identification_flipped': found.fraction_flipped,
+    }
+  return metrics
+
+
+@jax.jit
+def _split_metrics(teacher, student, student_latents, latents):
+  regression = fit_latents(student_latents, latents)
+  exact = fit_latents(student_latents, latents, exact=True)
+  alignment = align(teacher, student, regression)
+  fitted = r2(student_latents @ regression.T, latents)
+  return {
+      'alignment': alignment.joint_mean,
+      'alignment_max': alignment.joint_max,
+      'alignment_min': alignment.joint_min,
+      'alignment_per_module': alignment.per_module_mean,
+      'alignment_exact': align(teacher, student, exact).joint_mean,
+      'latent_r2': jnp.nanmean(fitted),
+  }, exact
+
+
+def _measure_split(teacher, student, student_latents, latents):
+  """Returns metrics of one split, and the exact regression D."""
+  by_name, exact = _split_metrics(
+      teacher, student, student_latents, latents[:, 0]
+  )
+  return {name: float(value) for name, value in by_name.items()}, exact

@@ -1,0 +1,71 @@
+"""Are the student's modules an invertible linear map of the teacher's?
+
+An independent check of what module alignment measures. Theorem 1 says that a
+student without error has, up to a permutation sigma of its hidden units and a
+scale c_k of each,
+
+  P[:, m] . student_modules[:, :, sigma(k)] = c_k teacher_modules[m, :, k]
+
+for all modules m, where P maps the teacher's latents to the student's. The
+permutation is found by optimal assignment, the scales by least squares, and
+what remains is the residual.
+
+Source: Section 3.2, Appendix A.2.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+
+class Identification(NamedTuple):
+  """How the student's units correspond to the teacher's."""
+
+  permutation: np.ndarray  # [H], the student's unit for each of the teacher's
+  scales: np.ndarray  # [H], c_k; negative for a unit that is flipped
+  residual: float  # squared error relative to the teacher's power; 0 is exact
+  fraction_flipped: float  # of the teacher's units
+
+
+def identify(
+    teacher_modules: np.ndarray,
+    student_modules: np.ndarray,
+    regression: np.ndarray,
+) -> Identification:
+  """Matches the student's hidden units to the teacher's, one to one.
+
+  Args:
+    teacher_modules: [M, X, H].
+    student_modules: [M-hat, X, H-hat], H-hat at least H.
+    regression: D of `alignment.fit_latents`, [M, M-hat].
+
+  Raises:
+    ValueError: if the student has fewer hidden units than the teacher.
+  """
+  num_units = teacher_modules.shape[-1]
+  if student_modules.shape[-1] < num_units:
+    raise ValueError(
+        f'The student has {student_modules.shape[-1]} hidden units; it needs at'
+        f' least the {num_units} of the teacher.'
+    )
+  aligned = np.einsum(
+      'jm,jxk->mxk', np.linalg.pinv(regression), student_modules
+  )
+  teacher = teacher_modules.reshape(-1, num_units).astype(np.float64)
+  student = aligned.reshape(-1, aligned.shape[-1]).astype(np.float64)
+  overlap = teacher.T @ student  # [H, H-hat]
+  power = (student**2).sum(0)
+  # With the best scale, the squared error of a pair falls by this much.
+  explained = overlap**2 / np.where(power > 0, power, np.inf)
+  _, permutation = optimize.linear_sum_assignment(explained, maximize=True)
+  units = np.arange(num_units)
+  # The student is c_k times the teacher, so the fit is of its inverse.
+  inverse = overlap[units, permutation] / power[permutation]
+  matched = explained[units, permutation].sum()
+  return Identification(
+      permutation=permutation,
+      scales=1 / inverse,
+      residual=float(1 - matched / (teacher**2).sum()),
+      fraction_flipped=float((inverse < 0).mean()),
+  )

@@ -1,0 +1,47 @@
+"""The theory's student: a network like its teacher, with a latent per task.
+
+Source: Section 3.1, Appendix B. The student has the teacher's form,
+
+  y = relu(x W(z) / sqrt(X)) a,   W(z) = sum_m z_m Theta_m
+
+with M-hat modules [M-hat, X, H-hat] and a readout [H-hat, Y] of its own, both
+shared by all tasks. Fast is its latent z [M-hat] alone; it starts from a vector
+that was drawn once and is never learned.
+"""
+
+import jax
+
+from modular_hyperteacher.models import base
+from modular_hyperteacher.tasks import teacher_student
+
+
+def make(
+    *, input_dim: int, output_dim: int, hidden_dim: int, num_modules: int
+) -> base.MetaModel:
+  """Returns a student of width `hidden_dim` with `num_modules` modules."""
+
+  def init(key):
+    network_key, latent_key = jax.random.split(key)
+    modules, readout = teacher_student.init_modular(
+        network_key, num_modules, input_dim, hidden_dim, output_dim
+    )
+    return {
+        'modules': modules,
+        'readout': readout,
+        'latent_start': jax.random.normal(latent_key, (num_modules,)),
+    }
+
+  def decode(meta_params, fast_params, encoding):
+    return teacher_student.respond(
+        meta_params['modules'], meta_params['readout'], fast_params, encoding
+    )
+
+  return base.MetaModel(
+      init=init,
+      init_fast=lambda meta_params: meta_params['latent_start'],
+      encode=base.identity_encoding,
+      decode=decode,
+      is_learned=lambda meta_params: {
+          name: name != 'latent_start' for name in meta_params
+      },
+  )
