@@ -14,7 +14,7 @@ from configs import common
 SOLVERS = ('levenberg_marquardt', 'adam')
 # Inner loop -> outer steps and tasks computed at once, at laptop scale: an inner
 # loop of 100 steps costs more, and Jacobians of few tasks stay in the cache.
-_LAPTOP = {'levenberg_marquardt': (4000, 2), 'adam': (1500, 8)}
+_LAPTOP = {'levenberg_marquardt': (6000, 2), 'adam': (1500, 8)}
 
 
 def experiment(name: str, preset: str) -> ml_collections.ConfigDict:

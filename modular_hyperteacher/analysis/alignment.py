@@ -106,7 +106,7 @@ def r2(prediction: jax.Array, target: jax.Array) -> jax.Array:
   NaN for a target that is constant, where it is not defined.
   """
   error = ((prediction - target) ** 2).sum(0)
-  variation = ((target - target.mean(0)) ** 2).sum(0)
+  variation = ((target - target.mean(0, keepdims=True)) ** 2).sum(0)
   return jnp.where(variation > 0, 1 - error / variation, jnp.nan)
 
 
