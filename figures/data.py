@@ -1,12 +1,22 @@
 """Finished runs as one long table per experiment.
 
+Every field of a run's config is a column, named by its path ('model.name',
+'task.num_modules'), so that a figure tells its cells apart by whatever fields
+it likes.
+
+The same config is the same run. A run is one of an experiment's if it lies in
+the experiment's folder, or if it lies in another experiment's and is, by the
+content hash in its id, what the experiment's own config describes. So figures
+share runs without knowing of each other.
+
 The bundled results lie in the folder `data/` beside this file.
 """
 
+import functools
 import hashlib
 import json
 import pathlib
-from typing import Any
+from typing import Any, Mapping
 
 import pandas as pd
 
@@ -16,64 +26,180 @@ from figures import storage
 from modular_hyperteacher import sweeps
 
 BUNDLED = pathlib.Path(__file__).parent / 'data'
-COLUMNS = (
+# Of every run, beside the fields of its config.
+FACTS = (
     'experiment',
     'preset',  # 'smoke', 'laptop' or 'paper'
     'source',  # 'own' or 'bundled'
     'run_id',
     'condition',  # the same for runs that differ in their seeds alone
-    'model',
-    'task_support',
-    'num_modules',  # M, the teacher's
-    'max_active',  # K
-    'num_outer_steps',
-    'num_seeds',  # of the run
+    'num_seeds',
     'commit',
+    'device',
+    'wall_s',  # of training, over all sessions
     'published_scale',  # whether nothing differs from what the paper ran
+)
+VALUES = (
     'seed',
     'kind',  # evaluated at the 'last' step or at 'best_validation'
     'split',
     'metric',
     'value',
 )
+CURVES = ('step', 'seed', 'split', 'metric', 'value')
+
+# A user's own results come first; smoke results say nothing about a claim.
+_PREFERENCE = (
+    (('own', 'paper'), ('own', 'laptop')),
+    tuple(('bundled', preset) for preset in reversed(common.PRESETS)),
+    (('own', 'smoke'),),
+)
 
 
-def load(
-    results_root: pathlib.Path, bundled_root: pathlib.Path = BUNDLED
-) -> dict[str, pd.DataFrame]:
-  """Returns experiment -> a row per run, seed, kind, split and metric.
+class Library:
+  """All finished runs that there are."""
 
-  An experiment is read from one place only: of the user's own results and,
-  failing those, of the bundled ones, the largest preset with a finished run.
-  The user's smoke results come last of all: they say nothing about a claim.
+  def __init__(
+      self, results_root: pathlib.Path, bundled_root: pathlib.Path = BUNDLED
+  ):
+    """Reads all results but the curves.
 
-  Args:
-    results_root: the folder that training wrote to; need not exist.
-    bundled_root: the folder of the bundles.
+    Args:
+      results_root: the folder that training wrote to; need not exist.
+      bundled_root: the folder of the bundles.
 
-  Returns:
-    Tables with the columns COLUMNS. What was not measured has no row.
-  """
-  own = _find(results_root)
-  bundled = _find(bundled_root)
-  frames = {}
-  for experiment in sorted({name for name, _ in own + bundled}):
-    order = [('own', results_root, preset) for preset in ('paper', 'laptop')]
-    order += [('bundled', bundled_root, p) for p in reversed(common.PRESETS)]
-    order += [('own', results_root, 'smoke')]
-    source, root, preset = next(
-        (source, root, preset)
-        for source, root, preset in order
-        if (experiment, preset) in (own if source == 'own' else bundled)
-    )
-    finished = storage.read(root / experiment / preset)
-    frames[experiment] = _join(finished, experiment, preset, source)
-  return frames
+    Raises:
+      UserError: if a file is damaged; names it.
+    """
+    self._folders = {
+        (source, folder.parent.name, folder.name): folder
+        for source, root in (('own', results_root), ('bundled', bundled_root))
+        for folder in sorted(root.glob('*/*'))
+        if folder.name in common.PRESETS and storage.has_results(folder)
+    }
+    self._finished = {
+        place: storage.read(folder) for place, folder in self._folders.items()
+    }
+
+  def values(self, experiment: str) -> pd.DataFrame:
+    """Returns a row per run, seed, kind, split and metric.
+
+    From one source and preset only: the user's own results and, failing those,
+    the bundled ones, at the preset with the most finished runs, the larger
+    preset if equal. The user's smoke results come last of all.
+
+    Returns:
+      Columns FACTS, VALUES and the config's fields. What was not measured has
+      no row.
+    """
+    return self._values(experiment, *self._choose(experiment))
+
+  def every_preset(self, experiment: str) -> pd.DataFrame:
+    """Returns the same of all presets, own results before bundled ones."""
+    frames = []
+    for preset in reversed(common.PRESETS):
+      for source in ('own', 'bundled'):
+        frame = self._values(experiment, source, preset)
+        if len(frame):
+          frames.append(frame)
+          break
+    return pd.concat(frames, ignore_index=True) if frames else empty()
+
+  def curves(self, experiment: str) -> pd.DataFrame:
+    """Returns the metrics at every evaluation, of the runs of `values`.
+
+    Returns:
+      Columns FACTS, CURVES and the config's fields.
+    """
+    source, preset = self._choose(experiment)
+    found = self._find(experiment, source, preset)
+    if not found:
+      return pd.DataFrame(columns=list(FACTS + CURVES))
+    curves = {place: self._read_curves(place) for place in found}
+    return self._join(curves, experiment, source, preset, found)
+
+  def stale(self) -> list[str]:
+    """Returns the bundled runs that no current config describes."""
+    return [
+        f'{experiment}/{preset}/{run_id}'
+        for (source, experiment, preset), finished in self._finished.items()
+        if source == 'bundled'
+        for run_id in finished.runs
+        if sweeps.digest(run_id) not in _described(experiment, preset)
+    ]
+
+  def _choose(self, experiment):
+    """Returns the source and preset that an experiment is read from."""
+    for borrow in (False, True):
+      for places in _PREFERENCE:
+        counts = [
+            sum(map(len, self._find(experiment, *place, borrow).values()))
+            for place in places
+        ]
+        if any(counts):
+          return places[counts.index(max(counts))]
+    return 'bundled', 'laptop'
+
+  def _find(self, experiment, source, preset, borrow=True):
+    """Returns place -> ids of the runs there that are the experiment's."""
+    own = source, experiment, preset
+    found = {}
+    if own in self._finished:
+      found[own] = list(self._finished[own].runs)
+    wanted = _described(experiment, preset) if borrow else frozenset()
+    wanted -= {sweeps.digest(run_id) for run_id in found.get(own, ())}
+    for place, finished in self._finished.items():
+      if place[0] == source and place != own:
+        ids = [run for run in finished.runs if sweeps.digest(run) in wanted]
+        wanted -= {sweeps.digest(run_id) for run_id in ids}
+        if ids:
+          found[place] = ids
+    return found
+
+  def _values(self, experiment, source, preset):
+    found = self._find(experiment, source, preset)
+    if not found:
+      return empty()
+    values = {place: self._finished[place].values for place in found}
+    return self._join(values, experiment, source, preset, found)
+
+  def _join(self, tables, experiment, source, preset, found):
+    """Sets beside every value what is known of its run, and its config."""
+    kept = [
+        tables[place][tables[place]['run_id'].isin(run_ids)]
+        for place, run_ids in found.items()
+    ]
+    runs = pd.DataFrame([
+        {
+            'experiment': experiment,
+            'preset': preset,
+            'source': source,
+            'run_id': run_id,
+            **_facts(experiment, preset, self._finished[place].runs[run_id]),
+        }
+        for place, run_ids in found.items()
+        for run_id in run_ids
+    ])
+    return pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
+
+  @functools.cache  # pylint: disable=method-cache-max-size-none
+  def _read_curves(self, place):
+    return storage.read_curves(self._folders[place])
 
 
 def empty() -> pd.DataFrame:
   """Returns the table of an experiment without a finished run."""
-  return pd.DataFrame(columns=list(COLUMNS))
+  return pd.DataFrame(columns=list(FACTS + VALUES))
+
+
+def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns the rows whose columns have these values; None stands for none."""
+  for column, value in cell.items():
+    if column not in frame:
+      return frame if value is None else frame.iloc[:0]
+    entries = frame[column]
+    frame = frame[entries.isna() if value is None else entries == value]
+  return frame
 
 
 def select_conditions(
@@ -86,87 +212,89 @@ def select_conditions(
   the one with the most seeds.
 
   Args:
-    frame: as `load` returns it.
+    frame: as `Library` returns it.
     cell: the columns that tell the figure's cells apart.
 
   Returns:
     The rows that are kept; and of each condition that is not, a run id and
     its cell.
   """
+  if frame.empty:
+    return frame, {}
   kept, left_out = [], {}
-  for names, rows in frame.groupby(list(cell), dropna=False):
-    sizes = rows.groupby('condition').agg(
-        steps=('num_outer_steps', 'max'),
+  present = [column for column in cell if column in frame]
+  for names, group in frame.groupby(['preset', *present], dropna=False):
+    sizes = group.groupby('condition').agg(
+        steps=('training.num_outer_steps', 'max'),
         seeds=('seed', 'nunique'),
         run_id=('run_id', 'min'),
     )
     sizes = sizes.sort_values(['steps', 'seeds', 'run_id'])
-    kept.append(rows[rows['condition'] == sizes.index[-1]])
-    left_out |= {run_id: names for run_id in sizes['run_id'].iloc[:-1]}
-  point = ['condition', 'seed', 'kind', 'split', 'metric']
-  selected = pd.concat(kept) if kept else frame
+    kept.append(group[group['condition'] == sizes.index[-1]])
+    left_out |= {run_id: names[1:] for run_id in sizes['run_id'].iloc[:-1]}
+  point = ['condition', 'seed', 'split', 'metric']
+  point.append('kind' if 'kind' in frame else 'step')
+  selected = pd.concat(kept)
   return selected.drop_duplicates(point, ignore_index=True), left_out
 
 
 def values(
     frame: pd.DataFrame,
+    cell: Mapping[str, Any],
     split: str,
     *,
     metric: str = 'accuracy',
     kind: str = 'last',
-    **cell: Any,
 ) -> pd.Series:
   """Returns a metric indexed by seed; empty where it was not measured.
 
   Args:
     frame: with one condition per cell.
+    cell: column -> value, such as {'model.name': 'anil'}.
     split: such as 'ood'.
     metric: such as 'accuracy'.
     kind: 'last' or 'best_validation'.
-    **cell: column = value, such as model='anil'.
   """
-  wanted = {'split': split, 'metric': metric, 'kind': kind, **cell}
-  for column, value in wanted.items():
-    frame = frame[frame[column] == value]
+  point = {'split': split, 'metric': metric, 'kind': kind}
+  frame = rows(frame, {**cell, **point})
   return frame.set_index('seed')['value'].astype(float).dropna()
 
 
-def _find(root):
-  return [
-      (folder.parent.name, folder.name)
-      for folder in root.glob('*/*')
-      if folder.name in common.PRESETS and storage.has_results(folder)
-  ]
+def _described(experiment, preset):
+  """Returns the content hashes of what a config describes."""
+  runs = reference.described_runs(experiment, preset)
+  return frozenset(sweeps.digest(run.run_id) for run in runs)
 
 
-def _join(finished, experiment, preset, source):
-  """Sets beside every value what is known of its run."""
-  facts = pd.DataFrame([
-      {'run_id': run_id, **_describe(experiment, preset, run)}
-      for run_id, run in finished.runs.items()
-  ])
-  frame = finished.values.merge(facts, on='run_id', validate='many_to_one')
-  frame = frame.assign(experiment=experiment, preset=preset, source=source)
-  return frame[list(COLUMNS)]
-
-
-def _describe(experiment, preset, run):
-  config = run['config']
-  task, training = config['task'], config['training']
-  commits = dict.fromkeys(str(s.get('commit')) for s in run['sessions'])
+def _facts(experiment, preset, run):
+  config, sessions = run['config'], run['sessions']
+  commits = dict.fromkeys(str(s.get('commit')) for s in sessions)
+  devices = dict.fromkeys(_device(session) for session in sessions)
+  fields = {
+      path: _hashable(value)
+      for block in sweeps.IDENTITY
+      for path, value in sweeps.flatten(config[block], f'{block}.')
+  }
   return {
       'condition': _condition(config),
-      'model': config['model']['name'],
-      'task_support': task.get('task_support'),
-      'num_modules': task.get('num_modules'),
-      'max_active': task.get('max_active'),
-      'num_outer_steps': training['num_outer_steps'],
-      'num_seeds': len(training['seeds']),
+      'num_seeds': len(config['training']['seeds']),
       'commit': ', '.join(commits),
+      'device': ', '.join(devices),
+      'wall_s': sum(session.get('wall_s', 0.0) for session in sessions),
       'published_scale': reference.is_published_scale(
           experiment, preset, config
       ),
+      **fields,
   }
+
+
+def _device(session):
+  kind = session.get('device_kind', 'unknown device')
+  return session.get('processor', kind) if kind == 'cpu' else kind
+
+
+def _hashable(value):
+  return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 def _condition(config):

@@ -21,18 +21,13 @@ from absl import flags
 from figures import claims
 from figures import cli
 from figures import data
-from figures import fig3b
 from figures import images
+from figures import registry
 from figures import style
 from figures import tables
 from figures import verdicts
 from modular_hyperteacher import errors
 from modular_hyperteacher import results
-
-# Name -> a module with EXPERIMENT and `draw(frame) -> (figure, table)`.
-FIGURES = {
-    'fig3b': fig3b,
-}
 
 _ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
@@ -44,7 +39,8 @@ _FORMAT = flags.DEFINE_list(
 
 def main() -> None:
   """Makes everything and says what was made of what."""
-  names = _choose('only', _ONLY.value, list(FIGURES)) or list(FIGURES)
+  names = _choose('only', _ONLY.value, list(registry.FIGURES))
+  names = names or list(registry.FIGURES)
   formats = _choose('format', _FORMAT.value, ['html', *images.FORMATS])
   formats = [name for name in formats if name != 'html']
   root = pathlib.Path(_RESULTS.value)
@@ -52,21 +48,24 @@ def main() -> None:
     raise errors.UserError(
         f"--results is '{root}'; it must be a folder that exists."
     )
-  frames = data.load(root)
+  library = data.Library(root)
+  _print_origins(names, library)
   output = pathlib.Path(_OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
-    figures = {name: _make(name, frames, output) for name in names}
-    obstacle = images.export(figures, formats, output)
-    entries = claims.evaluate(frames)
+    figures = {name: _make(name, library, output) for name in names}
+    drawn = {name: figure for name, figure in figures.items() if figure}
+    obstacle = images.export(drawn, formats, output)
+    entries = claims.evaluate(library)
     _write(output, verdicts.write(claims.CLAIMS, entries))
   except OSError as error:
     raise errors.UserError(
         f'--output: cannot write to {output} ({error.strerror}).'
     ) from error
 
-  endings = ['html', *([] if obstacle else formats), 'csv', 'md']
   for name in names:
+    images_of = [] if obstacle or not figures[name] else formats
+    endings = ['html', *images_of, 'csv', 'md']
     print(f'{output / name}.{{{",".join(endings)}}}')
   if obstacle:
     print(obstacle)
@@ -75,30 +74,42 @@ def main() -> None:
     print(_line(entry))
 
 
-def _make(name, frames, output):
+def _make(name, library, output):
   """Draws one figure and writes its page and its table."""
-  experiment = FIGURES[name].EXPERIMENT
-  frame = frames.get(experiment, data.empty())
-  if frame.empty:
-    print(
-        f'{name}: no finished run; train with'
-        f' python -m modular_hyperteacher.main --config=configs/{experiment}.py'
-    )
-  else:
-    print(
-        f'{name}: {frame["source"].iloc[0]} results,'
-        f' preset {frame["preset"].iloc[0]}, {frame["run_id"].nunique()} runs'
-    )
-  figure, table = FIGURES[name].draw(frame)
+  figure, table = registry.FIGURES[name].draw(library)
   for image_format in images.FORMATS:  # No image may outlive its numbers.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
-  page = figure.to_html(config=style.PAGE, include_plotlyjs=True, div_id=name)
   _write(output, {
-      f'{name}.html': page,
+      f'{name}.html': _page(name, figure, table),
       f'{name}.csv': table.to_csv(index=False),
       f'{name}.md': tables.to_markdown(table),
   })
   return figure
+
+
+def _page(name, figure, table):
+  if figure is None:
+    return tables.to_page(registry.FIGURES[name].title, table)
+  return figure.to_html(config=style.PAGE, include_plotlyjs=True, div_id=name)
+
+
+def _print_origins(names, library):
+  """Says where results come from, or how to get some."""
+  read = [e for name in names for e in registry.FIGURES[name].experiments]
+  for experiment in dict.fromkeys(read):
+    frame = library.values(experiment)
+    if frame.empty:
+      print(
+          f'{experiment}: no finished run; train with python -m'
+          f' modular_hyperteacher.main --config=configs/{experiment}.py'
+      )
+    else:
+      print(
+          f'{experiment}: {frame["source"].iloc[0]} results, preset'
+          f' {frame["preset"].iloc[0]}, {frame["run_id"].nunique()} runs'
+      )
+  for run in library.stale():
+    print(f'stale: {run} is bundled, but no current config describes it')
 
 
 def _line(entry):

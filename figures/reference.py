@@ -1,19 +1,21 @@
-"""What the paper ran and what it found, to set beside ours."""
+"""What the configs describe, and what the paper found, to set beside ours."""
 
 import functools
 import importlib
-from typing import Any
+from typing import Any, Mapping
 
 from modular_hyperteacher import published
 from modular_hyperteacher import sweeps
 
 # Which seeds were drawn is not a matter of scale.
 _FREE_FIELDS = ('training.seeds', 'training.prng_impl')
+# Whose paper preset is what the paper tabulates, model by model.
+_TABULATED = 'fig3e'
 
 
 @functools.cache
-def published_runs(experiment: str) -> tuple[sweeps.Run, ...]:
-  """Returns the runs at the published scale; none for an unknown experiment."""
+def described_runs(experiment: str, preset: str) -> tuple[sweeps.Run, ...]:
+  """Returns the runs of a config; none for an unknown experiment."""
   name = f'configs.{experiment}'
   try:
     module = importlib.import_module(name)
@@ -21,7 +23,7 @@ def published_runs(experiment: str) -> tuple[sweeps.Run, ...]:
     if error.name != name:
       raise
     return ()
-  return tuple(sweeps.expand(module.get_config('paper')))
+  return tuple(sweeps.expand(module.get_config(preset)))
 
 
 def is_published_scale(
@@ -31,22 +33,40 @@ def is_published_scale(
 
   The preset alone does not say: any of its fields can be overridden.
   """
+  if preset != 'paper':
+    return False
   run = sweeps.Run(experiment, preset, config, run_id='')
-  runs = list(published_runs(experiment))
-  changed = set(sweeps.deviations(run, runs)) - set(_FREE_FIELDS)
-  return preset == 'paper' and not changed
+  runs = list(described_runs(experiment, 'paper'))
+  return not set(sweeps.deviations(run, runs)) - set(_FREE_FIELDS)
 
 
 def published_accuracy(
-    experiment: str, model: str, task_support: str, split: str
+    experiment: str, cell: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
   """Returns a tabulated accuracy, as fractions.
+
+  Args:
+    experiment: such as 'fig3b'.
+    cell: which of its runs: path -> value, such as {'model.name': 'anil'}.
+    split: 'train', 'test', 'ood' or 'ood_k{k}'.
 
   Returns:
     (mean, dispersion as printed), or None where the paper has no number.
   """
-  for run in published_runs(experiment):
-    names = run.config['model']['name'], run.config['task'].get('task_support')
-    if names == (model, task_support):
-      return published.accuracy(run.config, split)
+  for run in described_runs(experiment, 'paper'):
+    fields = dict(sweeps.flatten(run.config))
+    if all(fields.get(path) == value for path, value in cell.items()):
+      return _tabulated(run.config, split)
+  return None
+
+
+def _tabulated(config, split):
+  """Returns the number in Tables A2-A8 for exactly this task and model.
+
+  The number of outer steps does not count: the tables' runs took 100,000, most
+  other experiments' 200,000.
+  """
+  for run in described_runs(_TABULATED, 'paper'):
+    if all(run.config[block] == config[block] for block in ('task', 'model')):
+      return published.accuracy(config, split)
   return None

@@ -71,7 +71,7 @@ def write_bundle(source: pathlib.Path, target: pathlib.Path) -> FinishedRuns:
   finished = read(source)
   target.mkdir(parents=True, exist_ok=True)
   results.RunFolder(target).write('provenance.json', {'runs': finished.runs})
-  curves = _read_curves(source)
+  curves = read_curves(source)
   results.write_atomically(target / 'curves.csv', curves.to_csv(index=False))
   results.write_atomically(
       target / 'results.csv', finished.values.to_csv(index=False)
@@ -93,7 +93,10 @@ def _summary_rows(run_id, summary):
             yield run_id, seed, kind, split, metric, float(value)
 
 
-def _read_curves(folder):
+def read_curves(folder: pathlib.Path) -> pd.DataFrame:
+  """Returns loss and accuracy at every evaluation, columns CURVE_COLUMNS."""
+  if _is_bundle(folder):
+    return pd.read_csv(folder / 'curves.csv')
   curves = []
   for run in results.find_finished(folder):
     frame = run.read_metrics()

@@ -4,6 +4,8 @@ Colours are Okabe and Ito's, which colour-blind readers can tell apart; warm
 ones are monolithic models, cool ones modular models.
 """
 
+from typing import Any, Mapping, Sequence
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -34,6 +36,14 @@ SUPPORT_NAMES = {
     'non_compositional': 'Non-compositional support',
     'connected': 'Connected support',
     'disconnected': 'Disconnected support',
+}
+SYMBOLS = {
+    'task.num_modules': 'M',
+    'task.max_active': 'K',
+    'task.num_support': 'shots',
+    'task.fraction_ood': 'held out',
+    'model.hidden_dim': 'width',
+    'model.modules_per_teacher_module': 'modules, times the teacher\'s',
 }
 INK = '#222222'
 MUTED = '#666666'
@@ -74,24 +84,54 @@ TEMPLATE = go.layout.Template(
 )
 
 
-def scale_note(frame: pd.DataFrame) -> str:
-  """Returns the scale that results ran at, to be printed on their figure."""
+def scale_note(
+    frame: pd.DataFrame, cell: Sequence[str] = ('model.name',)
+) -> str:
+  """Returns the scale that results ran at, to be printed on their figure.
+
+  Args:
+    frame: rows of finished runs.
+    cell: the columns that tell the figure's cells apart.
+  """
   if frame.empty:
     return 'no finished runs'
-  seeds = frame.groupby(['model', 'task_support'], dropna=False)['seed']
+  present = [column for column in cell if column in frame]
+  seeds = frame.groupby(present, dropna=False)['seed']
   preset = ' and '.join(frame['preset'].unique())
   parts = [
       f'{preset} scale',
       _count(seeds.nunique(), 'seed'),
-      _count(frame['num_outer_steps'], 'outer step'),
+      _count(frame['training.num_outer_steps'], 'outer step'),
   ]
-  for symbol, column in (('M', 'num_modules'), ('K', 'max_active')):
-    if frame[column].notna().all():
-      parts.append(f'{symbol} = {_range(frame[column])}')
+  for column in ('task.num_modules', 'task.max_active'):
+    if column in frame and frame[column].notna().all():
+      parts.append(f'{SYMBOLS[column]} = {_range(frame[column])}')
   note = ', '.join(parts)
   if frame['published_scale'].all():
     return note
   return f'{note} \N{EN DASH} not the published scale'
+
+
+def cell_name(cell: Mapping[str, Any]) -> str:
+  """Returns how a cell is referred to: 'ANIL, random, M = 8'."""
+  parts = []
+  for column, value in cell.items():
+    if column == 'model.name':
+      parts.append(MODEL_NAMES.get(value, value))
+    elif isinstance(value, str):
+      parts.append(value)
+    else:
+      symbol = SYMBOLS.get(column, column.rpartition('.')[2].replace('_', ' '))
+      parts.append(f'{symbol} = {value}')
+  return ', '.join(parts)
+
+
+def left_out_notes(left_out: Mapping[str, tuple]) -> list[str]:
+  """Returns a caption's lines on what `data.select_conditions` left out."""
+  return [
+      f'Not shown: {run_id}, another run of {" / ".join(map(str, cell))}.'
+      for run_id, cell in left_out.items()
+  ]
 
 
 def _count(numbers, noun):

@@ -1,5 +1,6 @@
-"""Tables of plotted numbers, as Markdown."""
+"""Tables of plotted numbers, as Markdown and HTML."""
 
+import html
 import math
 from typing import Any
 
@@ -8,6 +9,41 @@ import pandas as pd
 
 def to_markdown(table: pd.DataFrame) -> str:
   """Returns a table with every pair of columns x_mean, x_se as 'x': m ± s."""
+  columns = _texts(table)
+  rows = [list(columns), ['---'] * len(columns), *zip(*columns.values())]
+  cells = [[text.replace('|', r'\|') for text in row] for row in rows]
+  return ''.join(f'| {" | ".join(row)} |\n' for row in cells)
+
+
+def to_html(table: pd.DataFrame) -> str:
+  """Returns the same as an HTML table."""
+  columns = _texts(table)
+  head = ''.join(
+      f'<th scope="col">{html.escape(name)}</th>' for name in columns
+  )
+  body = ''.join(
+      f'<tr>{"".join(f"<td>{html.escape(text)}</td>" for text in row)}</tr>\n'
+      for row in zip(*columns.values())
+  )
+  return (
+      f'<table>\n<thead><tr>{head}</tr></thead>\n'
+      f'<tbody>\n{body}</tbody>\n</table>\n'
+  )
+
+
+def to_page(title: str, table: pd.DataFrame) -> str:
+  """Returns an HTML page of nothing but a table."""
+  name = html.escape(title)
+  return (
+      '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
+      '<meta name="viewport" content="width=device-width, initial-scale=1">'
+      f'<title>{name}</title></head>\n'
+      f'<body>\n<h1>{name}</h1>\n{to_html(table)}</body>\n</html>\n'
+  )
+
+
+def _texts(table):
+  """Returns column -> texts; a pair x_mean, x_se becomes one column."""
   columns = {}
   for name in table.columns:
     stem, _, ending = name.rpartition('_')
@@ -16,8 +52,7 @@ def to_markdown(table: pd.DataFrame) -> str:
       columns[stem] = [with_error(m, s) for m, s in zip(table[name], errors)]
     elif not (ending == 'se' and f'{stem}_mean' in table):
       columns[name] = [_text(value) for value in table[name]]
-  rows = [list(columns), ['---'] * len(columns), *zip(*columns.values())]
-  return ''.join(f'| {" | ".join(row)} |\n' for row in rows)
+  return columns
 
 
 def with_error(value: float | None, error: float | None) -> str:
@@ -31,4 +66,4 @@ def _text(value: Any) -> str:
     return ''
   if isinstance(value, float):
     return f'{value:.3f}' if math.isfinite(value) else str(value)
-  return str(value).replace('|', r'\|')
+  return str(value)

@@ -1,16 +1,18 @@
 """When a claim passes.
 
-A claim is one or more comparisons of trained models, each of them a difference
-that the paper says is positive. PASS needs every difference positive and
-larger than twice its standard error; the effect reported is the smallest
-difference. Without data, or with a single seed, the verdict is NOT RUN.
+A claim is one or more effects, each a number over seeds that the paper says
+exceeds a bound: a difference of two models exceeds zero, an R2 that is "close
+to one" exceeds 0.9. PASS needs every effect to exceed its bound by more than
+twice its standard error; the effect reported is the one that exceeds its bound
+the least. Without data, or with a single seed, the verdict is NOT RUN.
 """
 
 import dataclasses
 import json
 import math
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
+import numpy as np
 import pandas as pd
 
 from figures import data
@@ -21,48 +23,36 @@ from figures import tables
 
 PASS, FAIL, NOT_RUN = 'PASS', 'FAIL', 'NOT RUN'
 
-_CELL = ('model', 'task_support')
-_SCALE = ('num_modules', 'max_active', 'num_outer_steps')
 
+class Sample(NamedTuple):
+  """A metric of one cell, over seeds."""
 
-@dataclasses.dataclass(frozen=True)
-class Sample:
-  """An accuracy of one model, over seeds."""
-
-  model: str
-  task_support: str
-  split: str
+  name: str  # How notes refer to it.
   values: pd.Series  # Indexed by seed; empty if there is no finished run.
   runs: pd.DataFrame  # All rows of these runs.
+  cell: Mapping[str, Any]  # Column -> value.
+  split: str
+  metric: str
+
+
+class Effect(NamedTuple):
+  """A number that a claim says exceeds a bound."""
+
+  name: str  # How notes refer to it.
+  estimate: stats.Estimate
+  samples: tuple[Sample, ...]  # What it was computed from.
+  bound: float = 0.0
 
   @property
-  def name(self) -> str:
-    """How notes refer to it."""
-    model = style.MODEL_NAMES[self.model]
-    return f'{model} ({self.task_support}, {self.split})'
-
-
-class Comparison(NamedTuple):
-  """A difference, higher - lower, that a claim says is positive.
-
-  Taken seed by seed: the same seed is the same teacher, split of combinations
-  and evaluation tasks, whatever the model, so that how hard a teacher is does
-  not count as uncertainty about the models.
-  """
-
-  higher: Sample
-  lower: Sample
-
-  @property
-  def estimate(self) -> stats.Estimate:
-    """The mean difference over shared seeds, with its standard error."""
-    return stats.paired_difference(self.higher.values, self.lower.values)
+  def margin(self) -> float:
+    """By how much it exceeds its bound."""
+    return self.estimate.value - self.bound
 
   @property
   def holds(self) -> bool:
-    """Whether it is positive and larger than twice its standard error."""
-    value, standard_error, _ = self.estimate
-    return value > 0 and value > 2 * standard_error
+    """Whether it does, by more than twice its standard error."""
+    error = self.estimate.standard_error
+    return self.margin > 0 and self.margin > 2 * error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,95 +64,164 @@ class Claim:
     sentence: what the paper says.
     artefact: where it says it.
     experiment: whose runs decide it.
-    compare: `compare(frame) -> [Comparison]`, of a table with one condition
-      per cell; empty if what was measured cannot decide the claim.
+    figure: beside which figure of `registry.FIGURES` it is shown.
+    cell: the columns that tell the cells apart which `decide` compares;
+      apart from these and what tells models apart, runs must not differ.
+    decide: `decide(frame) -> [Effect]`, of a table with one condition per
+      cell; empty if what was measured cannot decide the claim.
   """
 
   id: str
   sentence: str
   artefact: str
   experiment: str
-  compare: Callable[[pd.DataFrame], list[Comparison]]
+  figure: str
+  cell: tuple[str, ...]
+  decide: Callable[[pd.DataFrame], Sequence[Effect]]
 
 
 def sample(
-    frame: pd.DataFrame, model: str, task_support: str, split: str
+    frame: pd.DataFrame,
+    cell: Mapping[str, Any],
+    split: str = 'ood',
+    metric: str = 'accuracy',
 ) -> Sample:
-  """Returns the accuracies of a model at the last step, over seeds."""
-  runs = frame[
-      (frame['model'] == model) & (frame['task_support'] == task_support)
-  ]
-  return Sample(model, task_support, split, data.values(runs, split), runs)
+  """Returns a metric of a cell at the last step, over seeds."""
+  rest = {name: v for name, v in cell.items() if name != 'model.name'}
+  what = [split] if metric == 'accuracy' else [split, metric]
+  where = ', '.join([style.cell_name(rest), *what] if rest else what)
+  model = style.cell_name({'model.name': cell.get('model.name', 'all')})
+  return Sample(
+      name=f'{model} ({where})',
+      values=data.values(frame, cell, split, metric=metric),
+      runs=data.rows(frame, cell),
+      cell=cell,
+      split=split,
+      metric=metric,
+  )
 
 
-def evaluate(claim: Claim, frames: dict[str, pd.DataFrame]) -> dict[str, Any]:
-  """Returns a claim's entry of claims.json.
+def difference(higher: Sample, lower: Sample, bound: float = 0.0) -> Effect:
+  """Returns the effect that higher - lower exceeds a bound.
+
+  Taken seed by seed: the same seed is the same teacher, split of combinations
+  and evaluation tasks, whatever the model, so that how hard a teacher is does
+  not count as uncertainty about the models. "Does not fall noticeably" is a
+  difference with a negative bound: what would be noticed.
+  """
+  return Effect(
+      f'{higher.name} - {lower.name}',
+      stats.paired_difference(higher.values, lower.values),
+      (higher, lower),
+      bound,
+  )
+
+
+def level(measured: Sample, bound: float) -> Effect:
+  """Returns the effect that a mean exceeds a bound, such as "close to one"."""
+  return Effect(measured.name, stats.mean(measured.values), (measured,), bound)
+
+
+def slope(
+    name: str,
+    samples: Sequence[Sample],
+    at: Sequence[float],
+    *,
+    sign: int = 1,
+    bound: float = 0.0,
+) -> Effect:
+  """Returns the effect that a metric rises along a series of cells.
+
+  The least-squares slope is computed seed by seed.
 
   Args:
-    claim: the claim.
-    frames: experiment -> its runs, as `data.load` returns them.
+    name: how notes refer to it.
+    samples: along the series.
+    at: where each of them stands.
+    sign: -1 to say that the metric falls.
+    bound: of sign times the slope.
+  """
+  table = pd.concat([s.values for s in samples], axis=1).dropna()
+  centred = np.asarray(at, float) - np.mean(at)
+  slopes = pd.Series(
+      sign * table.to_numpy() @ centred / np.sum(centred**2), index=table.index
+  )
+  return Effect(name, stats.mean(slopes), tuple(samples), bound)
+
+
+def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
+  """Returns a claim's entry of claims.json.
 
   Returns:
     id, claim, verdict, effect, standard_error, num_seeds, preset and note;
     None where there is no number.
   """
-  frame = frames.get(claim.experiment, data.empty())
-  frame, left_out = data.select_conditions(frame, _CELL)
-  comparisons = claim.compare(frame)
-  verdict, effect, note = judge(comparisons)
+  frame = library.values(claim.experiment)
+  frame, left_out = data.select_conditions(frame, claim.cell)
+  effects = list(claim.decide(frame))
+  verdict, estimate, note = judge(effects, claim.cell)
   if frame.empty:
     note = f'no finished run of {claim.experiment}'
-  cells = {(s.model, s.task_support) for s in _samples(comparisons).values()}
+  used = {
+      tuple(s.cell.get(column) for column in claim.cell)
+      for s in _samples(effects).values()
+  }
   notes = [
       note,
-      *_published_notes(claim.experiment, comparisons),
-      *(f'not used: {run}' for run, cell in left_out.items() if cell in cells),
+      *_published_notes(claim.experiment, effects),
+      *(f'not used: {run}' for run, cell in left_out.items() if cell in used),
   ]
   return {
       'id': claim.id,
       'claim': claim.sentence,
       'verdict': verdict,
-      'effect': _number(effect.value),
-      'standard_error': _number(effect.standard_error),
-      'num_seeds': effect.num_seeds,
+      'effect': _number(estimate.value),
+      'standard_error': _number(estimate.standard_error),
+      'num_seeds': estimate.num_seeds,
       'preset': None if frame.empty else frame['preset'].iloc[0],
       'note': '; '.join(note for note in notes if note),
   }
 
 
 def judge(
-    comparisons: list[Comparison],
+    effects: Sequence[Effect], cell: Sequence[str] = ('model.name',)
 ) -> tuple[str, stats.Estimate, str]:
-  """Returns the verdict, the smallest difference, and a note on it."""
+  """Returns the verdict, the weakest effect, and a note on it.
+
+  Args:
+    effects: what must hold.
+    cell: the columns that runs may differ in.
+  """
   nothing = stats.Estimate(math.nan, math.nan, 0)
-  if not comparisons:
+  if not effects:
     return NOT_RUN, nothing, 'nothing was measured that decides it'
-  samples = _samples(comparisons)
-  missing = [name for name, s in samples.items() if s.values.empty]
+  missing = [name for name, s in _samples(effects).items() if s.values.empty]
   if missing:
     return NOT_RUN, nothing, f'no results for {", ".join(missing)}'
-  scales = pd.concat([s.runs[list(_SCALE)] for s in samples.values()])
-  differing = [name for name in _SCALE if scales[name].nunique() > 1]
+  differing = sorted({f for e in effects for f in _differing(e, cell)})
   if differing:
     return NOT_RUN, nothing, f'the runs differ in {", ".join(differing)}'
 
-  smallest = min(comparisons, key=lambda c: c.estimate.value)
-  num_seeds = min(c.estimate.num_seeds for c in comparisons)
-  effect = smallest.estimate._replace(num_seeds=num_seeds)
-  note = f'smallest: {smallest.higher.name} - {smallest.lower.name}'
+  weakest = min(effects, key=lambda effect: effect.margin)
+  num_seeds = min(effect.estimate.num_seeds for effect in effects)
+  estimate = weakest.estimate._replace(num_seeds=num_seeds)
+  note = f'smallest: {weakest.name}'
+  if weakest.bound:
+    note += f', to exceed {weakest.bound:g}'
   if num_seeds == 0:
     return NOT_RUN, nothing, 'no seed was measured on both sides'
   if num_seeds == 1:
-    effect = effect._replace(standard_error=math.nan)
-    return NOT_RUN, effect, f'one seed: difference {effect.value:.3f}; {note}'
-  if all(c.holds for c in comparisons):
-    return PASS, effect, note
-  failing = sum(not c.holds for c in comparisons)
-  return FAIL, effect, f'{failing} of {len(comparisons)} do not hold; {note}'
+    estimate = estimate._replace(standard_error=math.nan)
+    note = f'one seed: effect {estimate.value:.3f}; {note}'
+    return NOT_RUN, estimate, note
+  if all(effect.holds for effect in effects):
+    return PASS, estimate, note
+  failing = sum(not effect.holds for effect in effects)
+  return FAIL, estimate, f'{failing} of {len(effects)} do not hold; {note}'
 
 
 def write(
-    claims: tuple[Claim, ...], entries: list[dict[str, Any]]
+    claims: Sequence[Claim], entries: Sequence[dict[str, Any]]
 ) -> dict[str, str]:
   """Returns the files that report claims, name -> text.
 
@@ -184,37 +243,54 @@ def write(
       }
       for claim, entry in zip(claims, entries, strict=True)
   ])
-  rule = (
-      '\nEffect: the smallest of the differences that the claim says are'
-      ' positive, ± its standard error over seeds. Differences are taken seed'
-      ' by seed: the same seed is the same teacher. PASS: all of them are'
-      ' positive and larger than twice their standard errors.\n'
-  )
   return {
       'claims.json': json.dumps(entries, indent=2, allow_nan=False) + '\n',
-      'claims.md': tables.to_markdown(table) + rule,
+      'claims.md': f'{tables.to_markdown(table)}\n{RULE}\n',
   }
 
 
-def _samples(comparisons):
-  both = [s for c in comparisons for s in (c.higher, c.lower)]
-  return {s.name: s for s in both}
+RULE = (
+    'Effect: of the numbers that the claim says are positive, or exceed a bound'
+    ' that the note states, the one that does so the least, ± its standard'
+    ' error over seeds. Differences are taken seed by seed: the same seed is'
+    ' the same teacher. PASS: all of them exceed their bounds by more than'
+    ' twice their standard errors.'
+)
 
 
-def _published_notes(experiment, comparisons):
+def _samples(effects):
+  return {s.name: s for effect in effects for s in effect.samples}
+
+
+def _differing(effect, cell):
+  """Returns the fields of task and training that should agree, and do not."""
+  runs = pd.concat([s.runs for s in effect.samples])
+  fixed = [
+      column
+      for column in runs
+      if column.startswith(('task.', 'training.', 'preset'))
+      and column not in cell
+      and column != 'training.seeds'
+  ]
+  return [
+      column.rpartition('.')[2]
+      for column in fixed
+      if runs[column].nunique(dropna=False) > 1
+  ]
+
+
+def _published_notes(experiment, effects):
   """Sets beside the published values what ran at the published scale.
 
   Source: a value agrees that lies within two published standard deviations or
   two percentage points, whichever is larger.
   """
   agree, differ = 0, []
-  for name, s in _samples(comparisons).items():
-    reported = reference.published_accuracy(
-        experiment, s.model, s.task_support, s.split
-    )
-    if reported is None or s.values.empty:
+  for name, s in _samples(effects).items():
+    if s.metric != 'accuracy' or s.values.empty:
       continue
-    if not s.runs['published_scale'].all():
+    reported = reference.published_accuracy(experiment, s.cell, s.split)
+    if reported is None or not s.runs['published_scale'].all():
       continue
     mean, deviation = reported
     ours = stats.mean(s.values).value

@@ -16,6 +16,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
+from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
@@ -44,7 +45,9 @@ class TaskEntry(NamedTuple):
 
 
 TASKS = {
-    'hyperteacher': TaskEntry(hyperteacher.make, losses.SOFT_LABELS),
+    'hyperteacher': TaskEntry(
+        hyperteacher.make, losses.SOFT_LABELS, decoding.make_analysis
+    ),
     'teacher_student': TaskEntry(
         teacher_student.make, losses.REGRESSION, alignment.make_analysis
     ),

@@ -44,6 +44,14 @@ class Run:
     return {name: self.config[name] for name in IDENTITY}
 
 
+def digest(run_id: str) -> str:
+  """Returns the part of a run id that what decides the results decides.
+
+  Runs of different experiments that agree in it are the same run.
+  """
+  return run_id.rpartition('-')[2]
+
+
 def expand(config: ml_collections.ConfigDict) -> list[Run]:
   """Returns the runs of a config, in the order of its sweep.
 

@@ -8,6 +8,7 @@ import pytest
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.analysis import identification
+from modular_hyperteacher.analysis import ridge
 from modular_hyperteacher.tasks import latents
 
 _M, _X, _H = 4, 7, 5
@@ -51,7 +52,7 @@ def test_equivalent_student_under_ridge():
   found = alignment.align(teacher, student, regression)
   assert found.joint_mean > 0.999  # Up to the bias of the ridge.
   np.testing.assert_allclose(
-      alignment.r2(z_hat @ regression.T, z), 1.0, atol=1e-2
+      ridge.r2(z_hat @ regression.T, z), 1.0, atol=1e-2
   )
 
 
@@ -129,7 +130,7 @@ def test_exact_ridge_is_the_closed_form():
 
 def test_r2_of_a_constant_target_is_missing():
   target = jnp.stack([jnp.arange(4.0), jnp.ones(4)], axis=1)
-  found = alignment.r2(target, target)
+  found = ridge.r2(target, target)
   assert found[0] == 1 and jnp.isnan(found[1])
 
 

@@ -7,6 +7,7 @@ import optax
 import pytest
 
 from modular_hyperteacher.analysis import alignment
+from modular_hyperteacher.analysis import ridge
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
 from modular_hyperteacher.learning import outer_loop
@@ -143,7 +144,7 @@ def test_alignment(name):
   }
   regression = alignment.fit_latents(data['zhat'], data['z'])
   golden.assert_close(regression, data['D'], 2e-3)
-  fitted = alignment.r2(data['zhat'] @ data['D'].T, data['z'])
+  fitted = ridge.r2(data['zhat'] @ data['D'].T, data['z'])
   golden.assert_close(fitted, data['r2'], 5e-5)
   found = alignment.align(
       data['teacher_modules'], data['student_modules'], regression

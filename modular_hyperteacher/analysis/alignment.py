@@ -20,16 +20,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.sparse import linalg as sparse_linalg
 import numpy as np
 
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import identification
+from modular_hyperteacher.analysis import ridge
 from modular_hyperteacher.tasks import base as tasks
 
 RIDGE = 0.01
-_MAX_ITERATIONS = 10  # Of the released solver, which may stop short.
-_TOLERANCE = 1e-5
 
 
 class Alignment(NamedTuple):
@@ -58,16 +56,9 @@ def fit_latents(
     width = student_latents.shape[1]
     system = student_latents.T @ student_latents + RIDGE * jnp.eye(width)
     return jnp.linalg.solve(system, student_latents.T @ latents).T
-
-  def solve(target):
-    return sparse_linalg.cg(
-        lambda u: student_latents.T @ (student_latents @ u) + RIDGE * u,
-        student_latents.T @ target,
-        tol=_TOLERANCE,
-        maxiter=_MAX_ITERATIONS,
-    )[0]
-
-  return jax.vmap(solve, in_axes=1)(latents)
+  return ridge.fit_by_conjugate_gradients(
+      student_latents, latents, RIDGE
+  ).T
 
 
 def align(
@@ -98,16 +89,6 @@ def align(
       per_module.max(),
       per_module.min(),
   )
-
-
-def r2(prediction: jax.Array, target: jax.Array) -> jax.Array:
-  """Returns R^2 per column, [M]: at most 1, 0 for the mean as prediction.
-
-  NaN for a target that is constant, where it is not defined.
-  """
-  error = ((prediction - target) ** 2).sum(0)
-  variation = ((target - target.mean(0, keepdims=True)) ** 2).sum(0)
-  return jnp.where(variation > 0, 1 - error / variation, jnp.nan)
 
 
 def _unit_columns(modules: jax.Array) -> jax.Array:
@@ -155,7 +136,7 @@ def _split_metrics(teacher, student, student_latents, latents):
   regression = fit_latents(student_latents, latents)
   exact = fit_latents(student_latents, latents, exact=True)
   alignment = align(teacher, student, regression)
-  fitted = r2(student_latents @ regression.T, latents)
+  fitted = ridge.r2(student_latents @ regression.T, latents)
   return {
       'alignment': alignment.joint_mean,
       'alignment_max': alignment.joint_max,

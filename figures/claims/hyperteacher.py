@@ -1,18 +1,19 @@
-"""The paper's claims, each a sentence and the comparisons that decide it."""
+"""Claims about the hyperteacher: Section 4.1, Figure 3, Appendix B."""
 
 import itertools
-
-import pandas as pd
 
 from figures import style
 from figures import verdicts
 
+_MODEL = 'model.name'
+_SUPPORT = 'task.task_support'
+
 
 def _modular_above_monolithic(frame):
   return [
-      verdicts.Comparison(
-          verdicts.sample(frame, modular, 'random', 'ood'),
-          verdicts.sample(frame, monolithic, 'random', 'ood'),
+      verdicts.difference(
+          verdicts.sample(frame, {_MODEL: modular, _SUPPORT: 'random'}),
+          verdicts.sample(frame, {_MODEL: monolithic, _SUPPORT: 'random'}),
       )
       for modular, monolithic in itertools.product(
           style.HYPERNETWORKS, style.MONOLITHIC
@@ -21,10 +22,11 @@ def _modular_above_monolithic(frame):
 
 
 def _monolithic_above_modular(frame):
+  held_out = {_SUPPORT: 'non_compositional'}
   return [
-      verdicts.Comparison(
-          verdicts.sample(frame, monolithic, 'non_compositional', 'ood'),
-          verdicts.sample(frame, modular, 'non_compositional', 'ood'),
+      verdicts.difference(
+          verdicts.sample(frame, {_MODEL: monolithic, **held_out}),
+          verdicts.sample(frame, {_MODEL: modular, **held_out}),
       )
       for modular, monolithic in itertools.product(
           style.HYPERNETWORKS, style.MONOLITHIC
@@ -35,18 +37,19 @@ def _monolithic_above_modular(frame):
 def _falls_beyond_training(frame):
   """Compares OOD tasks with those of the most modules, if more than K."""
   runs = frame[
-      frame['model'].isin(style.HYPERNETWORKS)
-      & (frame['task_support'] == 'random')
-  ]
+      frame['model.name'].isin(style.HYPERNETWORKS)
+      & (frame['task.task_support'] == 'random')
+  ] if len(frame) else frame
   largest = max(map(_modules_per_layer, runs['split']), default=0)
-  if runs.empty or largest <= runs['max_active'].max():
+  if runs.empty or largest <= runs['task.max_active'].max():
     return []
+  cells = [{_MODEL: model, _SUPPORT: 'random'} for model in style.HYPERNETWORKS]
   return [
-      verdicts.Comparison(
-          verdicts.sample(frame, model, 'random', 'ood'),
-          verdicts.sample(frame, model, 'random', f'ood_k{largest}'),
+      verdicts.difference(
+          verdicts.sample(frame, cell),
+          verdicts.sample(frame, cell, f'ood_k{largest}'),
       )
-      for model in style.HYPERNETWORKS
+      for cell in cells
   ]
 
 
@@ -64,7 +67,9 @@ CLAIMS = (
         ),
         artefact='Figure 3B',
         experiment='fig3b',
-        compare=_modular_above_monolithic,
+        figure='fig3b',
+        cell=(_MODEL, _SUPPORT),
+        decide=_modular_above_monolithic,
     ),
     verdicts.Claim(
         id='3B-2',
@@ -74,7 +79,9 @@ CLAIMS = (
         ),
         artefact='Figure 3B',
         experiment='fig3b',
-        compare=_monolithic_above_modular,
+        figure='fig3b',
+        cell=(_MODEL, _SUPPORT),
+        decide=_monolithic_above_modular,
     ),
     verdicts.Claim(
         id='TXT-1',
@@ -84,11 +91,8 @@ CLAIMS = (
         ),
         artefact='Section 4.1',
         experiment='fig3b',
-        compare=_falls_beyond_training,
+        figure='fig3b',
+        cell=(_MODEL, _SUPPORT),
+        decide=_falls_beyond_training,
     ),
 )
-
-
-def evaluate(frames: dict[str, pd.DataFrame]) -> list[dict]:
-  """Returns the entry of claims.json of every claim, in order."""
-  return [verdicts.evaluate(claim, frames) for claim in CLAIMS]

@@ -1,0 +1,42 @@
+"""Figure 3E: OOD accuracy over the number of modules and of those combined.
+
+Four models on the hyperteacher, M modules, up to K of them combined in each
+layer of a task. Hypernetworks solve combinations that they never saw if K > 1,
+and fail for K = 1, where no two tasks share part of a combination. The same
+runs make Figures A6 and A7 and Tables A2 to A8.
+
+  python -m modular_hyperteacher.main --config=configs/fig3e.py
+  python figures/make_all.py --only=fig3e,fig_a6,fig_a7,tables_a2_a8
+"""
+
+import ml_collections
+
+from configs import common
+
+_NUM_MODULES = (4, 6, 8)
+_MAX_ACTIVE = (1, 2, 4, 6, 8)
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig3e',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=100_000),
+  )
+  common.scale_hyperteacher(config)
+  config.sweep = tuple(
+      (
+          ('task.num_modules', (num_modules,)),
+          # More modules than there are cannot be combined.
+          (
+              'task.max_active',
+              tuple(k for k in _MAX_ACTIVE if k <= num_modules),
+          ),
+          ('model', common.MODELS),
+      )
+      for num_modules in _NUM_MODULES
+  )
+  return config

@@ -1,0 +1,157 @@
+"""Panels of bars: a mean over seeds each, with the seeds and their error."""
+
+from typing import Mapping, NamedTuple, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly import subplots
+
+from figures import layout
+from figures import stats
+from figures import style
+
+# Where things stand, in units of the distance between two bars.
+_WIDTH = 0.56
+_SEEDS = -0.12  # From the middle of the bar.
+_WHISKER = 0.12
+_PUBLISHED = 0.42
+_SHIFT = -0.12  # Of the bar from its tick, to make room for the published.
+_RING = {'color': style.INK, 'width': 1.2}
+
+
+class Bar(NamedTuple):
+  """One bar, and what stands beside it."""
+
+  label: str  # Below the bar; may hold <br>.
+  colour: str
+  seeds: pd.Series  # Values by seed; may be empty.
+  missing: str = ''  # Why there are none.
+  published: tuple[float, float] | None = None  # Mean, dispersion as printed.
+
+  @property
+  def name(self) -> str:
+    """The label on one line."""
+    return self.label.replace('<br>', ' ')
+
+
+def draw(
+    panels: Mapping[str, Sequence[Bar]],
+    *,
+    title: str,
+    y_title: str,
+    caption: Sequence[str],
+    y_range: tuple[float, float] | None = None,
+    published_name: str = 'published, whisker: dispersion as printed',
+) -> go.Figure:
+  """Returns the figure of some panels side by side.
+
+  Args:
+    panels: title -> bars.
+    title: of the figure.
+    y_title: with the unit.
+    caption: lines below.
+    y_range: the same for all panels; what fits if None.
+    published_name: what the diamonds are, for the legend.
+  """
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(panels),
+      shared_yaxes=True,
+      horizontal_spacing=0.04,
+      subplot_titles=list(panels),
+  )
+  for column, bars in enumerate(panels.values(), start=1):
+    shift = _SHIFT if any(bar.published for bar in bars) else 0
+    for tick, bar in enumerate(bars):
+      for trace in _traces(tick + shift, bar):
+        figure.add_trace(trace, row=1, col=column)
+      if bar.missing and bar.seeds.empty:
+        layout.name_missing(figure, bar.missing, tick + shift, 1, column)
+    figure.update_xaxes(
+        tickvals=list(range(len(bars))),
+        ticktext=[bar.label for bar in bars],
+        range=[-0.6, len(bars) - 0.4],
+        showgrid=False,
+        ticks='',
+        col=column,
+    )
+  figure.update_annotations(font={'size': 14})
+  figure.update_yaxes(range=y_range, rangemode='tozero')
+  if y_range == (0, 1):
+    figure.update_yaxes(dtick=0.2)
+  for column in range(2, len(panels) + 1):
+    figure.update_yaxes(ticks='', col=column)
+  figure.update_yaxes(title_text=y_title, col=1)
+  _explain(figure, panels, published_name)
+  layout.finish(figure, title=title, caption=caption)
+  figure.update_layout(barmode='overlay')
+  return figure
+
+
+def _traces(x, bar):
+  """Yields what is drawn of one bar: itself, seeds, whisker, published."""
+  mean = stats.mean(bar.seeds)
+  if len(bar.seeds):
+    yield go.Bar(
+        x=[x],
+        y=[mean.value],
+        width=_WIDTH,
+        marker={'color': bar.colour},
+        hovertemplate=f'{bar.name}<br>mean %{{y:.3f}}<extra></extra>',
+        showlegend=False,
+    )
+    yield _points(  # In a zigzag, so that equal values can be told apart.
+        [x + _SEEDS + 0.05 * (-1) ** i for i in range(len(bar.seeds))],
+        bar.seeds,
+        {'size': 6, 'color': 'white', 'line': _RING},
+        f'{bar.name}<br>seed %{{customdata}}: %{{y:.3f}}',
+        customdata=bar.seeds.index,
+    )
+  if mean.standard_error >= 0:  # Not NaN: there is more than one seed.
+    yield _points(
+        [x + _WHISKER],
+        [mean.value],
+        {'size': 1, 'color': style.INK},
+        f'{bar.name}<br>%{{y:.3f}} ± {mean.standard_error:.3f}',
+        error_y=_whisker(mean.standard_error, style.INK),
+    )
+  if bar.published:
+    value, dispersion = bar.published
+    line = {'color': bar.colour, 'width': 2}
+    yield _points(
+        [x + _PUBLISHED],
+        [value],
+        {'symbol': 'diamond', 'size': 8, 'color': 'white', 'line': line},
+        f'{bar.name}<br>published %{{y:.4f}} ± {dispersion:.4f}',
+        error_y=_whisker(dispersion, bar.colour) | {'width': 0},
+    )
+
+
+def _points(x, y, marker, hover, **options):
+  return go.Scatter(
+      x=x,
+      y=y,
+      mode='markers',
+      marker=marker,
+      hovertemplate=f'{hover}<extra></extra>',
+      showlegend=False,
+      cliponaxis=False,
+      **options,
+  )
+
+
+def _whisker(size, colour):
+  return {'array': [size], 'color': colour, 'thickness': 1.5, 'width': 5}
+
+
+def _explain(figure, panels, published_name):
+  """Explains the marks in grey; the bars' names are below them."""
+  mean = 'mean over seeds, whisker: standard error'
+  entries = [
+      (mean, 'square', '#AAAAAA', {}),
+      ('one seed', 'circle', 'white', _RING),
+  ]
+  if any(bar.published for bars in panels.values() for bar in bars):
+    line = {'color': style.MUTED, 'width': 2}
+    entries.append((published_name, 'diamond', 'white', line))
+  layout.explain(figure, entries)

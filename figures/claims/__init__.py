@@ -1,0 +1,14 @@
+"""The paper's claims, collected from one module per area."""
+
+from typing import Any
+
+from figures import data
+from figures import verdicts
+from figures.claims import hyperteacher
+
+CLAIMS: tuple[verdicts.Claim, ...] = (*hyperteacher.CLAIMS,)
+
+
+def evaluate(library: data.Library) -> list[dict[str, Any]]:
+  """Returns the entry of claims.json of every claim, in order."""
+  return [verdicts.evaluate(claim, library) for claim in CLAIMS]

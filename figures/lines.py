@@ -1,0 +1,147 @@
+"""Panels of lines: a mean over seeds each, in a band of standard errors."""
+
+import math
+from typing import Mapping, NamedTuple, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly import subplots
+
+from figures import layout
+from figures import stats
+from figures import style
+
+_BAND_OPACITY = 0.2
+
+
+class Line(NamedTuple):
+  """One line."""
+
+  name: str  # In the legend, once for all panels.
+  colour: str
+  seeds: pd.DataFrame  # Index x, a column of values per seed; may be empty.
+  dash: str = 'solid'
+
+  @property
+  def summary(self) -> pd.DataFrame:
+    """Returns 'mean' and 'error' by x; the error is NaN for a single seed."""
+    estimates = [stats.mean(row.dropna()) for _, row in self.seeds.iterrows()]
+    return pd.DataFrame(
+        {
+            'mean': [estimate.value for estimate in estimates],
+            'error': [estimate.standard_error for estimate in estimates],
+        },
+        index=self.seeds.index,
+    )
+
+
+def draw(
+    panels: Mapping[str, Sequence[Line]],
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    caption: Sequence[str],
+    num_columns: int = 4,
+    x_type: str = 'linear',
+    y_type: str = 'linear',
+    y_range: tuple[float, float] | None = None,
+    markers: bool = True,
+) -> go.Figure:
+  """Returns the figure of some panels.
+
+  A panel without any value says so.
+
+  Args:
+    panels: title -> lines.
+    title: of the figure.
+    x_title: with the unit.
+    y_title: with the unit.
+    caption: lines below.
+    num_columns: panels side by side.
+    x_type: 'linear', 'log', or 'category'.
+    y_type: the same for the ordinate.
+    y_range: the same for all panels; what fits if None.
+    markers: whether to mark the points.
+  """
+  num_columns = min(num_columns, len(panels))
+  num_rows = math.ceil(len(panels) / num_columns)
+  figure = subplots.make_subplots(
+      rows=num_rows,
+      cols=num_columns,
+      shared_yaxes=True,
+      horizontal_spacing=0.03,
+      vertical_spacing=0.18 / num_rows,
+      subplot_titles=list(panels),
+  )
+  figure.update_annotations(font={'size': 14})
+  named = set()
+  for index, lines in enumerate(panels.values()):
+    place = {'row': index // num_columns + 1, 'col': index % num_columns + 1}
+    for line in lines:
+      for trace in _traces(line, markers, line.name not in named):
+        figure.add_trace(trace, **place)
+        named.add(line.name)
+    if all(line.seeds.empty for line in lines):
+      _say_empty(figure, place)
+  figure.update_xaxes(type=x_type)
+  figure.update_yaxes(type=y_type, range=y_range)
+  figure.update_xaxes(title_text=x_title, row=num_rows)
+  figure.update_yaxes(title_text=y_title, col=1)
+  layout.finish(
+      figure,
+      title=title,
+      caption=caption,
+      plot_height=120 + 270 * num_rows,
+  )
+  return figure
+
+
+def _traces(line, markers, in_legend):
+  """Yields the band and the line; nothing without values."""
+  summary = line.summary
+  if summary.empty:
+    return
+  x = list(summary.index)
+  error = summary['error'].fillna(0.0)
+  low, high = summary['mean'] - error, summary['mean'] + error
+  yield go.Scatter(
+      x=x + x[::-1],
+      y=[*high, *low[::-1]],
+      fill='toself',
+      fillcolor=line.colour,
+      opacity=_BAND_OPACITY,
+      line={'width': 0},
+      mode='lines',
+      hoverinfo='skip',
+      legendgroup=line.name,
+      showlegend=False,
+  )
+  yield go.Scatter(
+      x=x,
+      y=summary['mean'],
+      customdata=summary['error'],
+      mode='lines+markers' if markers else 'lines',
+      line={'color': line.colour, 'dash': line.dash, 'width': 2},
+      marker={'size': 6},
+      name=line.name,
+      legendgroup=line.name,
+      showlegend=in_legend,
+      hovertemplate=(
+          f'{line.name}<br>%{{x}}: %{{y:.3f}} ± %{{customdata:.3f}}'
+          '<extra></extra>'
+      ),
+  )
+
+
+def _say_empty(figure, place):
+  figure.add_annotation(
+      x=0.5,
+      xref='x domain',
+      y=0.5,
+      yref='y domain',
+      text='no finished run',
+      showarrow=False,
+      font={'color': style.MUTED},
+      **place,
+  )

@@ -1,0 +1,134 @@
+"""Linear decoding: do adapted parameters say which modules a task combines?
+
+Source: Section 4.1, Figures 3C and 3D, as computed by the authors' released
+code. For every layer l and module m, a ridge regression with an intercept, its
+penalty included, predicts the task's latent z^l_m from all its adapted fast
+parameters. It is fitted on test tasks, which combine modules as in training,
+and scored on OOD tasks by R^2 (at most 1).
+
+Two solutions are reported: after ten iterations of conjugate gradients, as
+released ('r2', the headline), and exact ('r2_exact'). The released fit has a
+quirk that is kept: a task with a feature that is exactly 0 gets no intercept in
+the fit; in predictions all have one.
+
+With non-compositional support the held-out module is in every OOD task: the
+target is constant, and its R^2 is not defined. Means are over defined targets.
+"""
+
+from typing import Any, Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher.analysis import base
+from modular_hyperteacher.analysis import ridge
+from modular_hyperteacher.tasks import base as tasks
+
+RIDGE = 1.0
+
+
+def make_analysis(task: tasks.TaskDistribution) -> base.Analysis:
+  """Returns the analysis of all models, reported as metrics of OOD tasks.
+
+  'r2' and 'r2_exact' are means over layers and modules, 'r2_l0_m3' and so on
+  those of a layer and module. NaN where R^2 is not defined.
+  """
+  del task
+  return base.Analysis(('test', 'ood'), _measure)
+
+
+def flatten(fast_params: Any) -> np.ndarray:
+  """Returns all fast parameters of each task as features, [tasks, F].
+
+  Args:
+    fast_params: leaves [tasks, ...].
+  """
+  leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(fast_params)]
+  return np.concatenate([x.reshape(len(x), -1) for x in leaves], axis=1)
+
+
+@jax.jit
+def fit(features: jax.Array, latents: jax.Array) -> jax.Array:
+  """Returns the released solution's weights, the intercept's last.
+
+  Args:
+    features: [tasks, F].
+    latents: [tasks, L, M].
+
+  Returns:
+    [F + 1, L, M].
+  """
+  no_zeros = jnp.all(features != 0, axis=1, keepdims=True)
+  extended = jnp.concatenate([features, no_zeros.astype(features.dtype)], 1)
+  targets = latents.reshape(len(latents), -1)
+  weights = ridge.fit_by_conjugate_gradients(extended, targets, RIDGE)
+  return weights.reshape(-1, *latents.shape[1:])
+
+
+@jax.jit
+def predict(weights: jax.Array, features: jax.Array) -> jax.Array:
+  """Returns decoded latents, [tasks, L, M].
+
+  Args:
+    weights: as `fit` returns them, [F + 1, L, M].
+    features: [tasks, F].
+  """
+  return jnp.einsum('nf,flm->nlm', features, weights[:-1]) + weights[-1:]
+
+
+def predict_exactly(
+    features: np.ndarray, latents: np.ndarray, new_features: np.ndarray
+) -> np.ndarray:
+  """Returns latents decoded by the exact ridge, [new, L, M].
+
+  Args:
+    features: to fit on, [tasks, F].
+    latents: to fit, [tasks, L, M].
+    new_features: to decode from, [new, F].
+  """
+  targets = latents.reshape(len(latents), -1)
+  decoded = ridge.predict_exactly(
+      _append_ones(features), targets, _append_ones(new_features), RIDGE
+  )
+  return decoded.reshape(-1, *latents.shape[1:])
+
+
+def score(
+    decoded: np.ndarray, latents: np.ndarray, name: str
+) -> Mapping[str, float]:
+  """Returns the mean R^2 over defined targets, and that of each target.
+
+  Args:
+    decoded: [tasks, L, M].
+    latents: [tasks, L, M].
+    name: of the mean; '{name}_l{layer}_m{module}' are the others.
+  """
+  num_tasks, num_layers, num_modules = latents.shape
+  of_target = ridge.r2(
+      decoded.reshape(num_tasks, -1), latents.reshape(num_tasks, -1)
+  )
+  of_target = np.asarray(of_target).reshape(num_layers, num_modules)
+  defined = of_target[~np.isnan(of_target)]
+  mean = float(defined.mean()) if defined.size else float('nan')
+  return {name: mean} | {
+      f'{name}_l{layer}_m{module}': float(value)
+      for (layer, module), value in np.ndenumerate(of_target)
+  }
+
+
+def _measure(adapted: base.Adapted) -> base.Metrics:
+  known, new = (flatten(adapted.fast_params[s]) for s in ('test', 'ood'))
+  latents, new_latents = adapted.latents['test'], adapted.latents['ood']
+  released = np.asarray(predict(fit(known, latents), new))
+  exact = predict_exactly(known, latents, new)
+  return {
+      'ood': {
+          **score(released, new_latents, 'r2'),
+          **score(exact, new_latents, 'r2_exact'),
+      }
+  }
+
+
+def _append_ones(features):
+  return np.concatenate([features, np.ones((len(features), 1))], axis=1)

@@ -1,0 +1,214 @@
+"""Which finished runs a figure is given, and what is known of them."""
+
+import pathlib
+
+import pandas as pd
+import pytest
+
+from configs import fig3e as fig3e_config
+from figures import data
+from figures import fig3b
+from figures import reference
+from figures import storage
+from modular_hyperteacher import errors
+from modular_hyperteacher import sweeps
+from tests import made_up
+
+
+def test_published_values_are_those_of_table_a6():
+  def accuracy(model, support, split):
+    cell = {'model.name': model, 'task.task_support': support}
+    return reference.published_accuracy('fig3b', cell, split)
+
+  assert accuracy('nonlinear_hypernetwork', 'random', 'ood') == pytest.approx(
+      (0.9605, 0.0034)
+  )
+  assert accuracy('linear_hypernetwork', 'random', 'ood_k8') == pytest.approx(
+      (0.606, 0.0661)
+  )
+  assert not accuracy('anil', 'non_compositional', 'ood')
+
+
+@pytest.mark.parametrize(
+    'own, bundled, expected',
+    [
+        (('smoke', 'laptop', 'paper'), ('paper',), ('own', 'paper')),
+        (('smoke', 'laptop'), ('paper',), ('own', 'laptop')),
+        (('smoke',), ('laptop', 'paper'), ('bundled', 'paper')),
+        (('smoke',), (), ('own', 'smoke')),
+        ((), ('laptop',), ('bundled', 'laptop')),
+    ],
+    ids=str,
+)
+def test_precedence(tmp_path, own, bundled, expected):
+  cells = {('anil', 'random'): 0.6}
+  for preset in own:
+    made_up.write_runs(tmp_path / 'own', cells, preset)
+  for preset in bundled:
+    made_up.write_runs(tmp_path / 'bundled', cells, preset)
+  library = data.Library(tmp_path / 'own', tmp_path / 'bundled')
+  frame = library.values('fig3b')
+  found = frame[['source', 'preset']].drop_duplicates()
+  assert found.to_records(index=False).tolist() == [expected]
+
+
+def test_unfinished_runs_and_empty_splits_have_no_rows(tmp_path):
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  gone = next(tmp_path.glob('fig3b/laptop/random-anil-*'))
+  (gone / 'summary.json').unlink()
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  assert gone.name not in set(frame['run_id'])
+  assert 'ood_k2' not in set(frame['split'])
+  assert frame['value'].notna().all()
+  assert set(data.FACTS + data.VALUES) <= set(frame.columns)
+  assert {'task.fraction_ood', 'model.outer.clip_norm'} <= set(frame.columns)
+
+
+def test_a_bundle_reads_like_the_runs_it_is_made_of(tmp_path):
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  place = pathlib.Path('fig3b', 'laptop')
+  storage.write_bundle(tmp_path / 'own' / place, tmp_path / 'small' / place)
+  frames = [
+      data.Library(*roots).values('fig3b').drop(columns='source')
+      for roots in (
+          (tmp_path / 'own', tmp_path / 'nothing'),
+          (tmp_path / 'nothing', tmp_path / 'small'),
+      )
+  ]
+  pd.testing.assert_frame_equal(*frames)
+  curves = pd.read_csv(tmp_path / 'small' / place / 'curves.csv')
+  assert set(curves['split']) == {'valid', 'test', 'ood'}
+  # Runs, steps, seeds, splits, metrics.
+  assert len(curves) == 8 * 2 * 3 * 3 * 2
+
+
+def test_seeds_in_runs_of_their_own_are_pooled(tmp_path):
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  options = {'seeds': (2022, 2023), 'spread': (0.01, 0.0)}
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED, **options)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame, left_out = data.select_conditions(frame, fig3b.CELL)
+  assert not left_out
+  cell = {'model.name': 'anil', 'task.task_support': 'random'}
+  seeds = data.values(frame, cell, 'ood').index
+  assert sorted(seeds) == [2020, 2021, 2022, 2023]
+
+
+def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
+    tmp_path,
+):
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  short = {'training.num_outer_steps': 500}
+  made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=short)
+  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  assert table['ood_mean'].iloc[1] == pytest.approx(0.61)
+  assert 'Not shown: random-maml-' in made_up.texts(figure)
+
+
+def test_a_damaged_run_is_named(tmp_path):
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  damaged = next(tmp_path.glob('fig3b/laptop/random-anil-*'))
+  (damaged / 'summary.json').write_text('{"seeds": [1]}')
+  with pytest.raises(errors.UserError, match=damaged.name):
+    data.Library(tmp_path, tmp_path / 'nothing')
+
+
+# Columns.
+
+
+def test_every_field_of_a_config_is_a_column(tmp_path):
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  anil = data.rows(frame, {'model.name': 'anil'})
+  assert set(anil['task.fraction_ood']) == {0.25}
+  assert set(anil['model.inner.num_steps']) == {100}
+  assert set(anil['training.seeds']) == {(2020, 2021, 2022)}
+  assert set(anil['wall_s']) == {60.0}
+  # A linear hypernetwork has no such field, nor has any model this one.
+  linear = {'model.name': 'linear_hypernetwork'}
+  assert len(data.rows(frame, {**linear, 'model.generator_num_hidden': None}))
+  assert data.rows(frame, {**linear, 'model.generator_num_hidden': 4}).empty
+  assert data.rows(frame, {'model.no_such_field': 1}).empty
+  assert len(data.rows(frame, {'model.no_such_field': None})) == len(frame)
+
+
+def test_values_of_other_metrics(tmp_path):
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  cell = {'model.name': 'maml', 'task.task_support': 'random'}
+  assert data.values(frame, cell, 'ood', metric='loss').tolist() == [1.0] * 3
+  assert data.values(frame, cell, 'ood', metric='r2').empty
+
+
+def test_curves_of_a_bundle_are_those_of_its_runs(tmp_path):
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  place = pathlib.Path('fig3b', 'laptop')
+  storage.write_bundle(tmp_path / 'own' / place, tmp_path / 'small' / place)
+  none = tmp_path / 'nothing'
+  own = data.Library(tmp_path / 'own', none).curves('fig3b')
+  small = data.Library(none, tmp_path / 'small').curves('fig3b')
+  pd.testing.assert_frame_equal(
+      own.drop(columns='source'), small.drop(columns='source')
+  )
+  assert set(own.loc[own['step'] == 500, 'value']) == {0.5}
+  assert data.Library(none, none).curves('fig3b').empty
+
+
+# Which runs, from where.
+
+
+def _measure(accuracy):
+  values = [accuracy] * 3
+  return lambda run: {'ood': {'accuracy': values}}
+
+
+def test_the_same_config_is_the_same_run_wherever_it_was_trained(tmp_path):
+  """A cell of Figure 3E's grid, trained for another experiment."""
+  config = fig3e_config.get_config('laptop')
+  config.experiment = 'elsewhere'
+  config.sweep = config.sweep[:1]
+  made_up.write_experiment(tmp_path, config, _measure(0.7))
+  longer = fig3e_config.get_config('laptop')
+  longer.experiment = 'longer'
+  longer.training.num_outer_steps += 1
+  made_up.write_experiment(tmp_path, longer, _measure(0.1))
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  frame = library.values('fig3e')
+  assert set(frame['value']) == {0.7}
+  assert frame['run_id'].nunique() == len(sweeps.expand(config))
+  assert set(frame['experiment']) == {'fig3e'}
+  assert len(library.curves('fig3e')) > 0
+
+
+def test_a_run_that_was_trained_twice_counts_once(tmp_path):
+  config = fig3e_config.get_config('laptop')
+  made_up.write_experiment(tmp_path, config, _measure(0.7))
+  config.experiment = 'elsewhere'
+  made_up.write_experiment(tmp_path, config, _measure(0.1))
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3e')
+  assert set(frame['value']) == {0.7}
+  assert len(frame) == 3 * 2 * len(reference.described_runs('fig3e', 'laptop'))
+
+
+def test_the_preset_with_the_most_runs_is_shown_and_all_are_to_be_had(tmp_path):
+  cells = made_up.AS_CLAIMED
+  made_up.write_runs(tmp_path, {('anil', 'random'): 0.2}, 'paper')
+  made_up.write_runs(tmp_path, cells)
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  assert set(library.values('fig3b')['preset']) == {'laptop'}
+  runs = library.every_preset('fig3b')[['preset', 'run_id']].drop_duplicates()
+  assert runs['preset'].value_counts().to_dict() == {'laptop': 8, 'paper': 1}
+
+
+def test_bundled_runs_that_no_config_describes_are_stale(tmp_path):
+  made_up.write_runs(tmp_path, {('anil', 'random'): 0.2})
+  assert not data.Library(tmp_path / 'nothing', tmp_path).stale()
+  longer = {'training.num_outer_steps': 3001}
+  made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=longer)
+  (name,) = data.Library(tmp_path / 'nothing', tmp_path).stale()
+  assert name.startswith('fig3b/laptop/random-maml-')
+  assert not data.Library(tmp_path, tmp_path / 'nothing').stale()
+
+
+def test_no_result_of_the_repository_is_stale():
+  assert not data.Library(data.BUNDLED / 'nothing').stale()

@@ -1,0 +1,84 @@
+"""The scripts of `figures/`, from the command line."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from tests import made_up
+
+
+
+def run_script(name, *arguments, browser='/nonexistent'):
+  return subprocess.run(
+      [sys.executable, made_up.ROOT / 'figures' / f'{name}.py', *arguments],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=made_up.ROOT,
+      env=os.environ | ({'BROWSER_PATH': browser} if browser else {}),
+  )
+
+
+def test_make_all_from_end_to_end(tmp_path):
+  root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
+  output = tmp_path / 'output'
+  output.mkdir()
+  (output / 'fig3b.png').write_text('an earlier image')
+  run = run_script('make_all', f'--results={root}', f'--output={output}')
+  assert run.returncode == 0, run.stderr
+  assert run.stdout.count('no static images') == 1
+  assert 'own results, preset laptop, 8 runs' in run.stdout
+  assert not (output / 'fig3b.png').exists()
+  page = (output / 'fig3b.html').read_text()
+  assert 'src="http' not in page  # Nothing is fetched: it works offline.
+  assert '"showSendToCloud": false' in page
+  assert len(pd.read_csv(output / 'fig3b.csv')) == 8
+  assert (output / 'fig3b.md').read_text().startswith('| model |')
+  entries = json.loads((output / 'claims.json').read_text())
+  assert [entry['verdict'] for entry in entries] == ['PASS'] * 3
+  assert set(entries[0]) == {
+      'id', 'claim', 'verdict', 'effect', 'standard_error', 'num_seeds',
+      'preset', 'note',
+  }
+  assert '| 3B-1 | Figure 3B |' in (output / 'claims.md').read_text()
+
+
+def test_images_are_made_or_the_way_to_them_is_told(tmp_path):
+  run = run_script(
+      'make_all', '--format=png', f'--output={tmp_path}', browser=None
+  )
+  assert run.returncode == 0, run.stderr
+  made = (tmp_path / 'fig3b.png').exists()
+  assert made != ('no static images' in run.stdout)
+
+
+def test_bundle_from_end_to_end(tmp_path):
+  root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
+  arguments = (f'--results={root}', f'--output={tmp_path / "small"}')
+  run = run_script('bundle', *arguments, '--experiment=fig3b')
+  assert run.returncode == 0, run.stderr
+  assert (tmp_path / 'small/fig3b/laptop/results.csv').exists()
+  run = run_script('bundle', *arguments, '--experiment=fig9')
+  assert run.returncode == 2
+  assert run.stderr.startswith('error: --results: there is no finished run in')
+
+
+@pytest.mark.parametrize(
+    'argument, message',
+    [
+        ('--only=fig9', "--only has 'fig9'; choose from fig3b"),
+        ('--format=gif', "--format has 'gif'; choose from html, svg, png,"),
+        ('--results=/nowhere', "--results is '/nowhere'; it must be a folder"),
+        ('--onyl=fig3b', "Unknown command line flag 'onyl'"),
+        ('fig3b', "unknown argument 'fig3b'; see --help."),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, argument, message):
+  run = run_script('make_all', argument, f'--output={tmp_path / "output"}')
+  assert run.returncode == 2
+  assert run.stderr.startswith(f'error: {message}')
+  assert run.stderr.count('\n') == 1
+  assert not (tmp_path / 'output').exists()
