@@ -6,6 +6,8 @@ inferred in one of two ways: 'adam', as published, 300 steps on fresh data; or
 the theorems assume.
 """
 
+from typing import Mapping
+
 import ml_collections
 from ml_collections import config_dict
 
@@ -14,7 +16,7 @@ from configs import common
 SOLVERS = ('levenberg_marquardt', 'adam')
 # Inner loop -> outer steps and tasks computed at once, at laptop scale: an inner
 # loop of 100 steps costs more, and Jacobians of few tasks stay in the cache.
-_LAPTOP = {'levenberg_marquardt': (6000, 2), 'adam': (1500, 8)}
+LAPTOP = {'levenberg_marquardt': (6000, 2), 'adam': (1500, 8)}
 
 
 def experiment(name: str, preset: str) -> ml_collections.ConfigDict:
@@ -42,15 +44,36 @@ def experiment(name: str, preset: str) -> ml_collections.ConfigDict:
   return config
 
 
-def solver_axes(solver: str, preset: str) -> tuple:
+def solver_axes(
+    solver: str,
+    preset: str,
+    laptop: Mapping[str, tuple[int, int]] = LAPTOP,
+) -> tuple:
   """Returns the axes of a sweep that choose how latents are inferred."""
   axes = (('model', (solver,)),)
   if preset != 'laptop':
     return axes
-  num_outer_steps, chunk_size = _LAPTOP[solver]
+  num_outer_steps, chunk_size = laptop[solver]
   return axes + (
       ('training.num_outer_steps', (num_outer_steps,)),
       ('execution.task_chunk_size', (chunk_size,)),
+  )
+
+
+def size_axes(
+    config: ml_collections.ConfigDict, hidden_factor: int, module_factor: int
+) -> tuple:
+  """Returns the axes of a sweep that set the student's size.
+
+  Args:
+    config: whose teacher the size is relative to.
+    hidden_factor: hidden units, as a multiple of the teacher's.
+    module_factor: modules, as a multiple of the teacher's.
+  """
+  hidden_dim = hidden_factor * config.task.teacher_hidden_dim
+  return (
+      ('model.hidden_dim', (hidden_dim,)),
+      ('model.modules_per_teacher_module', (module_factor,)),
   )
 
 
