@@ -200,3 +200,22 @@ def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
         'num_evaluation_tasks': 8,
     })
     config.execution.log_every = 2
+
+
+def generate_two_layers(
+    config: ml_collections.ConfigDict, max_active: int
+) -> None:
+  """Gives a scaled-down teacher two generated layers, as the published has.
+
+  With one, up to K = 2 of M modules make few combinations (10 for M = 4), and
+  K = 1 leaves nothing to hold out: here there are the square of that. Students
+  get a third hidden layer.
+
+  Args:
+    config: as `scale_hyperteacher` left it.
+    max_active: K, in place of its choice for one layer.
+  """
+  config.task.max_active = max_active
+  config.task.teacher_num_hidden = 3
+  for model in MODELS:
+    config.models[model].num_hidden = 3

@@ -14,8 +14,8 @@ from figures import style
 _WIDTH = 0.56
 _SEEDS = -0.12  # From the middle of the bar.
 _WHISKER = 0.12
-_PUBLISHED = 0.42
-_SHIFT = -0.12  # Of the bar from its tick, to make room for the published.
+_BESIDE = 0.42
+_SHIFT = -0.12  # Of the bar from its tick, to make room for that.
 _RING = {'color': style.INK, 'width': 1.2}
 
 
@@ -26,7 +26,8 @@ class Bar(NamedTuple):
   colour: str
   seeds: pd.Series  # Values by seed; may be empty.
   missing: str = ''  # Why there are none.
-  published: tuple[float, float] | None = None  # Mean, dispersion as printed.
+  # A value and its whisker, such as the published one.
+  beside: tuple[float, float] | None = None
 
   @property
   def name(self) -> str:
@@ -41,7 +42,7 @@ def draw(
     y_title: str,
     caption: Sequence[str],
     y_range: tuple[float, float] | None = None,
-    published_name: str = 'published, whisker: dispersion as printed',
+    beside_name: str = 'published, whisker: dispersion as printed',
 ) -> go.Figure:
   """Returns the figure of some panels side by side.
 
@@ -51,7 +52,7 @@ def draw(
     y_title: with the unit.
     caption: lines below.
     y_range: the same for all panels; what fits if None.
-    published_name: what the diamonds are, for the legend.
+    beside_name: what the diamonds are, for the legend.
   """
   figure = subplots.make_subplots(
       rows=1,
@@ -61,9 +62,9 @@ def draw(
       subplot_titles=list(panels),
   )
   for column, bars in enumerate(panels.values(), start=1):
-    shift = _SHIFT if any(bar.published for bar in bars) else 0
+    shift = _SHIFT if any(bar.beside for bar in bars) else 0
     for tick, bar in enumerate(bars):
-      for trace in _traces(tick + shift, bar):
+      for trace in _traces(tick + shift, bar, beside_name):
         figure.add_trace(trace, row=1, col=column)
       if bar.missing and bar.seeds.empty:
         layout.name_missing(figure, bar.missing, tick + shift, 1, column)
@@ -82,14 +83,14 @@ def draw(
   for column in range(2, len(panels) + 1):
     figure.update_yaxes(ticks='', col=column)
   figure.update_yaxes(title_text=y_title, col=1)
-  _explain(figure, panels, published_name)
+  _explain(figure, panels, beside_name)
   layout.finish(figure, title=title, caption=caption)
   figure.update_layout(barmode='overlay')
   return figure
 
 
-def _traces(x, bar):
-  """Yields what is drawn of one bar: itself, seeds, whisker, published."""
+def _traces(x, bar, beside_name):
+  """Yields what is drawn of one bar: itself, seeds, whisker, diamond."""
   mean = stats.mean(bar.seeds)
   if len(bar.seeds):
     yield go.Bar(
@@ -115,15 +116,15 @@ def _traces(x, bar):
         f'{bar.name}<br>%{{y:.3f}} ± {mean.standard_error:.3f}',
         error_y=_whisker(mean.standard_error, style.INK),
     )
-  if bar.published:
-    value, dispersion = bar.published
+  if bar.beside:
+    value, whisker = bar.beside
     line = {'color': bar.colour, 'width': 2}
     yield _points(
-        [x + _PUBLISHED],
+        [x + _BESIDE],
         [value],
         {'symbol': 'diamond', 'size': 8, 'color': 'white', 'line': line},
-        f'{bar.name}<br>published %{{y:.4f}} ± {dispersion:.4f}',
-        error_y=_whisker(dispersion, bar.colour) | {'width': 0},
+        f'{bar.name}<br>{beside_name}: %{{y:.4f}} ± {whisker:.4f}',
+        error_y=_whisker(whisker, bar.colour) | {'width': 0},
     )
 
 
@@ -144,14 +145,14 @@ def _whisker(size, colour):
   return {'array': [size], 'color': colour, 'thickness': 1.5, 'width': 5}
 
 
-def _explain(figure, panels, published_name):
+def _explain(figure, panels, beside_name):
   """Explains the marks in grey; the bars' names are below them."""
   mean = 'mean over seeds, whisker: standard error'
   entries = [
       (mean, 'square', '#AAAAAA', {}),
       ('one seed', 'circle', 'white', _RING),
   ]
-  if any(bar.published for bars in panels.values() for bar in bars):
+  if any(bar.beside for bars in panels.values() for bar in bars):
     line = {'color': style.MUTED, 'width': 2}
-    entries.append((published_name, 'diamond', 'white', line))
+    entries.append((beside_name, 'diamond', 'white', line))
   layout.explain(figure, entries)

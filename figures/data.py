@@ -216,14 +216,15 @@ def select_conditions(
     cell: the columns that tell the figure's cells apart.
 
   Returns:
-    The rows that are kept; and of each condition that is not, a run id and
-    its cell.
+    The rows that are kept, with all columns of the cell; and of each condition
+    that is not, a run id and its cell.
   """
+  columns = dict.fromkeys([*frame.columns, *cell])
+  frame = frame.reindex(columns=list(columns))  # Some models lack some fields.
   if frame.empty:
     return frame, {}
   kept, left_out = [], {}
-  present = [column for column in cell if column in frame]
-  for names, group in frame.groupby(['preset', *present], dropna=False):
+  for names, group in frame.groupby(['preset', *cell], dropna=False):
     sizes = group.groupby('condition').agg(
         steps=('training.num_outer_steps', 'max'),
         seeds=('seed', 'nunique'),

@@ -38,9 +38,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='OOD accuracy (fraction of query samples)',
       y_range=(0, 1),
       caption=_caption(frame, table, left_out),
-      published_name=(
-          'published (Table A6), whisker: dispersion as printed'
-      ),
+      beside_name='published (Table A6), whisker: dispersion as printed',
   )
   return figure, table
 
@@ -96,7 +94,7 @@ def _bar(frame, model, support):
       missing=(
           'no finished run' if data.rows(frame, cell).empty else 'no OOD tasks'
       ),
-      published=reference.published_accuracy(EXPERIMENT, cell, 'ood'),
+      beside=reference.published_accuracy(EXPERIMENT, cell, 'ood'),
   )
 
 

@@ -37,7 +37,7 @@ def draw(
   """Returns the figure of some panels; each cell says its value.
 
   Args:
-    panels: title -> cells, in the order of their axes.
+    panels: title -> cells; axes are numbers, in steps of equal width.
     title: of the figure.
     x_title: with the unit.
     y_title: with the unit.
@@ -60,8 +60,8 @@ def draw(
   for index, grid in enumerate(panels.values()):
     place = {'row': index // num_columns + 1, 'col': index % num_columns + 1}
     _add_grid(figure, grid, place)
-  figure.update_xaxes(type='category', showgrid=False, ticks='')
-  figure.update_yaxes(type='category', showgrid=False, ticks='')
+  figure.update_xaxes(showgrid=False, ticks='')
+  figure.update_yaxes(showgrid=False, ticks='')
   figure.update_xaxes(title_text=x_title, row=num_rows)
   figure.update_yaxes(title_text=y_title, col=1)
   low, high = z_range or (None, None)
@@ -80,8 +80,8 @@ def draw(
 
 
 def _add_grid(figure, grid, place):
-  xs = list(dict.fromkeys(x for x, _ in grid))
-  ys = list(dict.fromkeys(y for _, y in grid))
+  xs = sorted({x for x, _ in grid})
+  ys = sorted({y for _, y in grid})
   means = {point: stats.mean(cell.seeds) for point, cell in grid.items()}
   nothing = stats.mean(pd.Series(dtype=float))
 
@@ -91,16 +91,15 @@ def _add_grid(figure, grid, place):
   def describe(point):
     mean = means.get(point, nothing)
     note = grid[point].note if point in grid else ''
-    return f'± {mean.standard_error:.3f}, seeds: {mean.num_seeds} {note}'
+    error = f'± {mean.standard_error:.3f}, seeds: {mean.num_seeds}'
+    return f'{error}<br>at {point[0]}, {point[1]} {note}'
 
   figure.add_trace(
       go.Heatmap(
-          x=[str(x) for x in xs],
-          y=[str(y) for y in ys],
           z=table(lambda point: _or_none(means.get(point, nothing).value)),
           customdata=table(describe),
           texttemplate='%{z:.2f}',
-          hovertemplate='%{x}, %{y}: %{z:.3f} %{customdata}<extra></extra>',
+          hovertemplate='%{z:.3f} %{customdata}<extra></extra>',
           hoverongaps=False,
           coloraxis='coloraxis',
           xgap=1,
@@ -108,11 +107,18 @@ def _add_grid(figure, grid, place):
       ),
       **place,
   )
+  # By place, not by name: an annotation would take '4' for a place.
+  for axis, names in (('xaxis', xs), ('yaxis', ys)):
+    getattr(figure.get_subplot(place['row'], place['col']), axis).update(
+        tickvals=list(range(len(names))),
+        ticktext=[f'{name:g}' for name in names],
+        range=[-0.5, len(names) - 0.5],
+    )
   for (x, y), cell in grid.items():
     if cell.seeds.empty and cell.missing:
       figure.add_annotation(
-          x=str(x),
-          y=str(y),
+          x=xs.index(x),
+          y=ys.index(y),
           text=cell.missing.replace(' ', '<br>'),
           showarrow=False,
           font={'color': style.MUTED, 'size': 11},

@@ -42,6 +42,7 @@ def finish(
       showarrow=False,
       font={'size': 12, 'color': style.MUTED},
   )
+  figure.update_yaxes(automargin=True)
   bottom = 80 + 17 * len(caption)
   figure.update_layout(
       template=style.TEMPLATE,
@@ -63,19 +64,43 @@ def name_missing(
     figure: go.Figure, reason: str, x: float, row: int, column: int
 ) -> None:
   """Writes upright, at the foot of a panel, why there is nothing at x."""
+  x_axis, y_axis = _axes(figure, row, column)
   figure.add_annotation(
       x=x,
-      xref='x',
+      xref=x_axis,
       y=0.02,
-      yref='y domain',
+      yref=f'{y_axis} domain',
       text=reason,
       textangle=-90,
       yanchor='bottom',
       showarrow=False,
       font={'color': style.MUTED},
-      row=row,
-      col=column,
   )
+
+
+def name_empty(figure: go.Figure, reason: str, row: int, column: int) -> None:
+  """Writes into a panel why there is nothing in it."""
+  x_axis, y_axis = _axes(figure, row, column)
+  # A panel without a trace would not be drawn.
+  figure.add_trace(
+      go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column
+  )
+  figure.add_annotation(
+      x=0.5,
+      xref=f'{x_axis} domain',
+      y=0.5,
+      yref=f'{y_axis} domain',
+      text=reason,
+      showarrow=False,
+      font={'color': style.MUTED},
+  )
+
+
+def _axes(figure, row, column):
+  panel = figure.get_subplot(row, column)
+  return [
+      axis.plotly_name.replace('axis', '') for axis in (panel.xaxis, panel.yaxis)
+  ]
 
 
 def explain(

@@ -21,6 +21,7 @@ class Line(NamedTuple):
   colour: str
   seeds: pd.DataFrame  # Index x, a column of values per seed; may be empty.
   dash: str = 'solid'
+  dash_name: str = ''  # What the dash stands for; in the legend, too.
 
   @property
   def summary(self) -> pd.DataFrame:
@@ -47,10 +48,9 @@ def draw(
     y_type: str = 'linear',
     y_range: tuple[float, float] | None = None,
     markers: bool = True,
+    empty: str = 'no finished run',
 ) -> go.Figure:
   """Returns the figure of some panels.
-
-  A panel without any value says so.
 
   Args:
     panels: title -> lines.
@@ -63,6 +63,7 @@ def draw(
     y_type: the same for the ordinate.
     y_range: the same for all panels; what fits if None.
     markers: whether to mark the points.
+    empty: what a panel without any value says.
   """
   num_columns = min(num_columns, len(panels))
   num_rows = math.ceil(len(panels) / num_columns)
@@ -75,15 +76,14 @@ def draw(
       subplot_titles=list(panels),
   )
   figure.update_annotations(font={'size': 14})
-  named = set()
   for index, lines in enumerate(panels.values()):
-    place = {'row': index // num_columns + 1, 'col': index % num_columns + 1}
+    row, column = index // num_columns + 1, index % num_columns + 1
     for line in lines:
-      for trace in _traces(line, markers, line.name not in named):
-        figure.add_trace(trace, **place)
-        named.add(line.name)
+      for trace in _traces(line, markers):
+        figure.add_trace(trace, row=row, col=column)
     if all(line.seeds.empty for line in lines):
-      _say_empty(figure, place)
+      layout.name_empty(figure, empty, row, column)
+  _explain(figure, [line for lines in panels.values() for line in lines])
   figure.update_xaxes(type=x_type)
   figure.update_yaxes(type=y_type, range=y_range)
   figure.update_xaxes(title_text=x_title, row=num_rows)
@@ -97,7 +97,7 @@ def draw(
   return figure
 
 
-def _traces(line, markers, in_legend):
+def _traces(line, markers):
   """Yields the band and the line; nothing without values."""
   summary = line.summary
   if summary.empty:
@@ -126,22 +126,30 @@ def _traces(line, markers, in_legend):
       marker={'size': 6},
       name=line.name,
       legendgroup=line.name,
-      showlegend=in_legend,
+      showlegend=False,
       hovertemplate=(
-          f'{line.name}<br>%{{x}}: %{{y:.3f}} ± %{{customdata:.3f}}'
+          f'{line.name} {line.dash_name}<br>%{{x}}: %{{y:.3f}} ± %{{customdata:.3f}}'
           '<extra></extra>'
       ),
   )
 
 
-def _say_empty(figure, place):
-  figure.add_annotation(
-      x=0.5,
-      xref='x domain',
-      y=0.5,
-      yref='y domain',
-      text='no finished run',
-      showarrow=False,
-      font={'color': style.MUTED},
-      **place,
-  )
+def _explain(figure, lines):
+  """Adds an entry to the legend per colour, and one per dash in grey."""
+  by_name = {line.name: {'color': line.colour} for line in lines}
+  by_dash = {
+      line.dash_name: {'color': style.MUTED, 'dash': line.dash}
+      for line in lines
+      if line.dash_name
+  }
+  for name, options in {**by_name, **by_dash}.items():
+    figure.add_trace(
+        go.Scatter(
+            x=[None],
+            y=[None],
+            mode='lines',
+            line={'width': 2, **options},
+            name=name,
+            legendgroup=name,
+        )
+    )

@@ -33,11 +33,24 @@ def is_published_scale(
 
   The preset alone does not say: any of its fields can be overridden.
   """
-  if preset != 'paper':
-    return False
-  run = sweeps.Run(experiment, preset, config, run_id='')
-  runs = list(described_runs(experiment, 'paper'))
-  return not set(sweeps.deviations(run, runs)) - set(_FREE_FIELDS)
+  return preset == 'paper' and _decisive(config) in _published(experiment)
+
+
+@functools.cache
+def _published(experiment):
+  runs = described_runs(experiment, 'paper')
+  return frozenset(_decisive(run.config) for run in runs)
+
+
+def _decisive(config):
+  """Returns the fields that make a scale, as something to compare."""
+  fields = {
+      path: str(value)
+      for block in sweeps.IDENTITY
+      for path, value in sweeps.flatten(config[block], f'{block}.')
+      if path not in _FREE_FIELDS
+  }
+  return frozenset(fields.items())
 
 
 def published_accuracy(
@@ -53,11 +66,16 @@ def published_accuracy(
   Returns:
     (mean, dispersion as printed), or None where the paper has no number.
   """
-  for run in described_runs(experiment, 'paper'):
-    fields = dict(sweeps.flatten(run.config))
+  for run, fields in zip(described_runs(experiment, 'paper'), _fields(experiment)):
     if all(fields.get(path) == value for path, value in cell.items()):
       return _tabulated(run.config, split)
   return None
+
+
+@functools.cache
+def _fields(experiment):
+  runs = described_runs(experiment, 'paper')
+  return [dict(sweeps.flatten(run.config)) for run in runs]
 
 
 def _tabulated(config, split):

@@ -11,7 +11,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures import data
+from figures import fig3a
 from figures import fig3b
+from figures import fig3c
+from figures import fig3e
+from figures import fig3f
+from figures import fig_a3
+from figures import fig_a4
+from figures import hyperparameters
+from figures import tables_a2_a8
 
 
 class Figure(NamedTuple):
@@ -30,5 +38,27 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    'fig3b': Figure(fig3b.TITLE, (fig3b.EXPERIMENT,), fig3b.draw),
+    'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
+    'fig3b': Figure(fig3b.TITLE, ('fig3b',), fig3b.draw),
+    'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
+    'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
+    'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
+    'fig3f': Figure(fig3f.TITLE, ('fig3f',), fig3f.draw),
+    'fig_a3': Figure(fig_a3.TITLE, ('fig_a3',), fig_a3.draw),
+    'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
+    'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
+    'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
+    'fig_a7': Figure(fig3e.TITLE_A7, ('fig3e',), fig3e.draw_a7),
+    **{
+        f'table_{name.lower()}': Figure(
+            tables_a2_a8.title(name), ('fig3e',), tables_a2_a8.make_draw(name)
+        )
+        for name in tables_a2_a8.TABLES
+    },
+    **{
+        f'table_{name.lower()}': Figure(
+            hyperparameters.title(name), (), hyperparameters.make_draw(name)
+        )
+        for name in hyperparameters.TABLES
+    },
 }

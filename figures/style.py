@@ -25,6 +25,12 @@ DASHES = {
     'test': 'solid',
     'ood': 'dash',
 }
+SPLIT_NAMES = {
+    'train': 'training tasks',
+    'valid': 'validation tasks',
+    'test': 'seen combinations',
+    'ood': 'OOD',
+}
 MODEL_NAMES = {
     'anil': 'ANIL',
     'maml': 'MAML',
@@ -95,8 +101,7 @@ def scale_note(
   """
   if frame.empty:
     return 'no finished runs'
-  present = [column for column in cell if column in frame]
-  seeds = frame.groupby(present, dropna=False)['seed']
+  seeds = frame.groupby(list(cell), dropna=False)['seed']
   preset = ' and '.join(frame['preset'].unique())
   parts = [
       f'{preset} scale',
@@ -121,9 +126,20 @@ def cell_name(cell: Mapping[str, Any]) -> str:
     elif isinstance(value, str):
       parts.append(value)
     else:
-      symbol = SYMBOLS.get(column, column.rpartition('.')[2].replace('_', ' '))
-      parts.append(f'{symbol} = {value}')
+      parts.append(f'{column_name(column)} = {value}')
   return ', '.join(parts)
+
+
+def split_name(split: str) -> str:
+  """Returns how a split is referred to: 'seen combinations', 'OOD, k = 4'."""
+  name, _, number = split.partition('_k')
+  return f'{SPLIT_NAMES[name]}, k = {number}' if number else SPLIT_NAMES[name]
+
+
+def column_name(column: str) -> str:
+  """Returns how a field of a config is referred to: 'M', 'clip norm'."""
+  plain = 'model' if column == 'model.name' else column.rpartition('.')[2]
+  return SYMBOLS.get(column, plain.replace('_', ' '))
 
 
 def left_out_notes(left_out: Mapping[str, tuple]) -> list[str]:

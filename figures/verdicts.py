@@ -42,6 +42,7 @@ class Effect(NamedTuple):
   estimate: stats.Estimate
   samples: tuple[Sample, ...]  # What it was computed from.
   bound: float = 0.0
+  num_errors: float = 2.0  # Standard errors by which it must exceed the bound.
 
   @property
   def margin(self) -> float:
@@ -50,9 +51,11 @@ class Effect(NamedTuple):
 
   @property
   def holds(self) -> bool:
-    """Whether it does, by more than twice its standard error."""
-    error = self.estimate.standard_error
-    return self.margin > 0 and self.margin > 2 * error
+    """Whether it does, by more than the standard errors asked for."""
+    if not self.num_errors:
+      return self.margin >= 0
+    error = self.num_errors * self.estimate.standard_error
+    return self.margin > 0 and self.margin > error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +72,8 @@ class Claim:
       apart from these and what tells models apart, runs must not differ.
     decide: `decide(frame) -> [Effect]`, of a table with one condition per
       cell; empty if what was measured cannot decide the claim.
+    read: `read(library, experiment)`, the table: `Library.values`,
+      `Library.curves` or `Library.every_preset`.
   """
 
   id: str
@@ -78,6 +83,7 @@ class Claim:
   figure: str
   cell: tuple[str, ...]
   decide: Callable[[pd.DataFrame], Sequence[Effect]]
+  read: Callable[[data.Library, str], pd.DataFrame] = data.Library.values
 
 
 def sample(
@@ -122,6 +128,18 @@ def level(measured: Sample, bound: float) -> Effect:
   return Effect(measured.name, stats.mean(measured.values), (measured,), bound)
 
 
+def between(
+    name: str,
+    samples: Sequence[Sample],
+    weights: Sequence[float],
+    bound: float = 0.0,
+) -> Effect:
+  """Returns the effect that a weighted sum exceeds a bound, seed by seed."""
+  table = pd.concat([s.values for s in samples], axis=1).dropna()
+  summed = pd.Series(table.to_numpy() @ np.asarray(weights), index=table.index)
+  return Effect(name, stats.mean(summed), tuple(samples), bound)
+
+
 def slope(
     name: str,
     samples: Sequence[Sample],
@@ -141,12 +159,9 @@ def slope(
     sign: -1 to say that the metric falls.
     bound: of sign times the slope.
   """
-  table = pd.concat([s.values for s in samples], axis=1).dropna()
   centred = np.asarray(at, float) - np.mean(at)
-  slopes = pd.Series(
-      sign * table.to_numpy() @ centred / np.sum(centred**2), index=table.index
-  )
-  return Effect(name, stats.mean(slopes), tuple(samples), bound)
+  weights = sign * centred / np.sum(centred**2)
+  return between(name, samples, weights, bound)
 
 
 def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
@@ -156,16 +171,15 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
     id, claim, verdict, effect, standard_error, num_seeds, preset and note;
     None where there is no number.
   """
-  frame = library.values(claim.experiment)
+  frame = claim.read(library, claim.experiment)
   frame, left_out = data.select_conditions(frame, claim.cell)
   effects = list(claim.decide(frame))
   verdict, estimate, note = judge(effects, claim.cell)
   if frame.empty:
     note = f'no finished run of {claim.experiment}'
-  used = {
-      tuple(s.cell.get(column) for column in claim.cell)
-      for s in _samples(effects).values()
-  }
+  samples = _samples(effects).values()
+  used = {tuple(s.cell.get(column) for column in claim.cell) for s in samples}
+  presets = [s.runs['preset'] for s in samples] or [frame['preset'].iloc[:1]]
   notes = [
       note,
       *_published_notes(claim.experiment, effects),
@@ -178,7 +192,7 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
       'effect': _number(estimate.value),
       'standard_error': _number(estimate.standard_error),
       'num_seeds': estimate.num_seeds,
-      'preset': None if frame.empty else frame['preset'].iloc[0],
+      'preset': ' and '.join(pd.concat(presets).unique()) or None,
       'note': '; '.join(note for note in notes if note),
   }
 

@@ -81,7 +81,7 @@ def _seeds(*values):
 
 
 def test_bars_stand_at_their_means_beside_their_seeds():
-  shown = bars.Bar('a<br>b', '#000000', _seeds(0.2, 0.4), published=(0.5, 0.1))
+  shown = bars.Bar('a<br>b', '#000000', _seeds(0.2, 0.4), beside=(0.5, 0.1))
   hidden = bars.Bar('c', '#000000', _seeds(), missing='no such run')
   figure = bars.draw(
       {'one': [shown, hidden], 'two': [shown]},

@@ -1,5 +1,6 @@
 """Finished runs that nobody trained, with known results."""
 
+import importlib
 import math
 import pathlib
 from typing import Any, Callable, Mapping
@@ -13,6 +14,7 @@ from modular_hyperteacher import sweeps
 
 ROOT = pathlib.Path(__file__).parents[1]
 SEEDS = (2020, 2021, 2022)
+SPLITS = ('train', 'valid', 'test', 'ood', 'ood_k1', 'ood_k4', 'ood_k8')
 SPREAD = (-0.01, 0.0, 0.01)
 # What the paper claims, with room to spare: (model, support) -> OOD accuracy.
 AS_CLAIMED = {
@@ -72,20 +74,70 @@ def write_experiment(
     root: pathlib.Path,
     config: Any,
     measure: Callable[[sweeps.Run], Summary | None],
+    curve: Callable[[sweeps.Run, int], float] = lambda run, step: step / 1000,
 ) -> pathlib.Path:
-  """Writes a finished run for all of a config for which there are results."""
+  """Writes a finished run for all of a config for which there are results.
+
+  Args:
+    root: the folder of results.
+    config: as of `configs/`.
+    measure: run -> its results, or None.
+    curve: (run, step) -> every metric while training, at steps 0 and 500.
+  """
   for run in sweeps.expand(config):
     summary = measure(run)
     if summary is not None:
-      _write_run(root, run, summary)
+      _write_run(root, run, summary, curve)
   return root
 
 
-def _write_run(root, run, summary):
+def write_by_rule(
+    root: pathlib.Path,
+    experiment: str,
+    rule: Callable[[dict[str, Any], str, str], float | None],
+    preset: str = 'laptop',
+    curve: Callable[[sweeps.Run, int], float] = lambda run, step: step / 1000,
+) -> pathlib.Path:
+  """Writes all runs of an experiment, with results by a rule.
+
+  Args:
+    root: the folder of results.
+    experiment: such as 'fig3e'.
+    rule: (fields of the config by path, split, metric) -> mean over seeds;
+      NaN for what is not defined, None for what is not measured.
+    preset: the scale.
+    curve: as of `write_experiment`.
+  """
+  config = importlib.import_module(f'configs.{experiment}').get_config(preset)
+
+  def measure(run):
+    fields = dict(sweeps.flatten(run.config))
+    metrics = ['accuracy', 'loss', 'r2', 'r2_exact']
+    metrics += [f'r2_l{i}_m{j}' for i in range(2) for j in range(8)]
+    found = {
+        split: {metric: rule(fields, split, metric) for metric in metrics}
+        for split in SPLITS
+    }
+    # Seeds differ, and not by the same in every run.
+    tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
+    deviations = [0.001 * tilt * (i - 1) for i in range(len(SEEDS))]
+    return {
+        split: {
+            metric: [mean + d for d in deviations]
+            for metric, mean in values.items()
+            if mean is not None
+        }
+        for split, values in found.items()
+    }
+
+  return write_experiment(root, config, measure, curve)
+
+
+def _write_run(root, run, summary, curve):
   folder = results.RunFolder(root / run.experiment / run.preset / run.run_id)
   folder.open(run.config)
   folder.write_metrics(
-      (step, seed, split, metric, step / 1000)
+      (step, seed, split, metric, curve(run, step))
       for step in (0, 500)
       for seed in run.config['training']['seeds']
       for split in ('train', 'valid', 'test', 'ood')

@@ -4,9 +4,13 @@ from typing import Any
 
 from figures import data
 from figures import verdicts
+from figures.claims import appendix
 from figures.claims import hyperteacher
 
-CLAIMS: tuple[verdicts.Claim, ...] = (*hyperteacher.CLAIMS,)
+CLAIMS: tuple[verdicts.Claim, ...] = (
+    *hyperteacher.CLAIMS,
+    *appendix.CLAIMS,
+)
 
 
 def evaluate(library: data.Library) -> list[dict[str, Any]]:

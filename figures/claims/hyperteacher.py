@@ -1,61 +1,131 @@
-"""Claims about the hyperteacher: Section 4.1, Figure 3, Appendix B."""
+"""Claims about the hyperteacher: Section 4.1 and Figure 3."""
 
 import itertools
 
+import pandas as pd
+
+from figures import cells
+from figures import data
+from figures import fig3c
+from figures import fig3e
+from figures import fig3f
 from figures import style
 from figures import verdicts
 
 _MODEL = 'model.name'
 _SUPPORT = 'task.task_support'
+# What "R2 close to one" is taken to mean, at the published scale.
+_CLOSE_TO_ONE = 0.9
+
+_PAIRS = tuple(itertools.product(style.HYPERNETWORKS, style.MONOLITHIC))
+
+
+def _on(frame, model, support, split='ood', metric='accuracy'):
+  cell = {_MODEL: model, _SUPPORT: support}
+  return verdicts.sample(frame, cell, split, metric)
 
 
 def _modular_above_monolithic(frame):
   return [
       verdicts.difference(
-          verdicts.sample(frame, {_MODEL: modular, _SUPPORT: 'random'}),
-          verdicts.sample(frame, {_MODEL: monolithic, _SUPPORT: 'random'}),
+          _on(frame, modular, 'random'), _on(frame, monolithic, 'random')
       )
-      for modular, monolithic in itertools.product(
-          style.HYPERNETWORKS, style.MONOLITHIC
-      )
+      for modular, monolithic in _PAIRS
   ]
 
 
 def _monolithic_above_modular(frame):
-  held_out = {_SUPPORT: 'non_compositional'}
   return [
       verdicts.difference(
-          verdicts.sample(frame, {_MODEL: monolithic, **held_out}),
-          verdicts.sample(frame, {_MODEL: modular, **held_out}),
+          _on(frame, monolithic, 'non_compositional'),
+          _on(frame, modular, 'non_compositional'),
       )
-      for modular, monolithic in itertools.product(
-          style.HYPERNETWORKS, style.MONOLITHIC
-      )
+      for modular, monolithic in _PAIRS
   ]
 
 
 def _falls_beyond_training(frame):
   """Compares OOD tasks with those of the most modules, if more than K."""
-  runs = frame[
-      frame['model.name'].isin(style.HYPERNETWORKS)
-      & (frame['task.task_support'] == 'random')
-  ] if len(frame) else frame
+  runs = data.rows(frame, {_SUPPORT: 'random'})
+  runs = runs[runs[_MODEL].isin(style.HYPERNETWORKS)]
   largest = max(map(_modules_per_layer, runs['split']), default=0)
   if runs.empty or largest <= runs['task.max_active'].max():
     return []
-  cells = [{_MODEL: model, _SUPPORT: 'random'} for model in style.HYPERNETWORKS]
   return [
       verdicts.difference(
-          verdicts.sample(frame, cell),
-          verdicts.sample(frame, cell, f'ood_k{largest}'),
+          _on(frame, model, 'random'),
+          _on(frame, model, 'random', f'ood_k{largest}'),
       )
-      for cell in cells
+      for model in style.HYPERNETWORKS
   ]
 
 
 def _modules_per_layer(split):
   name, _, number = split.partition('ood_k')
   return int(number) if not name and number else 0
+
+
+def _decodable_if_compositional(frame):
+  """R2 itself is judged at the published scale only, like any value."""
+  effects = _more_decodable(frame, 'random', 'non_compositional')
+  for model in style.HYPERNETWORKS:
+    high = _on(frame, model, 'random', metric='r2')
+    if len(high.runs) and high.runs['published_scale'].all():
+      effects.append(verdicts.level(high, _CLOSE_TO_ONE))
+  return effects
+
+
+def _decodable_if_connected(frame):
+  return _more_decodable(frame, 'connected', 'disconnected')
+
+
+def _more_decodable(frame, higher, lower):
+  return [
+      verdicts.difference(
+          _on(frame, model, higher, metric='r2'),
+          _on(frame, model, lower, metric='r2'),
+      )
+      for model in style.HYPERNETWORKS
+  ]
+
+
+def _needs_combined_modules(frame):
+  """Every K above 1 against K = 1 with as many modules."""
+  return [
+      verdicts.difference(_at(frame, model, m, k), _at(frame, model, m, 1))
+      for m, k in sizes(frame)
+      for model in style.HYPERNETWORKS
+      if k > 1
+  ]
+
+
+def _at(frame, model, num_modules, max_active):
+  cell = dict(zip(fig3e.CELL, (model, num_modules, max_active)))
+  return verdicts.sample(frame, cell)
+
+
+def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
+  """Returns the (M, K) that there are runs of."""
+  found = frame[['task.num_modules', 'task.max_active']].drop_duplicates()
+  return sorted(found.astype(int).itertuples(index=False, name=None))
+
+
+def _best_in_between(frame):
+  """The size of the lowest validation loss, against smallest and largest."""
+  found = cells.select(fig3f.EXPERIMENT, frame, fig3f.CELL)
+  effects = []
+  for model in style.HYPERNETWORKS:
+    of_size = fig3f.best_rates(found, model)
+    if not of_size:
+      continue
+    best = min(of_size, key=lambda cell: fig3f.validation_loss(found, cell))
+    effects += [
+        verdicts.difference(
+            verdicts.sample(frame, best), verdicts.sample(frame, extreme)
+        )
+        for extreme in of_size[:1] + of_size[1:][-1:]
+    ]
+  return effects
 
 
 CLAIMS = (
@@ -82,6 +152,55 @@ CLAIMS = (
         figure='fig3b',
         cell=(_MODEL, _SUPPORT),
         decide=_monolithic_above_modular,
+    ),
+    verdicts.Claim(
+        id='3C',
+        sentence=(
+            'The modules of OOD tasks can be decoded linearly from the'
+            ' adapted parameters (R2 close to one) with compositional support,'
+            ' less so with non-compositional support, for both hypernetworks.'
+        ),
+        artefact='Figure 3C',
+        experiment='fig3c',
+        figure='fig3c',
+        cell=fig3c.CELL,
+        decide=_decodable_if_compositional,
+    ),
+    verdicts.Claim(
+        id='3D',
+        sentence=(
+            'Decodability is higher with connected than with disconnected'
+            ' support, for both hypernetworks.'
+        ),
+        artefact='Figure 3D',
+        experiment='fig3c',
+        figure='fig3d',
+        cell=fig3c.CELL,
+        decide=_decodable_if_connected,
+    ),
+    verdicts.Claim(
+        id='3E',
+        sentence=(
+            'For every M, both hypernetworks reach higher OOD accuracy if'
+            ' training combines modules (K > 1) than if not (K = 1).'
+        ),
+        artefact='Figure 3E',
+        experiment='fig3e',
+        figure='fig3e',
+        cell=fig3e.CELL,
+        decide=_needs_combined_modules,
+    ),
+    verdicts.Claim(
+        id='3F',
+        sentence=(
+            'OOD accuracy of both hypernetworks rises with some'
+            ' overparameterisation (hidden units, modules) and then falls.'
+        ),
+        artefact='Figure 3F',
+        experiment='fig3f',
+        figure='fig3f',
+        cell=fig3f.CELL,
+        decide=_best_in_between,
     ),
     verdicts.Claim(
         id='TXT-1',

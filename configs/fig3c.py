@@ -1,0 +1,37 @@
+"""Figures 3C and 3D: adapted parameters say which modules a task combines.
+
+Hypernetworks on the hyperteacher with M = 8 modules, up to K = 2 of them
+combined in each layer of a task. From their adapted parameters the modules of
+a task that combines them anew can be decoded linearly: with compositional
+support (R2 close to one) better than with non-compositional support (3C), and
+with connected better than with disconnected support (3D). At the published
+scale, half of the runs are Figure 3B's.
+
+  python -m modular_hyperteacher.main --config=configs/fig3c.py
+  python figures/make_all.py --only=fig3c,fig3d
+"""
+
+import ml_collections
+
+from configs import common
+
+_SUPPORTS = ('random', 'non_compositional', 'connected', 'disconnected')
+_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig3c',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  config.task.num_modules = 8
+  common.scale_hyperteacher(config)
+  config.task.max_active = 2  # Connected support is of pairs.
+  config.sweep = (
+      (('task.task_support', _SUPPORTS), ('model', _MODELS)),
+  )
+  return config

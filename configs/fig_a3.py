@@ -1,0 +1,42 @@
+"""Figure A3: how many training tasks a given OOD accuracy takes.
+
+Models on the hyperteacher with M modules, up to K of them combined. The number
+of training tasks (outer steps times tasks per step) until OOD accuracy reaches
+a given level grows with M. 'laptop' is thinned to the hypernetworks, K = 2 and
+four values of M, and evaluated more often.
+
+  python -m modular_hyperteacher.main --config=configs/fig_a3.py
+  python figures/make_all.py --only=fig_a3
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig_a3',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  common.scale_hyperteacher(config)
+  num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
+  models = common.MODELS
+  if preset != 'paper':
+    common.generate_two_layers(config, max_active=2)
+    num_modules, max_active = (4, 6, 8, 10), (2,)
+    models = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+  if preset == 'laptop':
+    config.training.evaluate_every = 250
+  config.sweep = (
+      (
+          ('task.num_modules', num_modules),
+          ('task.max_active', max_active),
+          ('model', models),
+      ),
+  )
+  return config

@@ -1,0 +1,39 @@
+"""Figure A4: OOD accuracy over the number of examples per task.
+
+Hypernetworks on the hyperteacher, with fewer and fewer examples to adapt on;
+those to be judged on stay as many (the authors' released sweep; the paper says
+that both vary). Fewer shots lower OOD accuracy. 'laptop' is thinned to K = 2
+and three numbers of shots.
+
+  python -m modular_hyperteacher.main --config=configs/fig_a4.py
+  python figures/make_all.py --only=fig_a4
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig_a4',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  common.scale_hyperteacher(config)
+  max_active, num_support = (2, 4), (16, 32, 64, 128, 256)
+  if preset != 'paper':
+    common.generate_two_layers(config, max_active=2)
+    max_active, num_support = (2,), (8, 16, 32)
+  config.sweep = (
+      (
+          ('task.num_modules', (4, 8)),
+          ('task.max_active', max_active),
+          ('task.num_support', num_support),
+          ('model', ('linear_hypernetwork', 'nonlinear_hypernetwork')),
+      ),
+  )
+  return config

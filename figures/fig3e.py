@@ -1,0 +1,117 @@
+"""Figures 3E, A6 and A7: the grid over modules M and combined modules K."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import cells
+from figures import data
+from figures import heatmaps
+from figures import lines
+from figures import style
+
+EXPERIMENT = 'fig3e'
+TITLE_3E = 'Figure 3E: OOD accuracy over modules and combined modules'
+TITLE_A6 = 'Figure A6: decoding modules, over modules and combined modules'
+TITLE_A7 = 'Figure A7: accuracy while training'
+CELL = ('model.name', 'task.num_modules', 'task.max_active')
+
+
+def draw_3e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure 3E and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  figure = heatmaps.draw(
+      _panels(found, 'accuracy'),
+      title=TITLE_3E,
+      x_title='K, combined modules',
+      y_title='M, modules',
+      z_title='OOD accuracy',
+      z_range=(0, 1),
+      caption=found.caption,
+  )
+  measures = {
+      name: (name, 'accuracy')
+      for name in ('train', 'test', 'ood')
+  }
+  return figure, cells.make_table(found, measures)
+
+
+def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure A6 and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  figure = heatmaps.draw(
+      _panels(found, 'r2'),
+      title=TITLE_A6,
+      x_title='K, combined modules',
+      y_title='M, modules',
+      z_title='R² (OOD tasks)',
+      z_range=(0, 1),
+      caption=found.caption + ['Colours end at 0; R² may be below.'],
+  )
+  measures = {'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')}
+  return figure, cells.make_table(found, measures)
+
+
+def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure A7 and the table of what it shows."""
+  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
+  panels = {
+      f'M = {num_modules}, K = {max_active}': [
+          line
+          for model in style.MODELS
+          for line in _curves(
+              found, dict(zip(CELL, (model, num_modules, max_active)))
+          )
+      ]
+      for num_modules, max_active in _sizes(found)
+  }
+  figure = lines.draw(
+      panels,
+      title=TITLE_A7,
+      x_title='outer steps',
+      y_title='accuracy',
+      y_range=(0, 1),
+      caption=found.caption,
+      num_columns=3,
+      markers=False,
+  )
+  shown = data.rows(found.frame, {'metric': 'accuracy'})
+  table = shown.groupby([*CELL, 'split', 'step'], dropna=False)['value']
+  table = table.agg(['mean', 'sem', 'count']).reset_index()
+  names = {'mean': 'accuracy_mean', 'sem': 'accuracy_se', 'count': 'num_seeds'}
+  table = table.rename(columns=names)
+  return figure, table.rename(columns=style.column_name)
+
+
+def _panels(found, metric):
+  return {
+      style.MODEL_NAMES[model]: {
+          (cell['task.max_active'], cell['task.num_modules']): heatmaps.Cell(
+              data.values(found.frame, cell, 'ood', metric=metric),
+              missing=found.missing(cell),
+          )
+          for cell in sorted(found.find(name=model), key=_size)
+      }
+      for model in style.MODELS
+  }
+
+
+def _size(cell):
+  return cell['task.num_modules'], cell['task.max_active']
+
+
+def _sizes(found):
+  return sorted({_size(cell) for cell in found.cells})
+
+
+def _curves(found, cell):
+  runs = data.rows(found.frame, {**cell, 'metric': 'accuracy'})
+  for split in ('test', 'ood'):
+    yield lines.Line(
+        name=style.MODEL_NAMES[cell['model.name']],
+        colour=style.COLOURS[cell['model.name']],
+        dash=style.DASHES[split],
+        dash_name=style.SPLIT_NAMES[split],
+        seeds=runs[runs['split'] == split].pivot_table(
+            index='step', columns='seed', values='value'
+        ),
+    )

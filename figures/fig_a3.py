@@ -1,0 +1,100 @@
+"""Figure A3: training tasks until OOD accuracy reaches a level, over M."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import cells
+from figures import data
+from figures import lines
+from figures import style
+
+EXPERIMENT = 'fig_a3'
+TITLE = 'Figure A3: training tasks until a given OOD accuracy'
+CELL = ('model.name', 'task.max_active', 'task.num_modules')
+LEVELS = (0.6, 0.7, 0.8, 0.9)
+# From light to dark; all distinct in grey, too.
+_COLOURS = dict(zip(LEVELS, ('#C9B45B', '#8A8779', '#575D6D', '#00224E')))
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
+  table = make_table(found)
+  panels = {}
+  for max_active in found.axis('max_active'):
+    for model in style.MODELS:
+      if found.find(name=model, max_active=max_active):
+        name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
+        panels[name] = [
+            _line(table, model, max_active, level) for level in LEVELS
+        ]
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='M, modules',
+      y_title='training tasks (outer steps × tasks per step)',
+      y_type='log',
+      empty='no seed reached these levels',
+      caption=found.caption
+      + ['Only seeds that reached the level; the table counts the others.'],
+  )
+  summary = table.groupby([*table.columns[:4]], as_index=False).agg(
+      tasks_mean=('tasks', 'mean'),
+      tasks_se=('tasks', 'sem'),
+      num_reached=('tasks', 'count'),
+      num_seeds=('seed', 'count'),
+      preset=('preset', 'first'),
+  ) if len(table) else table
+  return figure, summary
+
+
+def make_table(found: cells.Cells) -> pd.DataFrame:
+  """Returns the training tasks of every seed to every level.
+
+  Returns:
+    Columns model, K, M, level, seed, tasks (NaN where the level was never
+    reached) and preset. Counted in whole evaluations.
+  """
+  columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'preset']
+  rows = []
+  for cell in found.cells:
+    runs = data.rows(found.frame, {**cell, 'split': 'ood', 'metric': 'accuracy'})
+    for seed, curve in runs.groupby('seed'):
+      for level in LEVELS:
+        tasks = tasks_to_reach(curve, level)
+        preset = curve['preset'].iloc[0]
+        rows.append([*cell.values(), level, seed, tasks, preset])
+  return pd.DataFrame(rows, columns=columns)
+
+
+def tasks_to_reach(curve: pd.DataFrame, level: float) -> float:
+  """Returns how many tasks were trained on when a curve reached a level.
+
+  Args:
+    curve: of one seed, with 'step', 'value', 'training.meta_batch_size'.
+    level: of accuracy.
+
+  Returns:
+    Tasks until the first evaluation at or above the level; NaN if there is
+    none.
+  """
+  reached = curve[curve['value'] >= level]
+  if reached.empty:
+    return math.nan
+  return float(reached['step'].min() * curve['training.meta_batch_size'].iloc[0])
+
+
+def _line(table, model, max_active, level):
+  rows = table[
+      (table['model'] == model)
+      & (table['K'] == max_active)
+      & np.isclose(table['level'].astype(float), level)
+  ].dropna(subset='tasks')
+  return lines.Line(
+      name=f'OOD accuracy {level:g}',
+      colour=_COLOURS[level],
+      seeds=rows.pivot_table(index='M', columns='seed', values='tasks'),
+  )
