@@ -7,6 +7,7 @@ what the theorem assumes.
 
 import pandas as pd
 import plotly.graph_objects as go
+from plotly import subplots
 
 from figures import data
 from figures import layout
@@ -29,7 +30,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of all students."""
   frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
   table = make_table(frame)
-  figure = go.Figure()
+  figure = subplots.make_subplots(rows=1, cols=1)
   for support, (name, colour, symbol) in _SUPPORTS.items():
     rows = table[table['task_support'] == support]
     figure.add_trace(

@@ -193,9 +193,12 @@ def _draw_inputs(key):
 
 
 def _unit_vectors(key, num_vectors):
-  """Draws unit vectors [num_vectors, X], linearly independent."""
-  vectors = jax.random.normal(key, (num_vectors, INPUT_DIM))
-  return vectors / jnp.linalg.norm(vectors, axis=1, keepdims=True)
+  """Draws orthogonal unit vectors, [num_vectors, X].
+
+  Linear independence is enough for the constructions; orthogonal vectors make
+  all draws equally far from fitting.
+  """
+  return jax.random.orthogonal(key, INPUT_DIM)[:num_vectors]
 
 
 def _network(units):
