@@ -70,7 +70,7 @@ def test_bundle_from_end_to_end(tmp_path):
 @pytest.mark.parametrize(
     'argument, message',
     [
-        ('--only=fig9', "--only has 'fig9'; choose from fig3b"),
+        ('--only=fig9', "--only has 'fig9'; choose from fig2c, "),
         ('--format=gif', "--format has 'gif'; choose from html, svg, png,"),
         ('--results=/nowhere', "--results is '/nowhere'; it must be a folder"),
         ('--onyl=fig3b', "Unknown command line flag 'onyl'"),
