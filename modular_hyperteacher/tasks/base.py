@@ -57,7 +57,8 @@ class TaskDistribution:
       jittable. A world may draw another number of examples in training than
       at evaluation; beyond that the split makes no difference.
     num_combinations: `num_combinations(params, split) -> int`. Host code; how
-      many distinct combinations of modules a split holds. 0 means that the
+      many distinct combinations of modules a split holds; for sets that must
+      be searched, of the first four million candidates. 0 means that the
       split is empty: what `sample` then returns is meaningless and must be
       reported as missing.
   """
