@@ -10,16 +10,22 @@ from typing import Callable, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures import bridges
 from figures import data
+from figures import fig2c
+from figures import fig2d
 from figures import fig3a
 from figures import fig3b
 from figures import fig3c
 from figures import fig3e
 from figures import fig3f
+from figures import fig_a1
 from figures import fig_a3
 from figures import fig_a4
 from figures import hyperparameters
+from figures import table_a1
 from figures import tables_a2_a8
+from figures import theorem
 
 
 class Figure(NamedTuple):
@@ -38,6 +44,13 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
+    'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
+    'fig2d': Figure(fig2d.TITLES['fig2d'], ('fig2d',), fig2d.draw),
+    'fig_a2': Figure(fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2),
+    'table_a1': Figure(table_a1.TITLE, ('table_a1',), table_a1.draw),
+    'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
+    'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),
+    'bridges': Figure(bridges.TITLE, ('bridges',), bridges.draw),
     'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
     'fig3b': Figure(fig3b.TITLE, ('fig3b',), fig3b.draw),
     'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),

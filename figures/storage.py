@@ -90,7 +90,7 @@ def _summary_rows(run_id, summary):
       for metric, values in metrics.items():
         for seed, value in zip(summary['seeds'], values, strict=True):
           if value is not None:
-            yield run_id, seed, kind, split, metric, value
+            yield run_id, seed, kind, split, metric, float(value)
 
 
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:

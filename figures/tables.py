@@ -64,6 +64,8 @@ def with_error(value: float | None, error: float | None) -> str:
 def _text(value: Any) -> str:
   if value is None or value != value:
     return ''
+  if isinstance(value, float) and 0 < abs(value) < 1e-3:
+    return f'{value:.1e}'
   if isinstance(value, float):
     return f'{value:.3f}' if math.isfinite(value) else str(value)
   return str(value)

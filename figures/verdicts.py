@@ -173,7 +173,7 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
   """
   frame = claim.read(library, claim.experiment)
   frame, left_out = data.select_conditions(frame, claim.cell)
-  effects = list(claim.decide(frame))
+  effects = [] if frame.empty else list(claim.decide(frame))
   verdict, estimate, note = judge(effects, claim.cell)
   if frame.empty:
     note = f'no finished run of {claim.experiment}'

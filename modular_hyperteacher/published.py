@@ -51,3 +51,19 @@ def accuracy(
   if len(rows) != 1:
     return None
   return float(rows['mean'].iloc[0]) / 100, float(rows['std'].iloc[0]) / 100
+
+
+def table_a1() -> list[tuple[float, int, float]]:
+  """Returns (weight decay, column, module alignment) of all of Table A1.
+
+  What student sizes the columns 1 to 4 stand for is not known.
+  """
+  frame = table()
+  rows = frame[frame['artifact'] == 'Table A1']
+  fields = rows['model'].str.extract(r'column (\d) of 4.*weight decay ([\d.]+)')
+  return [
+      (float(weight_decay), int(column), value)
+      for column, weight_decay, value in zip(
+          fields[0], fields[1], rows['mean'].astype(float)
+      )
+  ]

@@ -103,7 +103,9 @@ def _headline(by_split, split):
   """Returns accuracies if the world has any, else losses; None if missing."""
   metrics = by_split.get(split, {})
   values = metrics.get('accuracy', metrics.get('loss'))
-  return None if values is None or None in values else values
+  if values is None or None in values:
+    return None
+  return [float(value) for value in values]
 
 
 def _mean_and_error(values) -> str:

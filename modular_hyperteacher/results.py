@@ -70,8 +70,8 @@ class RunFolder:
       ) from error
 
   def write(self, name: str, value: Any) -> None:
-    """Writes JSON, atomically. NaN is written as null."""
-    text = json.dumps(_without_nan(value), indent=2, allow_nan=False)
+    """Writes JSON, atomically: NaN as null, infinity as 'inf' or '-inf'."""
+    text = json.dumps(_plain(value), indent=2, allow_nan=False)
     write_atomically(self.path / name, text + '\n')
 
   def read(self, name: str) -> Any | None:
@@ -130,11 +130,12 @@ def find_finished(root: pathlib.Path) -> list[RunFolder]:
   ]
 
 
-def _without_nan(value):
+def _plain(value):
+  """Returns a value without the floats that JSON has no way to write."""
   if isinstance(value, dict):
-    return {name: _without_nan(entry) for name, entry in value.items()}
+    return {name: _plain(entry) for name, entry in value.items()}
   if isinstance(value, (list, tuple)):
-    return [_without_nan(entry) for entry in value]
-  if isinstance(value, float) and value != value:
-    return None
+    return [_plain(entry) for entry in value]
+  if isinstance(value, float) and not math.isfinite(value):
+    return None if math.isnan(value) else str(value)
   return value

@@ -201,7 +201,11 @@ def _run_id(resolved, point):
   identity = {name: resolved[name] for name in IDENTITY}
   text = json.dumps(identity, sort_keys=True)
   digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-  slug = '-'.join(str(value) for value in point.values())
+  slug = '-'.join(
+      str(value)
+      for field, value in point.items()
+      if field == 'model' or field.split('.')[0] in IDENTITY
+  )
   return f'{slug}-{digest}'
 
 

@@ -223,5 +223,7 @@ def test_every_claim_names_a_figure_and_an_experiment_with_a_config():
   assert len(set(ids)) == len(ids)
   for claim in claims.CLAIMS:
     assert claim.figure in registry.FIGURES
-    assert claim.experiment in registry.FIGURES[claim.figure].experiments
-    assert reference.described_runs(claim.experiment, 'laptop')
+    experiments = registry.FIGURES[claim.figure].experiments
+    if experiments:  # Else it is constructed, not trained.
+      assert claim.experiment in experiments
+      assert reference.described_runs(claim.experiment, 'laptop')

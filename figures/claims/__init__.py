@@ -6,8 +6,10 @@ from figures import data
 from figures import verdicts
 from figures.claims import appendix
 from figures.claims import hyperteacher
+from figures.claims import theory
 
 CLAIMS: tuple[verdicts.Claim, ...] = (
+    *theory.CLAIMS,
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
 )

@@ -75,13 +75,17 @@ def relative_errors(
   """Returns half the squared error relative to the power of the targets.
 
   'relative_loss' takes the ratio example by example, 'pooled_relative_loss'
-  that of the two means: 0.5 for outputs that are all zero.
+  that of the two means: 0.5 for outputs that are all zero. Examples whose
+  targets are exactly zero have no ratio and are left out of the first.
   """
   error = jnp.mean((outputs - batch.targets) ** 2, axis=-1)
   power = jnp.mean(batch.targets**2, axis=-1)
   pooled = masked_mean(error, batch.mask) / masked_mean(power, batch.mask)
   return {
-      'relative_loss': 0.5 * masked_mean(error / power, batch.mask),
+      'relative_loss': 0.5
+      * masked_mean(
+          error / jnp.where(power > 0, power, 1.0), batch.mask * (power > 0)
+      ),
       'pooled_relative_loss': 0.5 * pooled,
   }
 

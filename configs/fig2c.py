@@ -1,0 +1,38 @@
+"""Figure 2C: modules are identified if the task families are connected.
+
+A student twice as wide, with twice the modules of its teacher, is trained on
+the families of Table A9, with discrete and with continuous latents. Module
+alignment on new combinations is close to one for connected families and lower
+for disconnected ones.
+
+  python -m modular_hyperteacher.main --config=configs/fig2c.py
+  python figures/make_all.py --only=fig2c
+"""
+
+import ml_collections
+
+from configs import theory
+from modular_hyperteacher.tasks import families
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = theory.experiment('fig2c', preset)
+  config.sweep = tuple(
+      theory.solver_axes(solver, preset)
+      + (
+          ('task.latent_type', (latent_type,)),
+          ('task.task_support', _supports(latent_type)),
+      )
+      for solver in theory.solvers(preset)
+      for latent_type in ('discrete', 'continuous')
+  )
+  return config
+
+
+def _supports(latent_type):
+  return tuple(
+      support
+      for kind, support in families.TABLE_A9.values()
+      if kind == latent_type
+  )

@@ -1,0 +1,97 @@
+"""Theorem 1, run: error in training against error on new combinations.
+
+Every point is a student of exactly its teacher's size, trained from one start.
+Left of the line are those that reached (near) zero error in training, which is
+what the theorem assumes.
+"""
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly import subplots
+
+from figures import data
+from figures import layout
+from figures import style
+from figures import theory
+
+EXPERIMENT = 'theorem'
+TITLE = 'Theorem 1: students without error in training, on new combinations'
+CELL = (theory.SUPPORT,)
+# Relative to the power of the targets.
+NEAR_ZERO = 1e-5
+_SUPPORTS = {
+    'ring': ('connected (ring)', theory.CONNECTED, 'circle'),
+    'triangles': ('disconnected (triangles)', theory.DISCONNECTED, 'diamond'),
+}
+_SPLIT_OF = {'train_loss': 'test', 'ood_loss': 'ood'}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of all students."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  table = make_table(frame)
+  figure = subplots.make_subplots(rows=1, cols=1)
+  for support, (name, colour, symbol) in _SUPPORTS.items():
+    rows = table[table['task_support'] == support]
+    figure.add_trace(
+        go.Scatter(
+            x=rows['train_loss'],
+            y=rows['ood_loss'],
+            customdata=rows[['seed', 'alignment', 'residual']],
+            mode='markers',
+            name=name,
+            marker={
+                'color': colour,
+                'symbol': symbol,
+                'size': 10,
+                'line': {'color': style.INK, 'width': 1},
+            },
+            hovertemplate=(
+                f'{name}<br>seed %{{customdata[0]}}<br>training %{{x:.1e}},'
+                ' OOD %{y:.1e}<br>alignment %{customdata[1]:.4f}, residual'
+                ' %{customdata[2]:.1e}<extra></extra>'
+            ),
+        )
+    )
+  if table.empty:
+    layout.name_missing(figure, 'no finished run', 0, 1, 1)
+  figure.add_vline(x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'})
+  axis = {'type': 'log', 'exponentformat': 'power'}
+  figure.update_xaxes(
+      title_text='loss in training, relative to target power', **axis
+  )
+  figure.update_yaxes(title_text='OOD loss, relative to target power', **axis)
+  layout.finish(
+      figure,
+      title=TITLE,
+      caption=[
+          f'{style.scale_note(frame, CELL)}; converged inference.',
+          'Dotted: what counts as zero error in training'
+          f' ({NEAR_ZERO:g} of the power of the targets).',
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, table
+
+
+def make_table(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row per student; losses are relative to target power."""
+  rows = []
+  for support in _SUPPORTS:
+    cell = {theory.SUPPORT: support}
+    columns = {
+        name: data.values(frame, cell, split, metric='pooled_relative_loss')
+        for name, split in _SPLIT_OF.items()
+    }
+    for name, metric in (
+        ('alignment', 'alignment'),
+        ('residual', 'identification_residual'),
+    ):
+      columns[name] = data.values(frame, cell, 'ood', metric=metric)
+    rows.append(
+        pd.DataFrame(columns)
+        .rename_axis('seed')
+        .reset_index()
+        .assign(task_support=support)
+    )
+  return pd.concat(rows, ignore_index=True)

@@ -1,0 +1,81 @@
+"""What the figures of the theory share: names, cells and tables."""
+
+from typing import Any, Mapping, Sequence
+
+import pandas as pd
+
+from figures import data
+from figures import stats
+from modular_hyperteacher.tasks import families
+
+SOLVER = 'model.inner.solver'
+LATENTS = 'task.latent_type'
+SUPPORT = 'task.task_support'
+HIDDEN = 'model.hidden_dim'
+MODULES = 'model.modules_per_teacher_module'
+WEIGHT_DECAY = 'model.outer.weight_decay'
+
+CONNECTED, DISCONNECTED = '#0072B2', '#D55E00'  # Okabe and Ito.
+SOLVER_NAMES = {
+    'levenberg_marquardt': 'converged inference',
+    'adamw': 'Adam, as published',
+}
+# How families are written below a bar.
+FAMILY_NAMES = {
+    'singles': 'singles',
+    'ring': 'ring',
+    'triangles': 'two triangles',
+    'chained_triples': 'three triples',
+    'halves_triangles': 'halves and<br>triangles',
+    'singles_ring': 'singles<br>and ring',
+    'singles_triangles': 'singles and<br>triangles',
+}
+
+# Reported beside joint alignment on new combinations.
+_METRICS = {
+    'alignment': ('ood', 'alignment'),
+    'alignment_fit_train': ('ood', 'alignment_fit_train'),
+    'alignment_per_module': ('ood', 'alignment_per_module'),
+    'alignment_exact': ('ood', 'alignment_exact'),
+    'identification_residual': ('ood', 'identification_residual'),
+    'latent_r2': ('ood', 'latent_r2'),
+    'train_relative_loss': ('test', 'pooled_relative_loss'),
+    'ood_relative_loss': ('ood', 'pooled_relative_loss'),
+}
+
+
+def is_connected(task_support: str) -> bool:
+  """Returns whether the families of this name are connected."""
+  return families.is_connected(families.masks(families.FAMILIES[task_support]))
+
+
+def solvers(frame: pd.DataFrame) -> list[str]:
+  """Returns the ways to infer latents that were run, the converged one first.
+
+  If nothing was run, the published one, so that what is missing is named.
+  """
+  present = set(frame[SOLVER]) if SOLVER in frame else set()
+  return [name for name in SOLVER_NAMES if name in present] or ['adamw']
+
+
+def make_table(
+    frame: pd.DataFrame, cells: Sequence[Mapping[str, Any]]
+) -> pd.DataFrame:
+  """Returns a row of metrics per cell, missing runs included."""
+  return pd.DataFrame([_row(frame, cell) for cell in cells])
+
+
+def _row(frame, cell):
+  row = {column.rpartition('.')[2]: value for column, value in cell.items()}
+  for name, (split, metric) in _METRICS.items():
+    values = data.values(frame, cell, split, metric=metric)
+    estimate = stats.mean(values)
+    row[f'{name}_mean'] = estimate.value
+    row[f'{name}_se'] = estimate.standard_error
+    row['num_seeds'] = estimate.num_seeds
+  runs = data.rows(frame, cell)
+  row['num_outer_steps'] = ', '.join(
+      str(n) for n in runs.get('training.num_outer_steps', pd.Series()).unique()
+  )
+  row['preset'] = ', '.join(runs['preset'].unique())
+  return row

@@ -1,0 +1,216 @@
+"""Students that fit every training task and still fail on new combinations.
+
+Theorem 1 asks for three things: a student no wider than its teacher, connected
+families, and families that together contain every module. For each, this
+module builds a student that violates only it: its error on all training tasks
+is zero, with the student's latent equal to the teacher's, and no latent
+whatsoever fits the held-out task.
+
+Source: Appendix A.3. The paper's formulas did not survive; the constructions
+here follow its text. v_1, v_2, ... stand for linearly independent vectors, and
+a unit computes relu(x . (z_1 w_1 + z_2 w_2 + ...)), w_m being its weights in
+module m.
+"""
+
+from typing import Callable, Mapping, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher.learning import least_squares
+from modular_hyperteacher.tasks import families
+from modular_hyperteacher.tasks import teacher_student
+
+INPUT_DIM = 8
+_NUM_INPUTS = 2000
+_NUM_STARTS = 64
+_NUM_ITERATIONS = 100
+
+
+class Network(NamedTuple):
+  """A modular network with one output."""
+
+  modules: jax.Array  # [M, X, H]
+  readout: jax.Array  # [H, 1]
+
+
+class Counterexample(NamedTuple):
+  """A teacher, and a student that fits its training tasks alone."""
+
+  teacher: Network
+  student: Network
+  train_masks: np.ndarray  # [C, M] bool, families that the student fits
+  ood_masks: Mapping[str, np.ndarray]  # name -> [M] bool, that it cannot fit
+
+
+def wider_student(key: jax.Array) -> Counterexample:
+  """A student with six hidden units for the teacher's one.
+
+  Three modules v_1, v_2, v_3; training sees them in pairs, which is
+  compositional and connected. Of the student's units, three combine a pair of
+  modules and count positively, three hold one module each and count
+  negatively: in every training task one pair is left and the others cancel, as
+  in inclusion and exclusion. All three modules together do not work out.
+  """
+  v = _unit_vectors(key, 3)
+  zero = jnp.zeros(INPUT_DIM)
+  units = [  # Weights in modules 1, 2 and 3; sign in the readout.
+      ([v[0], v[1], zero], 1.0),
+      ([v[0], zero, v[2]], 1.0),
+      ([zero, v[1], v[2]], 1.0),
+      ([v[0], zero, zero], -1.0),
+      ([zero, v[1], zero], -1.0),
+      ([zero, zero, v[2]], -1.0),
+  ]
+  return Counterexample(
+      teacher=_network([(list(v), 1.0)]),
+      student=_network(units),
+      train_masks=_masks('01 02 12', 3),
+      ood_masks={'012': _masks('012', 3)[0]},
+  )
+
+
+def disconnected_tasks(key: jax.Array) -> Counterexample:
+  """Two modules that are never combined in training.
+
+  The teacher's units hold v_1, v_2 in the first module and v_3, v_4 in the
+  second. The student holds the second module's the other way round, which
+  shows only where modules meet.
+  """
+  v = _unit_vectors(key, 4)
+  return Counterexample(
+      teacher=_network([([v[0], v[2]], 1.0), ([v[1], v[3]], 1.0)]),
+      student=_network([([v[0], v[3]], 1.0), ([v[1], v[2]], 1.0)]),
+      train_masks=_masks('0 1', 2),
+      ood_masks={'01': _masks('01', 2)[0]},
+  )
+
+
+def swapped_half(key: jax.Array) -> Counterexample:
+  """The main text's example: six modules, two halves that never meet.
+
+  Families 01, 12 and 34, 45. The student has the teacher's two hidden units
+  swapped in modules 3, 4 and 5. Family 23 would bridge the halves: it is not
+  fitted either, so training on it rules this student out.
+  """
+  modules = jax.random.normal(key, (6, INPUT_DIM, 2))
+  swapped = jnp.concatenate([modules[:3], modules[3:, :, ::-1]])
+  readout = jnp.ones((2, 1))
+  return Counterexample(
+      teacher=Network(modules, readout),
+      student=Network(swapped, readout),
+      train_masks=_masks('01 12 34 45', 6),
+      ood_masks={'05': _masks('05', 6)[0], '23 (bridge)': _masks('23', 6)[0]},
+  )
+
+
+def missing_module(key: jax.Array) -> Counterexample:
+  """A module that training never shows, and that the student lacks."""
+  v = _unit_vectors(key, 3)
+  return Counterexample(
+      teacher=_network([(list(v), 1.0)]),
+      student=_network([([v[0], v[1], jnp.zeros(INPUT_DIM)], 1.0)]),
+      train_masks=_masks('01', 3),
+      ood_masks={'2': _masks('2', 3)[0], '02': _masks('02', 3)[0]},
+  )
+
+
+COUNTEREXAMPLES: Mapping[str, Callable[[jax.Array], Counterexample]] = {
+    'wider_student': wider_student,
+    'disconnected_tasks': disconnected_tasks,
+    'swapped_half': swapped_half,
+    'missing_module': missing_module,
+}
+
+
+def largest_training_error(
+    example: Counterexample, key: jax.Array, num_latents: int = 16
+) -> float:
+  """Returns the largest relative squared error on random training tasks.
+
+  Latents are normal on the modules of a family, with either sign; the student
+  gets the teacher's latent.
+
+  Args:
+    example: what to measure.
+    key: draws inputs and latents.
+    num_latents: tasks per family.
+  """
+  input_key, latent_key = jax.random.split(key)
+  inputs = _draw_inputs(input_key)
+  num_modules = example.train_masks.shape[1]
+  latents = jax.random.normal(
+      latent_key, (num_latents, len(example.train_masks), num_modules)
+  )
+  latents = latents * example.train_masks[None]
+  latents = latents.reshape(-1, num_modules)
+
+  def error(latent):
+    targets = teacher_student.respond(*example.teacher, latent, inputs)
+    return _relative_error(example.student, latent, inputs, targets)
+
+  return float(jax.jit(jax.vmap(error))(latents).max())
+
+
+def best_ood_error(
+    example: Counterexample, mask: np.ndarray, key: jax.Array
+) -> float:
+  """Returns the smallest relative squared error that any latent reaches.
+
+  The teacher's latent is the mask. The student's is optimised by
+  Levenberg-Marquardt from many starts, the mask itself among them.
+  """
+  input_key, start_key = jax.random.split(key)
+  inputs = _draw_inputs(input_key)
+  latent = jnp.asarray(mask, jnp.float32)
+  targets = teacher_student.respond(*example.teacher, latent, inputs)
+  starts = jax.random.normal(start_key, (_NUM_STARTS, len(mask)))
+  starts = jnp.concatenate([latent[None], starts])
+
+  def residuals(student_latent):
+    outputs = teacher_student.respond(
+        *example.student, student_latent, inputs
+    )
+    return (outputs - targets).ravel()
+
+  def error_from(start):
+    best = least_squares.minimise(residuals, start, _NUM_ITERATIONS)
+    return _relative_error(example.student, best, inputs, targets)
+
+  return float(jax.jit(lambda x: jax.lax.map(error_from, x))(starts).min())
+
+
+def _relative_error(network, latent, inputs, targets):
+  outputs = teacher_student.respond(*network, latent, inputs)
+  return ((outputs - targets) ** 2).sum() / (targets**2).sum()
+
+
+def _draw_inputs(key):
+  return jax.random.uniform(
+      key, (_NUM_INPUTS, INPUT_DIM), minval=-1.0, maxval=1.0
+  )
+
+
+def _unit_vectors(key, num_vectors):
+  """Draws orthogonal unit vectors, [num_vectors, X].
+
+  Linear independence is enough for the constructions; orthogonal vectors make
+  all draws equally far from fitting.
+  """
+  return jax.random.orthogonal(key, INPUT_DIM)[:num_vectors]
+
+
+def _network(units):
+  """Returns a network from (weights of a unit in every module, readout)."""
+  weights, readout = zip(*units)
+  by_unit = jnp.stack([jnp.stack(list(unit)) for unit in weights])
+  return Network(
+      modules=jnp.moveaxis(by_unit, 0, -1), readout=jnp.array(readout)[:, None]
+  )
+
+
+def _masks(text, num_modules):
+  return families.masks(
+      tuple(tuple(map(int, family)) for family in text.split()), num_modules
+  )

@@ -1,0 +1,72 @@
+"""Every config, at every scale: its runs can be built."""
+
+import importlib
+import pathlib
+
+import pytest
+
+from configs import common
+from modular_hyperteacher import errors
+from modular_hyperteacher import experiment
+from modular_hyperteacher import sweeps
+from modular_hyperteacher.models import base as models
+
+_FOLDER = pathlib.Path(__file__).parents[1] / 'configs'
+_CONFIGS = [
+    path.stem
+    for path in sorted(_FOLDER.glob('*.py'))
+    if 'def get_config' in path.read_text()
+]
+
+
+def _runs(name, preset):
+  module = importlib.import_module(f'configs.{name}')
+  return sweeps.expand(module.get_config(preset))
+
+
+def _cases():
+  return [(name, preset) for name in _CONFIGS for preset in common.PRESETS]
+
+
+@pytest.mark.parametrize('name, preset', _cases())
+def test_all_runs_can_be_built(name, preset):
+  """What is checked before anything is compiled lets every run pass."""
+  runs = _runs(name, preset)
+  assert runs
+  assert len({run.run_id for run in runs}) == len(runs)
+  for run in runs:
+    assert (run.experiment, run.preset) == (name, preset)
+    built = experiment.build(run.config, num_devices=2)
+    num_meta, num_fast = models.count_params(built.model)
+    assert num_meta > 0 and num_fast > 0
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_presets_keep_the_question(name):
+  """A preset changes scale: its runs have a counterpart in the paper's."""
+  described = {}
+  for preset in common.PRESETS:
+    described[preset] = {
+        (
+            run.config['task']['name'],
+            run.config['model']['name'],
+            run.config['task'].get('task_support'),
+        )
+        for run in _runs(name, preset)
+    }
+  assert described['laptop'] <= described['paper']
+  assert described['smoke'] <= described['paper']
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_unknown_preset_is_refused(name):
+  module = importlib.import_module(f'configs.{name}')
+  with pytest.raises((ValueError, errors.UserError), match='smoke, laptop'):
+    module.get_config('pocket')
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_opens_with_its_commands(name):
+  text = (_FOLDER / f'{name}.py').read_text()
+  assert f'--config=configs/{name}.py' in text
+  assert 'python figures/make_all.py --only=' in text
