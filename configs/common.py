@@ -202,20 +202,21 @@ def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
     config.execution.log_every = 2
 
 
-def generate_two_layers(
-    config: ml_collections.ConfigDict, max_active: int
-) -> None:
+def generate_two_layers(config: ml_collections.ConfigDict) -> None:
   """Gives a scaled-down teacher two generated layers, as the published has.
 
-  With one, up to K = 2 of M modules make few combinations (10 for M = 4), and
-  K = 1 leaves nothing to hold out: here there are the square of that. Students
-  get a third hidden layer.
+  With one, K = 1 leaves no combination to hold out. Two layers of width 8 are
+  not learned within minutes, so the teacher gets 4 inputs, outputs and hidden
+  units; students get a third hidden layer.
 
   Args:
     config: as `scale_hyperteacher` left it.
-    max_active: K, in place of its choice for one layer.
   """
-  config.task.max_active = max_active
-  config.task.teacher_num_hidden = 3
+  config.task.update({
+      'input_dim': 4,
+      'output_dim': 4,
+      'teacher_hidden_dim': 4,
+      'teacher_num_hidden': 3,
+  })
   for model in MODELS:
     config.models[model].num_hidden = 3

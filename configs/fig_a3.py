@@ -2,7 +2,7 @@
 
 Models on the hyperteacher with M modules, up to K of them combined. The number
 of training tasks (outer steps times tasks per step) until OOD accuracy reaches
-a given level grows with M. 'laptop' is thinned to the hypernetworks, K = 2 and
+a given level grows with M. 'laptop' is thinned to the hypernetworks, K = 3 and
 four values of M, and evaluated more often.
 
   python -m modular_hyperteacher.main --config=configs/fig_a3.py
@@ -27,8 +27,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
   models = common.MODELS
   if preset != 'paper':
-    common.generate_two_layers(config, max_active=2)
-    num_modules, max_active = (4, 6, 8, 10), (2,)
+    num_modules, max_active = (4, 6, 8, 10), (3,)
     models = ('linear_hypernetwork', 'nonlinear_hypernetwork')
   if preset == 'laptop':
     config.training.evaluate_every = 250

@@ -2,8 +2,8 @@
 
 Hypernetworks on the hyperteacher, with fewer and fewer examples to adapt on;
 those to be judged on stay as many (the authors' released sweep; the paper says
-that both vary). Fewer shots lower OOD accuracy. 'laptop' is thinned to K = 2
-and three numbers of shots.
+that both vary). Fewer shots lower OOD accuracy. 'laptop' is thinned to M = 8,
+K of 2 and 3, and three numbers of shots.
 
   python -m modular_hyperteacher.main --config=configs/fig_a4.py
   python figures/make_all.py --only=fig_a4
@@ -24,13 +24,13 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       training=common.training(num_outer_steps=200_000),
   )
   common.scale_hyperteacher(config)
-  max_active, num_support = (2, 4), (16, 32, 64, 128, 256)
+  num_modules, max_active = (4, 8), (2, 4)
+  num_support = (16, 32, 64, 128, 256)
   if preset != 'paper':
-    common.generate_two_layers(config, max_active=2)
-    max_active, num_support = (2,), (8, 16, 32)
+    num_modules, max_active, num_support = (8,), (2, 3), (8, 16, 32)
   config.sweep = (
       (
-          ('task.num_modules', (4, 8)),
+          ('task.num_modules', num_modules),
           ('task.max_active', max_active),
           ('task.num_support', num_support),
           ('model', ('linear_hypernetwork', 'nonlinear_hypernetwork')),

@@ -18,6 +18,7 @@ import json
 import pathlib
 from typing import Any, Mapping
 
+import numpy as np
 import pandas as pd
 
 from configs import common
@@ -180,7 +181,10 @@ class Library:
         for place, run_ids in found.items()
         for run_id in run_ids
     ])
-    return pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
+    joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
+    # Names repeat in every row, and rows are looked up by them all the time.
+    names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
+    return joined.astype(dict.fromkeys(names, 'category'))
 
   @functools.cache  # pylint: disable=method-cache-max-size-none
   def _read_curves(self, place):
@@ -194,12 +198,14 @@ def empty() -> pd.DataFrame:
 
 def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
   """Returns the rows whose columns have these values; None stands for none."""
+  kept = np.ones(len(frame), bool)
   for column, value in cell.items():
-    if column not in frame:
-      return frame if value is None else frame.iloc[:0]
-    entries = frame[column]
-    frame = frame[entries.isna() if value is None else entries == value]
-  return frame
+    if column in frame:
+      entries = frame[column]
+      kept &= (entries.isna() if value is None else entries == value).to_numpy()
+    elif value is not None:
+      kept[:] = False
+  return frame[kept]
 
 
 def select_conditions(
@@ -223,20 +229,22 @@ def select_conditions(
   frame = frame.reindex(columns=list(columns))  # Some models lack some fields.
   if frame.empty:
     return frame, {}
+  facts = ['preset', *cell, 'condition', 'run_id', 'seed']
+  runs = frame[[*facts, 'training.num_outer_steps']].drop_duplicates()
   kept, left_out = [], {}
-  for names, group in frame.groupby(['preset', *cell], dropna=False):
+  for names, group in runs.groupby(['preset', *cell], dropna=False):
     sizes = group.groupby('condition').agg(
         steps=('training.num_outer_steps', 'max'),
         seeds=('seed', 'nunique'),
-        run_id=('run_id', 'min'),
+        run_id=('run_id', 'first'),
     )
-    sizes = sizes.sort_values(['steps', 'seeds', 'run_id'])
-    kept.append(group[group['condition'] == sizes.index[-1]])
+    sizes = sizes.sort_values(['steps', 'seeds'])
+    kept.append((names[0], sizes.index[-1]))
     left_out |= {run_id: names[1:] for run_id in sizes['run_id'].iloc[:-1]}
+  found = pd.MultiIndex.from_frame(frame[['preset', 'condition']]).isin(kept)
   point = ['condition', 'seed', 'split', 'metric']
   point.append('kind' if 'kind' in frame else 'step')
-  selected = pd.concat(kept)
-  return selected.drop_duplicates(point, ignore_index=True), left_out
+  return frame[found].drop_duplicates(point, ignore_index=True), left_out
 
 
 def values(

@@ -104,7 +104,7 @@ def by_shots(slope):
 
 def by_fraction(fall_small, fall_large, fall_train):
   def rule(fields, split, metric):
-    small = fields['task.num_modules'] == 4
+    small = fields['task.num_modules'] == 6
     fall = fall_small if small else fall_large
     fall = fall_train if split == 'train' else fall
     return 0.9 - fall * fields['task.fraction_ood']
