@@ -6,6 +6,8 @@ import jax
 import pytest
 
 from configs import fig3b
+from configs import fig4c
+from configs import fig4e
 from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import flops
 from modular_hyperteacher import sweeps
@@ -34,9 +36,10 @@ def _count(jaxpr):
 @pytest.mark.parametrize(
     'model', ['anil', 'maml', 'linear_hypernetwork', 'nonlinear_hypernetwork']
 )
-def test_an_outer_step_multiplies_no_more_than_it_must(model):
+@pytest.mark.parametrize('figure', [fig3b, fig4c, fig4e])
+def test_an_outer_step_multiplies_no_more_than_it_must(figure, model):
   runs = sweeps.select(
-      sweeps.expand(fig3b.get_config('paper')),
+      sweeps.expand(figure.get_config('paper')),
       [f'model={model}', 'task_support=random'],
   )
   config = runs[0].config
@@ -53,5 +56,6 @@ def test_an_outer_step_multiplies_no_more_than_it_must(model):
   )
   jaxpr = mapped(state, world, jax.random.key(1)[None])
   ratio = _count(jaxpr.jaxpr) / flops.outer_step(config)
-  # What is counted in addition is small: trunks, embeddings of the reference.
-  assert 0.99 < ratio < 1.1
+  # What is counted in addition is small: trunks, embeddings of the reference,
+  # and in the goals world walls, which are multiplied once per task.
+  assert 0.99 < ratio < 1.2

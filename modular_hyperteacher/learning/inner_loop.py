@@ -171,6 +171,6 @@ def from_support(support: tasks.Batch, batch_size: int | None) -> Draw:
       return support
     num_support = support.targets.shape[0]
     rows = jax.random.randint(key, (batch_size,), 0, num_support)
-    return jax.tree.map(lambda x: x[rows], support)
+    return tasks.take(support, rows)
 
   return draw

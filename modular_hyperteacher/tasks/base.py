@@ -24,9 +24,26 @@ TaskParams = Any  # Pytree of arrays: teacher weights, mazes, splits.
 class Batch(NamedTuple):
   """Examples of one task."""
 
-  inputs: Array  # [N, X]
+  inputs: Any  # [N, X], an array or a compact form of one, see `gridworld`
   targets: Array  # [N, Y], or what the objective of the world asks for
   mask: Array  # [N] float, 1 where the example counts, 0 where it is padding
+
+
+def take(tree: Any, rows: Array) -> Any:
+  """Returns these rows of every leaf of a tree, [N, ...] -> [rows, ...].
+
+  What is not simply an array of rows says itself what they are: it has a
+  method `take_rows`.
+  """
+
+  def is_compact(x):
+    return hasattr(x, 'take_rows')
+
+  return jax.tree.map(
+      lambda x: x.take_rows(rows) if is_compact(x) else x[rows],
+      tree,
+      is_leaf=is_compact,
+  )
 
 
 class Task(NamedTuple):
