@@ -49,9 +49,38 @@ def outer_step(config: dict[str, Any]) -> float:
   Args:
     config: a run's config.
   """
+  if config['model']['name'] == 'modular_student':
+    return config['training']['meta_batch_size'] * _theory(config)
   world = _WORLDS[config['task']['name']](config['task'])
   per_task = world.per_task + _student(world, config)
   return config['training']['meta_batch_size'] * per_task + world.shared
+
+
+def _theory(config):
+  """Operations of one task of the theory's world."""
+  task, model = config['task'], config['model']
+  inputs, outputs = task['input_dim'], task['output_dim']
+  num_steps = model['inner']['num_steps']
+  num_modules = model['num_modules'] or (
+      model['modules_per_teacher_module'] * task['num_modules']
+  )
+  support, query = task['num_support'], task['num_query']
+  teacher = task['teacher_hidden_dim'] * (inputs + outputs)
+  width = model['hidden_dim']
+  mix = num_modules * inputs * width  # z Theta, or back.
+  forward = width * (inputs + outputs)
+  outer = 2 * mix + query * (teacher + 2 * forward + width * outputs)
+  if model['inner']['solver'] == 'adamw':
+    drawn = support * num_steps
+    inner = 2 * mix * num_steps + drawn * (teacher + 2 * forward)
+  else:
+    jacobian = support * num_modules * width * outputs
+    normal = support * outputs * num_modules * (num_modules + 1)
+    inner = support * (teacher + mix) + (num_steps + 1) * (
+        mix + support * forward + jacobian + normal
+    )
+  generate = task['num_modules'] * inputs * task['teacher_hidden_dim']
+  return 2 * (inner + outer + generate)
 
 
 def _hyperteacher(task):
