@@ -20,6 +20,8 @@ setuptools.setup(
         'orbax-checkpoint>=0.12',
         'pandas>=3.0',
         'plotly>=6.1.1',
+        # Shortest paths.
+        'scipy>=1.14',
         # The progress bar that users know.
         'tqdm>=4.70',
     ],

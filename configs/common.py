@@ -11,7 +11,8 @@ import ml_collections
 from ml_collections import config_dict
 
 PRESETS = ('smoke', 'laptop', 'paper')
-MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
+HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+MODELS = HYPERNETWORKS + ('anil', 'maml')
 
 
 def experiment(
@@ -102,10 +103,122 @@ def hyperteacher_models() -> ml_collections.ConfigDict:
   })
 
 
-def training(num_outer_steps: int) -> ml_collections.ConfigDict:
+def preferences_task() -> ml_collections.ConfigDict:
+  """Compositional preferences' defaults (Section 4.2, Appendix C.3)."""
+  return ml_collections.ConfigDict({
+      'name': 'preferences',
+      # M, and K: how many of them a task mixes at most.
+      'num_modules': 8,
+      'max_active': 3,
+      # 'random', 'non_compositional', 'connected' or 'disconnected'.
+      'task_support': 'random',
+      # Share of the combinations that 'random' holds out.
+      'fraction_ood': 0.25,
+      # 'released' as in the authors' code, or 'paper' as in its text.
+      'sampler': 'released',
+      # Instances per task, each of eight steps; in training and at evaluation.
+      'num_support': 16,
+      'num_query': 16,
+      'num_query_evaluation': 1,
+  })
+
+
+def preferences_models() -> ml_collections.ConfigDict:
+  """The four models on compositional preferences (Table A11)."""
+  return ml_collections.ConfigDict({
+      'anil': _mlp_model(
+          'anil',
+          num_hidden=4,
+          hidden_dim=512,
+          inner=_inner(100, 0.01, batch_size=64),
+          outer=_outer(3e-4, clip_norm=2.0, weight_decay=1e-2),
+      ),
+      'maml': _mlp_model(
+          'maml',
+          num_hidden=3,
+          hidden_dim=368,
+          inner=_inner(10, 0.01),
+          outer=_outer(1e-3, clip_norm=2.0, weight_decay=1e-2),
+      ),
+      'linear_hypernetwork': _hypernetwork_model(
+          'linear_hypernetwork',
+          num_hidden=3,
+          hidden_dim=64,
+          num_modules=32,
+          inner=_inner(10, 0.1),
+          outer=_outer(3e-4, clip_norm=1.0, weight_decay=1e-2),
+      ),
+      'nonlinear_hypernetwork': _hypernetwork_model(
+          'nonlinear_hypernetwork',
+          num_hidden=2,
+          hidden_dim=64,
+          num_modules=32,
+          inner=_inner(10, 0.1),
+          outer=_outer(3e-4, clip_norm=2.0, weight_decay=1e-2),
+          generator_num_hidden=4,
+          generator_hidden_dim=32,
+      ),
+  })
+
+
+def goals_task() -> ml_collections.ConfigDict:
+  """Compositional goals' defaults (Section 4.3, Appendix C.4)."""
+  return ml_collections.ConfigDict({
+      'name': 'goals',
+      # 'random' or 'non_compositional'.
+      'task_support': 'random',
+      # Share of the goals that 'random' holds out.
+      'fraction_ood': 0.25,
+      # Moves of the longest demonstration that there is room for. Mazes with
+      # longer shortest paths are drawn again.
+      'max_path_length': 60,
+  })
+
+
+def goals_models() -> ml_collections.ConfigDict:
+  """The four models on compositional goals (Table A12)."""
+  return ml_collections.ConfigDict({
+      'anil': _mlp_model(
+          'anil',
+          num_hidden=2,
+          hidden_dim=512,
+          inner=_inner(100, 0.01),
+          outer=_outer(1e-3, clip_norm=2.0, weight_decay=1e-2, skips=0),
+      ),
+      'maml': _mlp_model(
+          'maml',
+          num_hidden=2,
+          hidden_dim=384,
+          inner=_inner(10, 0.01),
+          outer=_outer(1e-3, clip_norm=1.0, weight_decay=1e-2, skips=0),
+      ),
+      'linear_hypernetwork': _hypernetwork_model(
+          'linear_hypernetwork',
+          num_hidden=2,
+          hidden_dim=32,
+          num_modules=8,
+          inner=_inner(10, 0.3),
+          outer=_outer(3e-3, clip_norm=2.0, weight_decay=1e-2, skips=0),
+      ),
+      'nonlinear_hypernetwork': _hypernetwork_model(
+          'nonlinear_hypernetwork',
+          num_hidden=2,
+          hidden_dim=32,
+          num_modules=8,
+          inner=_inner(10, 0.1),
+          outer=_outer(1e-3, clip_norm=2.0, weight_decay=1e-2, skips=0),
+          generator_num_hidden=4,
+          generator_hidden_dim=32,
+      ),
+  })
+
+
+def training(
+    num_outer_steps: int, num_seeds: int = 3
+) -> ml_collections.ConfigDict:
   """Training at the published scale (Appendix C.2.2)."""
   return ml_collections.ConfigDict({
-      'seeds': (2020, 2021, 2022),
+      'seeds': tuple(range(2020, 2020 + num_seeds)),
       'num_outer_steps': num_outer_steps,
       # Tasks per outer step.
       'meta_batch_size': 128,
@@ -121,12 +234,12 @@ def _mlp_model(name, **fields):
   return ml_collections.ConfigDict({'name': name, **fields})
 
 
-def _hypernetwork_model(name, **fields):
+def _hypernetwork_model(name, num_modules=None, **fields):
   return ml_collections.ConfigDict({
       'name': name,
       # M-hat, the student's modules: a number, or else a multiple of the
       # teacher's.
-      'num_modules': config_dict.placeholder(int),
+      'num_modules': config_dict.FieldReference(num_modules, field_type=int),
       'modules_per_teacher_module': 4,
       **fields,
   })
@@ -144,13 +257,13 @@ def _inner(num_steps, learning_rate, batch_size=None):
   })
 
 
-def _outer(learning_rate, clip_norm, weight_decay):
+def _outer(learning_rate, clip_norm, weight_decay, skips=1):
   return ml_collections.ConfigDict({
       'learning_rate': learning_rate,
       'weight_decay': weight_decay,
       'clip_norm': clip_norm,
       # Non-finite gradients in a row that are skipped; 0 skips none.
-      'max_consecutive_skips': 1,
+      'max_consecutive_skips': skips,
   })
 
 
@@ -191,6 +304,70 @@ def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
       'num_evaluation_tasks': 256,
   })
   config.execution.update({'log_every': 50, 'task_chunk_size': 32})
+  _scale_to_smoke(config)
+
+
+def scale_preferences(config: ml_collections.ConfigDict) -> None:
+  """Scales a preferences config from the published to its preset's scale.
+
+  'laptop' keeps the world, the models' kinds and their inner loops, and makes
+  do with half the instances per task, narrower students, higher outer learning
+  rates, and fewer and smaller outer steps. 'smoke' takes a few steps of that.
+  """
+  if config.preset == 'paper':
+    return
+  config.task.update({'num_support': 8, 'num_query': 8})
+  _scale_models(config, num_modules=16, learning_rate=1e-3)
+  config.models.anil.inner.batch_size = None
+  config.training.update({
+      'seeds': config.training.seeds[:3],
+      'num_outer_steps': 4000,
+      'meta_batch_size': 16,
+      'evaluate_every': 1000,
+      'num_evaluation_tasks': 256,
+  })
+  config.execution.update({'log_every': 50, 'task_chunk_size': 16})
+  _scale_to_smoke(config)
+
+
+def scale_goals(config: ml_collections.ConfigDict) -> None:
+  """Scales a goals config from the published to its preset's scale.
+
+  'laptop' keeps the world, the models' kinds and their inner loops, and makes
+  do with narrower monolithic models, and fewer and smaller outer steps.
+  'smoke' takes a few steps of that.
+  """
+  if config.preset == 'paper':
+    return
+  _scale_models(config, num_modules=8, learning_rate=3e-3)
+  config.training.update({
+      'num_outer_steps': 4000,
+      'meta_batch_size': 16,
+      'evaluate_every': 1000,
+      'num_evaluation_tasks': 256,
+  })
+  config.execution.update({'log_every': 50, 'task_chunk_size': 16})
+  _scale_to_smoke(config)
+
+
+def _scale_models(config, num_modules, learning_rate):
+  """Two hidden layers for all models, and one outer learning rate."""
+  widths = {
+      'anil': 128,
+      'maml': 64,
+      'linear_hypernetwork': 32,
+      'nonlinear_hypernetwork': 32,
+  }
+  for name, width in widths.items():
+    model = config.models[name]
+    model.update({'num_hidden': 2, 'hidden_dim': width})
+    model.outer.learning_rate = learning_rate
+    if 'num_modules' in model:
+      model.num_modules = num_modules
+
+
+def _scale_to_smoke(config):
+  """A few steps, if that is the preset."""
   if config.preset == 'smoke':
     config.training.update({
         'seeds': (2020,),

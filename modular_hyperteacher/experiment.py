@@ -29,9 +29,10 @@ from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import goals
 from modular_hyperteacher.tasks import hyperteacher
+from modular_hyperteacher.tasks import preferences
 from modular_hyperteacher.tasks import teacher_student
-
 
 
 class TaskEntry(NamedTuple):
@@ -51,6 +52,8 @@ TASKS = {
     'teacher_student': TaskEntry(
         teacher_student.make, losses.REGRESSION, alignment.make_analysis
     ),
+    'preferences': TaskEntry(preferences.make, losses.ACTION_VALUES),
+    'goals': TaskEntry(goals.make, losses.ACTIONS),
 }
 MODELS = {
     'maml': maml.make,

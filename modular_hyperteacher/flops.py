@@ -15,28 +15,75 @@ or an encoding is a forward and a backward pass: three products per layer, two
 for the first. What a linear map generates weights from (`e Theta`) is needed
 forward, for the gradient of e, and twice more for each in the outer gradient:
 six.
+
+Observations of grid worlds are so sparse that a first layer adds up a few rows
+of its weights: nothing is multiplied. A hypernetwork generates the weights of
+the features that occur, or mixes what each row of its bank makes of every
+example, whichever is less.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.tasks import goals
+from modular_hyperteacher.tasks import preferences
+
+
+class _World(NamedTuple):
+  """What a step's operations depend on, of a task block."""
+
+  input_dim: int
+  output_dim: int
+  support: int  # Examples of a task.
+  query: int
+  # Features that a first layer multiplies, and those that it needs weights of.
+  multiplied: int
+  needed: int
+  per_task: float = 0  # Operations to draw a task, and of all tasks together.
+  shared: float = 0
 
 
 def outer_step(config: dict[str, Any]) -> float:
   """Returns the least operations of one outer step of one seed.
 
   Args:
-    config: a run's config, on the hyperteacher.
+    config: a run's config.
   """
-  task = config['task']
-  per_task = _teacher(task) + _student(config)
-  shared = 2 * task['num_standardisation'] * (
-      task['input_dim'] * task['teacher_hidden_dim']
+  if config['model']['name'] == 'modular_student':
+    return config['training']['meta_batch_size'] * _theory(config)
+  world = _WORLDS[config['task']['name']](config['task'])
+  per_task = world.per_task + _student(world, config)
+  return config['training']['meta_batch_size'] * per_task + world.shared
+
+
+def _theory(config):
+  """Operations of one task of the theory's world."""
+  task, model = config['task'], config['model']
+  inputs, outputs = task['input_dim'], task['output_dim']
+  num_steps = model['inner']['num_steps']
+  num_modules = model['num_modules'] or (
+      model['modules_per_teacher_module'] * task['num_modules']
   )
-  return config['training']['meta_batch_size'] * per_task + shared
+  support, query = task['num_support'], task['num_query']
+  teacher = task['teacher_hidden_dim'] * (inputs + outputs)
+  width = model['hidden_dim']
+  mix = num_modules * inputs * width  # z Theta, or back.
+  forward = width * (inputs + outputs)
+  outer = 2 * mix + query * (teacher + 2 * forward + width * outputs)
+  if model['inner']['solver'] == 'adamw':
+    drawn = support * num_steps
+    inner = 2 * mix * num_steps + drawn * (teacher + 2 * forward)
+  else:
+    jacobian = support * num_modules * width * outputs
+    normal = support * outputs * num_modules * (num_modules + 1)
+    inner = support * (teacher + mix) + (num_steps + 1) * (
+        mix + support * forward + jacobian + normal
+    )
+  generate = task['num_modules'] * inputs * task['teacher_hidden_dim']
+  return 2 * (inner + outer + generate)
 
 
-def _teacher(task):
+def _hyperteacher(task):
   """Targets of one task; the first layer of the reference is shared."""
   examples = task['num_support'] + task['num_query']
   reference = task['num_standardisation']
@@ -47,43 +94,94 @@ def _teacher(task):
   num_layers = max(hidden - 1, 1)
   generate = num_layers * task['num_modules'] * generated
   per_example = generated + width * task['output_dim']
-  return 2 * (
-      examples * (fixed + per_example) + reference * per_example + generate
-  )
-
-
-def _student(config):
-  task, model = config['task'], config['model']
-  sizes = (
+  return _World(
       task['input_dim'],
       task['output_dim'],
-      model['num_hidden'],
-      model['hidden_dim'],
+      task['num_support'],
+      task['num_query'],
+      multiplied=task['input_dim'],
+      needed=task['input_dim'],
+      per_task=2
+      * (
+          examples * (fixed + per_example)
+          + reference * per_example
+          + generate
+      ),
+      shared=2 * reference * fixed,
   )
-  support, query = task['num_support'], task['num_query']
+
+
+def _preferences(task):
+  return _World(
+      preferences.LAYOUT.num_features,
+      preferences.NUM_ACTIONS,
+      task['num_support'] * preferences.HORIZON,
+      task['num_query'] * preferences.HORIZON,
+      multiplied=0,
+      needed=len(preferences.LAYOUT.columns),
+  )
+
+
+def _goals(task):
+  steps = task['max_path_length'] + 1
+  return _World(
+      goals.LAYOUT.num_features,
+      goals.NUM_ACTIONS,
+      steps,
+      steps,
+      multiplied=0,
+      needed=len(goals.LAYOUT.columns),
+  )
+
+
+_WORLDS = {
+    'hyperteacher': _hyperteacher,
+    'preferences': _preferences,
+    'goals': _goals,
+}
+
+
+def _student(world, config):
+  model = config['model']
+  width, support, query = model['hidden_dim'], world.support, world.query
   batch = model['inner']['batch_size'] or support
   num_steps = model['inner']['num_steps']
-  first = sizes[0] * sizes[3]
-  middle = (sizes[2] - 1) * sizes[3] ** 2
-  last = sizes[3] * sizes[1]
+  first = world.multiplied * width
+  middle = (model['num_hidden'] - 1) * width**2
+  last = width * world.output_dim
   if model['name'] == 'anil':
     body = (support + query) * (2 * first + 3 * middle)
     readout = num_steps * batch * 6 * last + query * 3 * last
     return 2 * (body + readout)
   inner = num_steps * batch * (4 * first + 9 * (middle + last))
   outer = query * (2 * first + 3 * (middle + last))
-  return 2 * (inner + outer + _generators(model, task, sizes))
+  return 2 * (inner + outer + _generators(world, config))
 
 
-def _generators(model, task, sizes):
+def _generators(world, config):
   """Multiply-adds in generating weights, over all inner steps."""
+  model = config['model']
   if 'num_modules' not in model:
     return 0
   num_modules = model['num_modules'] or (
-      model['modules_per_teacher_module'] * task['num_modules']
+      model['modules_per_teacher_module'] * config['task']['num_modules']
   )
   features = model.get('generator_hidden_dim', num_modules)
-  blocks = hypernetwork.base_blocks(*sizes)
+  blocks = hypernetwork.base_blocks(
+      world.input_dim,
+      world.output_dim,
+      model['num_hidden'],
+      model['hidden_dim'],
+  )
   generated = sum(b.num_layers * b.size for b in blocks.values())
+  generated -= blocks['input'].fan_out * world.input_dim
+
+  def emitted(num_rows):
+    first = world.needed
+    if not world.multiplied:
+      first = min(first, num_rows)
+    return features * (generated + blocks['input'].fan_out * first)
+
   # The query needs the weights of the adapted embedding: forward, backward.
-  return (6 * model['inner']['num_steps'] + 3) * features * generated
+  inner = 6 * model['inner']['num_steps'] * emitted(world.support)
+  return inner + 3 * emitted(world.query)

@@ -43,8 +43,8 @@ def accuracy(
   metric = metric if metric != split else f'{split}_accuracy'
   rows = frame[
       (frame['task'] == config['task']['name'])
-      & (frame['num_modules'] == config['task']['num_modules'])
-      & (frame['max_modules_per_task'] == config['task']['max_active'])
+      & (frame['num_modules'] == config['task'].get('num_modules'))
+      & (frame['max_modules_per_task'] == config['task'].get('max_active'))
       & (frame['model'] == _MODELS.get(config['model']['name']))
       & (frame['metric'] == metric)
   ]

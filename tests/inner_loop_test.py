@@ -120,3 +120,21 @@ def test_joining_leaves_changes_nothing(name, monkeypatch):
       lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
       *adapted,
   )
+
+
+@pytest.mark.parametrize('ahead', [1, 2, 4])
+def test_drawing_ahead_changes_nothing(ahead, monkeypatch):
+  monkeypatch.setattr(inner_loop, '_DRAWN_AHEAD', ahead)
+  config = _config(num_steps=8, fresh_support=True, second_order=False)
+  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, config)
+  draw = lambda key: _batch(jax.random.normal(key, (3,)))
+  adapted = adapt(jnp.zeros(3), draw, jax.random.key(0))
+  # Eight steps, one after the other, on the same keys.
+  optimizer = inner_loop.make_optimizer(config)
+  phi = jnp.zeros(3)
+  state = optimizer.init(phi)
+  for key in jax.random.split(jax.random.key(0), 8):
+    gradient = phi - draw(key).targets[0]
+    updates, state = optimizer.update(gradient, state, phi)
+    phi = phi + updates
+  np.testing.assert_allclose(adapted, phi, rtol=1e-5)

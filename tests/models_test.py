@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 from configs import common
+from configs import fig4c
+from configs import fig4e
 from modular_hyperteacher import experiment
+from modular_hyperteacher import sweeps
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
@@ -181,6 +184,28 @@ def test_published_counts_of_the_hyperteacher_config(
       'execution': common.experiment('test', 'paper').execution.to_dict(),
   }
   model = experiment.build(config, num_devices=1).model
+  assert base.count_params(model) == (meta, fast)
+
+
+@pytest.mark.parametrize(
+    'world, name, meta, fast',
+    [
+        ('preferences', 'linear_hypernetwork', 1149216, 133),
+        ('preferences', 'nonlinear_hypernetwork', 1162816, 96),
+        ('preferences', 'anil', 1041925, 2565),
+        ('preferences', 'maml', 454117, 454117),
+        ('goals', 'linear_hypernetwork', 227144, 30),
+        ('goals', 'nonlinear_hypernetwork', 919688, 24),
+        ('goals', 'anil', 699910, 3078),
+        ('goals', 'maml', 475782, 475782),
+    ],
+)
+def test_published_counts_of_the_grid_worlds_configs(world, name, meta, fast):
+  """The configs' blocks, built as a run builds them."""
+  figure = {'preferences': fig4c, 'goals': fig4e}[world]
+  runs = sweeps.expand(figure.get_config('paper'))
+  (run, *_) = sweeps.select(runs, [f'model={name}', 'task_support=random'])
+  model = experiment.build(run.config, num_devices=1).model
   assert base.count_params(model) == (meta, fast)
 
 

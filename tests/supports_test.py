@@ -373,7 +373,7 @@ def test_random_split_refuses_what_cannot_be_covered():
   made = _make(max_active=1, fraction_ood=0.9)
   with pytest.raises(ValueError) as error:
     _init(made)
-  assert 'task.fraction_ood' in str(error.value)
+  assert 'task.fraction_ood is 0.9' in str(error.value)
   assert '2 training combinations' in str(error.value)
   assert 'must be smaller' in str(error.value)
 
@@ -623,6 +623,10 @@ def test_the_only_combination_of_all_modules_is_held_out_or_not():
         (
             {'num_modules': 16, 'max_active': 16},
             ['task.max_active is 16', '16 modules', '4294836225', '2147483647'],
+        ),
+        (
+            {'num_modules': 32, 'max_active': 16},
+            ['task.num_modules is 32', '10518300', '8 active', '4194304'],
         ),
         (
             {

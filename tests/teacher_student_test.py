@@ -90,6 +90,12 @@ def test_inputs_have_unit_variance_and_initial_weights_are_cut():
   inputs = world.sample(params, jax.random.key(1), 'train').query.inputs
   assert float(jnp.abs(inputs).max()) <= np.sqrt(3)
   assert float(inputs.std()) == pytest.approx(1, abs=0.02)
+  assert float(inputs.mean()) == pytest.approx(0, abs=0.02)
+  quarters, _ = np.histogram(inputs, np.linspace(-(3**0.5), 3**0.5, 5))
+  np.testing.assert_allclose(quarters / inputs.size, 0.25, atol=0.015)
+  # Halves of a random word are independent.
+  first, second = np.asarray(inputs).ravel().reshape(2, -1)
+  assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
   modules, readout = teacher_student.init_modular(
       jax.random.key(2), 6, 40, 40, 4
   )

@@ -14,6 +14,7 @@ problems may take the optimiser's place.
 """
 
 import dataclasses
+import math
 from typing import Callable
 
 import jax
@@ -30,6 +31,8 @@ Draw = Callable[[jax.Array], tasks.Batch]
 # Up to this size, updating all fast parameters as one vector is faster than
 # leaf by leaf: the number of operations counts, not that of numbers copied.
 _MAX_JOINED = 2**13
+# Batches of fresh examples that are drawn at once; the same whatever it is.
+_DRAWN_AHEAD = 25
 
 Adapt = Callable[[models.MetaParams, Draw, jax.Array], models.FastParams]
 
@@ -120,27 +123,36 @@ def _make_descend(model, objective, config):
     if models.num_params(fast_params) <= _MAX_JOINED:
       optimizer = optax.flatten(optimizer)
 
-    def step(carry, step_key):
+    def step(carry, batch):
       fast_params, opt_state = carry
-      gradient = jax.grad(support_loss)(
-          fast_params,
-          meta_params,
-          draw(step_key),
-      )
+      gradient = jax.grad(support_loss)(fast_params, meta_params, batch)
       updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
       return (optax.apply_updates(fast_params, updates), opt_state), None
 
+    def draw_and_step(carry, step_key):
+      return step(carry, draw(step_key))
+
+    def draw_and_take_steps(carry, keys):
+      return lax.scan(step, carry, jax.vmap(draw)(keys))
+
     carry = fast_params, optimizer.init(fast_params)
+    step_keys = jax.random.split(key, config.num_steps)
     if config.second_order:
       # The backward pass gathers a drawn batch again rather than keep it: it is
       # the largest thing in a step, and there may be a hundred steps.
-      step = jax.checkpoint(
-          step,
+      body = jax.checkpoint(
+          draw_and_step,
           prevent_cse=False,
           policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
       )
-    step_keys = jax.random.split(key, config.num_steps)
-    (fast_params, _), _ = lax.scan(step, carry, step_keys)
+    elif config.fresh_support:
+      # A task's examples are few: drawing some batches at once costs little
+      # more than drawing one.
+      ahead = math.gcd(config.num_steps, _DRAWN_AHEAD)
+      body, step_keys = draw_and_take_steps, step_keys.reshape(-1, ahead)
+    else:
+      body = draw_and_step
+    (fast_params, _), _ = lax.scan(body, carry, step_keys)
     return fast_params
 
   return descend
@@ -171,6 +183,6 @@ def from_support(support: tasks.Batch, batch_size: int | None) -> Draw:
       return support
     num_support = support.targets.shape[0]
     rows = jax.random.randint(key, (batch_size,), 0, num_support)
-    return jax.tree.map(lambda x: x[rows], support)
+    return tasks.take(support, rows)
 
   return draw

@@ -95,6 +95,36 @@ def masked_residuals(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   return ((outputs - batch.targets) * batch.mask[:, None]).ravel()
 
 
+def action_cross_entropy(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the cross-entropy with the actions taken, in nats (App. C.4).
+
+  Targets are actions, [N] int.
+  """
+  log_probs = jax.nn.log_softmax(outputs)
+  taken = jnp.take_along_axis(log_probs, batch.targets[:, None], axis=-1)
+  return -masked_mean(taken[:, 0], batch.mask)
+
+
+def action_accuracies(
+    outputs: jax.Array, batch: base.Batch
+) -> Mapping[str, jax.Array]:
+  """Returns which of a demonstration's actions are the most likely ones.
+
+  'accuracy' is the fraction, 'accuracy_all' 1 if none is missed, else 0,
+  'accuracy_first' and 'accuracy_last' are about the first and the last action
+  that count.
+  """
+  correct = (outputs.argmax(-1) == batch.targets).astype(jnp.float32)
+  counts = batch.mask > 0
+  last = len(counts) - 1 - counts[::-1].argmax()
+  return {
+      'accuracy': masked_mean(correct, batch.mask),
+      'accuracy_all': jnp.where(counts, correct, 1.0).min(),
+      'accuracy_first': correct[counts.argmax()],
+      'accuracy_last': correct[last],
+  }
+
+
 SOFT_LABELS = Objective(
     loss=soft_label_divergence,
     metrics=lambda outputs, batch: {
@@ -111,3 +141,4 @@ REGRESSION = Objective(
     metrics=relative_errors,
     residuals=masked_residuals,
 )
+ACTIONS = Objective(loss=action_cross_entropy, metrics=action_accuracies)

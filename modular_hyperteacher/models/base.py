@@ -8,12 +8,13 @@ Source: Section 2. A model has parameters theta that all tasks share
 from typing import Any, Callable, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 Array = jax.Array
 Key = jax.Array
 MetaParams = Any  # Pytree of arrays, what the outer loop learns.
 FastParams = Any  # Pytree of arrays, what the inner loop changes.
+# Array [N, X], or a compact form of one that `gridworld.project` understands.
+Inputs = Any
 
 
 class MetaModel(NamedTuple):
@@ -26,8 +27,8 @@ class MetaModel(NamedTuple):
 
   init: Callable[[Key], MetaParams]
   init_fast: Callable[[MetaParams], FastParams]  # where adaptation starts
-  encode: Callable[[MetaParams, Array], Array]  # [N, X] -> [N, ...]
-  decode: Callable[[MetaParams, FastParams, Array], Array]  # -> [N, Y]
+  encode: Callable[[MetaParams, Inputs], Any]  # [N, X] -> [N, ...]
+  decode: Callable[[MetaParams, FastParams, Any], Array]  # -> [N, Y]
   # -> tree of bool, which leaves the outer loop changes; None for all.
   is_learned: Callable[[MetaParams], Any] | None = None
 
@@ -44,7 +45,7 @@ def count_params(model: MetaModel) -> tuple[int, int]:
   return num_params(meta_params), num_params(fast_params)
 
 
-def identity_encoding(meta_params: MetaParams, inputs: Array) -> Array:
+def identity_encoding(meta_params: MetaParams, inputs: Inputs) -> Inputs:
   """Returns the inputs: `encode` of a model all of whose weights are fast."""
   del meta_params
-  return jnp.asarray(inputs)
+  return inputs

@@ -18,6 +18,7 @@ embeddings are normalised to root mean square 1, not to norm 1, and biases are
 generated.
 """
 
+import dataclasses
 import math
 from typing import Callable, Mapping, NamedTuple
 
@@ -26,6 +27,11 @@ from jax import lax
 import jax.numpy as jnp
 
 from modular_hyperteacher.models import base
+from modular_hyperteacher.tasks import gridworld
+
+# Mixing ready products beats generating weights and looking them up if there
+# are this many columns, or more, for every row (measured).
+_ROWS_PER_COLUMN = 4
 
 Embeddings = Mapping[str, jax.Array]  # block -> [embeddings, M-hat]
 Generated = Mapping[str, jax.Array]  # block -> [num_layers, size]
@@ -48,13 +54,16 @@ Blocks = Mapping[str, Block]
 
 
 class Generators(NamedTuple):
-  """The generators of all blocks, as a pair of pure functions.
+  """The generators of all blocks, as pure functions.
 
-  `apply` gets normalised embeddings.
+  What a generator emits is linear in features of the normalised embedding:
+  `features @ bank`, with features [num_layers, F] and a bank [F, size] whose
+  rows the features mix.
   """
 
   init: Callable[[base.Key, Embeddings, Blocks], base.MetaParams]
-  apply: Callable[[base.MetaParams, Embeddings, Blocks], Generated]
+  features: Callable[[base.MetaParams, Embeddings], Mapping[str, jax.Array]]
+  banks: Callable[[base.MetaParams], Mapping[str, jax.Array]]
 
 
 def base_blocks(
@@ -104,7 +113,7 @@ def split_layer(
 def base_network(
     generated: Generated,
     blocks: Blocks,
-    inputs: jax.Array,
+    inputs: base.Inputs,
 ) -> jax.Array:
   """Runs the base network, [N, X] -> [N, Y].
 
@@ -113,18 +122,80 @@ def base_network(
     blocks: as returned by `base_blocks`.
     inputs: [N, X].
   """
-  layers = [
-      (block, flat)
-      for name, block in blocks.items()
-      for flat in generated[name]
-  ]
-  hidden = inputs
-  for index, (block, flat) in enumerate(layers):
-    weights, bias = split_layer(flat, block)
-    hidden = hidden @ (weights / math.sqrt(block.fan_in)) + bias[None]
-    if index < len(layers) - 1:
-      hidden = jax.nn.relu(hidden)
+  (first,), block = generated['input'], blocks['input']
+  weights, bias = split_layer(first, block)
+  weights = weights / math.sqrt(block.fan_in)
+  hidden = gridworld.project(inputs, weights) + bias[None]
+  return _upper_layers(generated, blocks, hidden)
+
+
+def _upper_layers(generated, blocks, hidden):
+  """Runs all but the first layer, whose results `hidden` [N, H] are."""
+  for name, block in blocks.items():
+    for flat in generated[name] if name != 'input' else ():
+      weights, bias = split_layer(flat, block)
+      weights = weights / math.sqrt(block.fan_in)
+      hidden = jax.nn.relu(hidden) @ weights + bias[None]
   return hidden
+
+
+class Mixture(NamedTuple):
+  """Inputs after the first layer, for every row of its bank on its own.
+
+  The layer is linear in its weights, and these in the features, so what it
+  computes is a mixture of products that no fast parameter touches.
+  """
+
+  products: jax.Array  # [N, F, H]
+  biases: jax.Array  # [F, H]
+
+  def first_layer(self, features: jax.Array) -> jax.Array:
+    """Returns what the first layer computes, [N, H], given features [F]."""
+    mixed = jnp.einsum('f,nfh->nh', features, self.products)
+    return mixed + (features @ self.biases)[None]
+
+  def take_rows(self, rows: jax.Array) -> 'Mixture':
+    """Returns the encoding of some rows only."""
+    return self._replace(products=self.products[rows])
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Reduced:
+  """Inputs, and the part of the first layer's bank that they can ever need."""
+
+  inputs: gridworld.Scenes  # [N, X]
+  bank: jax.Array  # [F, 1 + V, H]: walls and bias, then each column's weights
+
+  def first_layer(self, features: jax.Array) -> jax.Array:
+    """Returns what the first layer computes, [N, H], given features [F]."""
+    weights = jnp.einsum('f,fvh->vh', features, self.bank)
+    return gridworld.project_reduced(self.inputs, weights[1:], weights[0])
+
+  def take_rows(self, rows: jax.Array) -> 'Reduced':
+    """Returns the encoding of some rows only."""
+    return dataclasses.replace(self, inputs=self.inputs.take_rows(rows))
+
+
+def encode_scenes(
+    inputs: gridworld.Scenes, bank: jax.Array, block: Block
+) -> Mixture | Reduced:
+  """Returns inputs [N, X], with all done that features are not needed for."""
+  biases, weights = jnp.split(bank, [block.fan_out], axis=1)
+  weights = weights.reshape(-1, block.fan_in, block.fan_out)
+  weights = weights / math.sqrt(block.fan_in)
+  num_features = len(bank)
+  by_input = weights.swapaxes(0, 1).reshape(block.fan_in, -1)  # [X, F * H]
+  columns = inputs.layout.columns
+  if _ROWS_PER_COLUMN * inputs.shape[0] <= len(columns):
+    products = gridworld.project(inputs, by_input)
+    return Mixture(products.reshape(-1, num_features, block.fan_out), biases)
+  walls = gridworld.wall_weights(inputs, by_input)
+  constant = biases + walls.reshape(num_features, -1)
+  return Reduced(
+      inputs,
+      jnp.concatenate([constant[:, None], weights[:, columns]], axis=1),
+  )
 
 
 def make(
@@ -168,12 +239,26 @@ def make(
       fast_params['bias'] = jnp.zeros(output_dim)
     return fast_params
 
+  def encode(meta_params, inputs):
+    if not isinstance(inputs, gridworld.Scenes):
+      return inputs
+    bank = generators.banks(meta_params['generators'])['input']
+    return encode_scenes(inputs, bank, blocks['input'])
+
   def decode(meta_params, fast_params, encoding):
+    params = meta_params['generators']
     embeddings = {
         name: normalise(fast_params['embeddings'][name]) for name in blocks
     }
-    generated = generators.apply(meta_params['generators'], embeddings, blocks)
-    outputs = base_network(generated, blocks, encoding)
+    features = generators.features(params, embeddings)
+    banks = generators.banks(params)
+    if isinstance(encoding, (Mixture, Reduced)):
+      hidden = encoding.first_layer(features.pop('input')[0])
+      generated = {name: features[name] @ banks[name] for name in features}
+      outputs = _upper_layers(generated, blocks, hidden)
+    else:
+      generated = {name: features[name] @ banks[name] for name in features}
+      outputs = base_network(generated, blocks, encoding)
     return outputs + fast_params['bias'][None] if fast_bias else outputs
 
-  return base.MetaModel(init, init_fast, base.identity_encoding, decode)
+  return base.MetaModel(init, init_fast, encode, decode)

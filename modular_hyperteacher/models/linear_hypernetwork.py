@@ -31,7 +31,11 @@ def make(
     }
 
   return hypernetwork.make(
-      hypernetwork.Generators(generate.init, generate.apply),
+      hypernetwork.Generators(
+          init=generate.init,
+          features=lambda params, embeddings: dict(embeddings),
+          banks=lambda params: {name: p['w'] for name, p in params.items()},
+      ),
       input_dim=input_dim,
       output_dim=output_dim,
       num_hidden=num_hidden,

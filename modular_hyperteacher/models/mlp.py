@@ -11,6 +11,9 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from modular_hyperteacher.models import base
+from modular_hyperteacher.tasks import gridworld
+
 
 class Body(hk.Module):
   """Hidden layers, each `relu(linear)`: [N, X] -> [N, H]."""
@@ -20,11 +23,29 @@ class Body(hk.Module):
     self._num_hidden = num_hidden
     self._hidden_dim = hidden_dim
 
-  def __call__(self, inputs: jax.Array) -> jax.Array:
+  def __call__(self, inputs: base.Inputs) -> jax.Array:
     hidden = inputs
     for _ in range(self._num_hidden):
-      hidden = jax.nn.relu(hk.Linear(self._hidden_dim)(hidden))
+      hidden = jax.nn.relu(Linear(self._hidden_dim)(hidden))
     return hidden
+
+
+class Linear(hk.Module):
+  """`hk.Linear`, but for inputs that may be in compact form."""
+
+  def __init__(self, output_dim: int, name: str = 'linear'):
+    super().__init__(name=name)
+    self._output_dim = output_dim
+
+  def __call__(self, inputs: base.Inputs) -> jax.Array:
+    fan_in = inputs.shape[-1]
+    weights = hk.get_parameter(
+        'w',
+        (fan_in, self._output_dim),
+        init=hk.initializers.TruncatedNormal(1 / math.sqrt(fan_in)),
+    )
+    bias = hk.get_parameter('b', (self._output_dim,), init=jnp.zeros)
+    return gridworld.project(inputs, weights) + bias[None]
 
 
 class Readout(hk.Module):

@@ -74,12 +74,11 @@ def make(
     features = features_of(params, embeddings)
     return params | {'heads': heads.init(head_key, features, blocks)}
 
-  def generate(params, embeddings, blocks):
-    features = features_of(params, embeddings)
-    return heads.apply(params['heads'], features, blocks)
+  def banks(params):
+    return {name: head['w'] for name, head in params['heads'].items()}
 
   return hypernetwork.make(
-      hypernetwork.Generators(init, generate),
+      hypernetwork.Generators(init, features_of, banks),
       input_dim=input_dim,
       output_dim=output_dim,
       num_hidden=num_hidden,

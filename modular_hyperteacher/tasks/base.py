@@ -24,9 +24,26 @@ TaskParams = Any  # Pytree of arrays: teacher weights, mazes, splits.
 class Batch(NamedTuple):
   """Examples of one task."""
 
-  inputs: Array  # [N, X]
+  inputs: Any  # [N, X], an array or a compact form of one, see `gridworld`
   targets: Array  # [N, Y], or what the objective of the world asks for
   mask: Array  # [N] float, 1 where the example counts, 0 where it is padding
+
+
+def take(tree: Any, rows: Array) -> Any:
+  """Returns these rows of every leaf of a tree, [N, ...] -> [rows, ...].
+
+  What is not simply an array of rows says itself what they are: it has a
+  method `take_rows`.
+  """
+
+  def is_compact(x):
+    return hasattr(x, 'take_rows')
+
+  return jax.tree.map(
+      lambda x: x.take_rows(rows) if is_compact(x) else x[rows],
+      tree,
+      is_leaf=is_compact,
+  )
 
 
 class Task(NamedTuple):
@@ -57,7 +74,8 @@ class TaskDistribution:
       jittable. A world may draw another number of examples in training than
       at evaluation; beyond that the split makes no difference.
     num_combinations: `num_combinations(params, split) -> int`. Host code; how
-      many distinct combinations of modules a split holds. 0 means that the
+      many distinct combinations of modules a split holds; for sets that must
+      be searched, of the first four million candidates. 0 means that the
       split is empty: what `sample` then returns is meaningless and must be
       reported as missing.
   """

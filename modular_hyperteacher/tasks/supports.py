@@ -27,6 +27,7 @@ from modular_hyperteacher.tasks import combinations
 from modular_hyperteacher.tasks import permutation
 
 _MAX_REDRAWS = 1000
+_MAX_MASKS = 2**22  # That are held in memory.
 _CHUNK = 2**12
 
 
@@ -94,6 +95,12 @@ def make(
         f'task.max_active is {max_active}; it must lie between 1 and'
         f' task.num_modules, which is {num_modules}.'
     )
+  for k in (*range(1, max_active + 1), *ood_ks):
+    if math.comb(num_modules, k) > _MAX_MASKS:
+      raise ValueError(
+          f'task.num_modules is {num_modules}: {math.comb(num_modules, k)}'
+          f' masks have {k} active modules; at most {_MAX_MASKS} are supported.'
+      )
   sets = _BUILDERS[task_support](
       num_modules, max_active, num_layers, fraction_ood, ood_ks
   )
@@ -101,7 +108,7 @@ def make(
 
   def init(key):
     if task_support == 'random':
-      round_keys = _draw_covering(sets['train'], key)
+      round_keys = _draw_covering(sets['train'], key, fraction_ood)
     else:
       round_keys = permutation.draw_round_keys(key)
     counts = [sets[name].count(round_keys) for name in ood_names]
@@ -127,7 +134,9 @@ def _set_of(split: str) -> str:
   return 'train' if split in ('valid', 'test') else split
 
 
-def _draw_covering(train, key: base.Key) -> base.Array:
+def _draw_covering(
+    train: combinations.CombinationSet, key: base.Key, fraction_ood: float
+) -> base.Array:
   """Draws permutations until every module of every layer is trained on."""
   for redraw in range(_MAX_REDRAWS):
     round_keys = permutation.draw_round_keys(jax.random.fold_in(key, redraw))
@@ -136,8 +145,8 @@ def _draw_covering(train, key: base.Key) -> base.Array:
         logging.info('Drew the split %d times to cover all modules', redraw + 1)
       return round_keys
   raise ValueError(
-      f'task.fraction_ood leaves {train.count(round_keys)} training'
-      f' combinations: none of {_MAX_REDRAWS} random splits has every module'
+      f'task.fraction_ood is {fraction_ood}, which leaves'
+      f' {train.count(round_keys)} training combinations: none of {_MAX_REDRAWS} random splits has every module'
       ' in training; it must be smaller.'
   )
 
@@ -180,14 +189,16 @@ def disconnected_masks(num_modules: int) -> np.ndarray:
 
 def _random(num_modules, max_active, num_layers, fraction_ood, ood_ks):
   """Random hold-out of a fraction of all combinations."""
-  tables = (combinations.masks_up_to(num_modules, max_active),) * num_layers
-  total = math.prod(map(len, tables))
+  # Counted before any mask is made: there may be too many of them.
+  num_masks = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+  total = num_masks**num_layers
   if total >= 2**31:
     raise ValueError(
         f'task.max_active is {max_active}: with {num_modules} modules and'
         f' {num_layers} layers there are {total} combinations; at most'
         f' {2**31 - 1} are supported.'
     )
+  tables = (combinations.masks_up_to(num_modules, max_active),) * num_layers
   num_ood = int(fraction_ood * total) if 0 < fraction_ood < 1 else 0
   if not num_ood:
     raise ValueError(

@@ -1,0 +1,33 @@
+"""Figure 4B: preferences are recomposed if their combinations are connected.
+
+Both hypernetworks meta-learn preferences that mix up to K = 2 of M = 8
+templates. With connected support the OOD loss is lower than with disconnected
+support; the held-out combinations are the same ten pairs.
+
+  python -m modular_hyperteacher.main --config=configs/fig4b.py
+  python figures/make_all.py --only=fig4b
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig4b',
+      preset,
+      task=common.preferences_task(),
+      models=common.preferences_models(),
+      training=common.training(num_outer_steps=100_000, num_seeds=6),
+  )
+  config.task.max_active = 2
+  common.scale_preferences(config)
+  config.sweep = (
+      (
+          ('task.task_support', ('connected', 'disconnected')),
+          ('model', common.HYPERNETWORKS),
+      ),
+  )
+  return config

@@ -1,0 +1,33 @@
+"""Figure 4C: modular students recompose preferences, monolithic ones do not.
+
+Four models meta-learn preferences that mix up to K = 3 of M = 8 templates.
+With compositional support the OOD loss of the hypernetworks is lower than that
+of ANIL and MAML; with non-compositional support (the last template held out)
+it rises markedly.
+
+  python -m modular_hyperteacher.main --config=configs/fig4c.py
+  python figures/make_all.py --only=fig4c
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig4c',
+      preset,
+      task=common.preferences_task(),
+      models=common.preferences_models(),
+      training=common.training(num_outer_steps=100_000, num_seeds=6),
+  )
+  common.scale_preferences(config)
+  config.sweep = (
+      (
+          ('task.task_support', ('random', 'non_compositional')),
+          ('model', common.MODELS),
+      ),
+  )
+  return config

@@ -1,0 +1,36 @@
+"""Figure A10: wider students with more modules do not lose on goals.
+
+The OOD accuracy of both hypernetworks on goals, random support, over hidden
+units, modules and outer learning rates.
+
+  python -m modular_hyperteacher.main --config=configs/fig_a10.py
+  python figures/make_all.py --only=fig_a10
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'fig_a10',
+      preset,
+      task=common.goals_task(),
+      models=common.goals_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  common.scale_goals(config)
+  widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
+  if preset != 'paper':
+    widths, modules, rates = (32, 64), (8, 16, 32), (3e-3,)
+  config.sweep = (
+      (
+          ('model', common.HYPERNETWORKS),
+          ('model.hidden_dim', widths),
+          ('model.num_modules', modules),
+          ('model.outer.learning_rate', rates),
+      ),
+  )
+  return config

@@ -1,0 +1,330 @@
+"""Compositional goals: which object to use, where, and how.
+
+Source: Section 4.3, Appendix C.4. A goal combines four factors: a maze (of
+five), a quadrant of it, a type of object (of five) in that quadrant, and one
+of two interactions. The agent goes to the object by a shortest path and
+interacts with it. A model sees one such demonstration and imitates another,
+with the same goal and all positions new.
+
+Worked example: target in cell 2 of a corridor, agent in cell 0, interaction 1.
+The actions are 1 (right), 1, 5; rows 0 to 2 of the demonstration count, and
+all later ones repeat the last observation with the mask 0.
+
+The latent is [4, 5]: one row per factor, a one at its value. All paths are
+worked out in `init`, so drawing a task is looking up.
+"""
+
+import logging
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.tasks import base
+from modular_hyperteacher.tasks import gridworld
+from modular_hyperteacher.tasks import mazes
+
+SIDE = 11
+NUM_TYPES = 5
+NUM_DISTRACTORS = 4
+# Values per factor: quadrant, interaction, maze, type of the target.
+FACTORS = (4, 2, 5, NUM_TYPES)
+NUM_GOALS = int(np.prod(FACTORS))
+# Four moves, then the interactions.
+NUM_ACTIONS = 6
+LAYOUT = gridworld.Layout(
+    open_cells=tuple(range(SIDE**2)),
+    num_cells=SIDE**2,
+    num_types=NUM_TYPES,
+    agent=6,
+    walls=5,
+)
+TASK_SUPPORTS = ('random', 'non_compositional')
+# Rows and columns of the top left quadrant; the others have the rest.
+_HALF = 6
+_HELD_OUT_QUADRANT = 3
+_MAX_REDRAWS = 1000
+
+
+class GoalsParams(NamedTuple):
+  """What all tasks of a seed share; cells are numbered from 0 to 120."""
+
+  walls: base.Array  # [mazes, cells] float
+  free: base.Array  # [mazes, cells] uint8, the free ones first
+  num_free: base.Array  # [mazes] int32
+  targets: base.Array  # [mazes, quadrants, cells] uint8, free ones there first
+  num_targets: base.Array  # [mazes, quadrants] int32
+  starts: base.Array  # [mazes, targets, cells] uint8, far enough ones first
+  num_starts: base.Array  # [mazes, targets] int32
+  lengths: base.Array  # [mazes, targets, starts] int32, -1 without a path
+  paths: base.Array  # [mazes, targets, starts, T] uint8, see `mazes.paths`
+  goals: base.Array  # [goals, 4] int32, factors; those for training first
+  num_train: base.Array  # [] int32
+
+
+class Instance(NamedTuple):
+  """Where everything is at the start of an episode; cells are int."""
+
+  maze: base.Array  # []
+  target: base.Array  # []
+  agent: base.Array  # []
+  distractors: base.Array  # [4], distinct
+  distractor_types: base.Array  # [4]
+
+
+def make(
+    *, task_support: str, fraction_ood: float, max_path_length: int
+) -> base.TaskDistribution:
+  """Returns the distribution of goal tasks.
+
+  Args:
+    task_support: 'random' (compositional: a random `fraction_ood` of the 200
+      goals is held out, every value of every factor occurs in training) or
+      'non_compositional' (held out: the last quadrant).
+    fraction_ood: in (0, 1), only for 'random'.
+    max_path_length: moves of the longest demonstration that there is room
+      for. Mazes with a longer shortest path are drawn again.
+
+  Raises:
+    ValueError: for an impossible value; names the field.
+  """
+  if task_support not in TASK_SUPPORTS:
+    raise ValueError(
+        f"task.task_support is '{task_support}'; choose one of"
+        f' {", ".join(repr(name) for name in TASK_SUPPORTS)}.'
+    )
+  num_ood = int(fraction_ood * NUM_GOALS) if 0 < fraction_ood < 1 else 0
+  if not num_ood:
+    raise ValueError(
+        f'task.fraction_ood is {fraction_ood}; it must be at least'
+        f' 1/{NUM_GOALS} and below 1, to leave an OOD task among {NUM_GOALS}'
+        ' goals.'
+    )
+  if not SIDE <= max_path_length < SIDE**2:
+    raise ValueError(
+        f'task.max_path_length is {max_path_length}; it must be at least the'
+        f' shortest demonstration, {SIDE}, and below the {SIDE**2} cells.'
+    )
+
+  def init(key):
+    goals, num_train = draw_split(
+        randomness.stream(key, 'split'), task_support, num_ood
+    )
+    walls = draw_mazes(randomness.stream(key, 'mazes'), max_path_length)
+    return GoalsParams(
+        **maze_tables(walls, max_path_length), goals=goals, num_train=num_train
+    )
+
+  def sample_latent(params, key, split):
+    low, high = 0, params.num_train
+    if split == 'ood':
+      low, high = params.num_train, NUM_GOALS
+    factors = params.goals[jax.random.randint(key, (), low, high)]
+    return jax.nn.one_hot(factors, max(FACTORS))
+
+  def sample_examples(params, key, latent, split):
+    del split  # One demonstration each, everywhere.
+    factors = latent.argmax(-1)
+    support, query = (
+        to_batch(params, draw_instance(params, instance_key, factors), factors)
+        for instance_key in jax.random.split(key)
+    )
+    return support, query
+
+  def num_combinations(params, split):
+    num_train = int(params.num_train)
+    return NUM_GOALS - num_train if split == 'ood' else num_train
+
+  return base.TaskDistribution(
+      input_dim=LAYOUT.num_features,
+      output_dim=NUM_ACTIONS,
+      num_modules=max(FACTORS),
+      evaluation_splits=('valid', 'test', 'ood'),
+      init=init,
+      sample_latent=sample_latent,
+      sample_examples=sample_examples,
+      num_combinations=num_combinations,
+  )
+
+
+def draw_split(
+    key: base.Key, task_support: str, num_ood: int
+) -> tuple[base.Array, base.Array]:
+  """Returns all goals [goals, 4], OOD ones last, and how many come before.
+
+  Raises:
+    ValueError: if no split leaves every value of every factor in training.
+  """
+  goals = np.indices(FACTORS).reshape(len(FACTORS), -1).T
+  if task_support == 'non_compositional':
+    held_out = goals[:, 0] == _HELD_OUT_QUADRANT
+    order = np.argsort(held_out, stable=True)
+    return jnp.asarray(goals[order]), jnp.asarray(NUM_GOALS - held_out.sum())
+  num_train = NUM_GOALS - num_ood
+  for redraw in range(_MAX_REDRAWS):
+    order = jax.random.permutation(jax.random.fold_in(key, redraw), NUM_GOALS)
+    shuffled = goals[np.asarray(order)]
+    if _covers(shuffled[:num_train]):
+      if redraw:
+        logging.info('Drew the split %d times to cover all goals', redraw + 1)
+      return jnp.asarray(shuffled), jnp.asarray(num_train)
+  raise ValueError(
+      f'task.fraction_ood leaves {num_train} training goals: none of'
+      f' {_MAX_REDRAWS} random splits has every value of every factor in'
+      ' training; it must be smaller.'
+  )
+
+
+def _covers(goals: np.ndarray) -> bool:
+  return all(
+      len(np.unique(values)) == size for values, size in zip(goals.T, FACTORS)
+  )
+
+
+def draw_mazes(key: base.Key, max_path_length: int) -> np.ndarray:
+  """Returns the mazes of a seed, [mazes, G, G] bool.
+
+  As published, maze i is the one of an integer plus i. The authors use the
+  seed itself; here the integer is random bits of the key, so that repeats
+  share no mazes.
+
+  Raises:
+    ValueError: if the mazes' shortest paths are too long, draw after draw.
+  """
+  for redraw in range(_MAX_REDRAWS):
+    bits = jax.random.bits(jax.random.fold_in(key, redraw), (), jnp.uint32)
+    walls = np.stack(
+        [mazes.generate(SIDE, int(bits) + i) for i in range(FACTORS[2])]
+    )
+    if all(_is_usable(maze, max_path_length) for maze in walls):
+      if redraw:
+        logging.info('Drew the mazes %d times to get usable ones', redraw + 1)
+      return walls
+  raise ValueError(
+      f'task.max_path_length is {max_path_length}: none of {_MAX_REDRAWS} draws'
+      ' gave mazes without longer shortest paths; it must be larger.'
+  )
+
+
+def _is_usable(walls: np.ndarray, max_path_length: int) -> bool:
+  """Whether paths fit, and every target has a place to start from."""
+  lengths = mazes.distances(walls)
+  free = ~walls.ravel()
+  has_start = (lengths >= SIDE).any(1)[free].all()
+  has_targets = all((free & (quadrants() == q)).any() for q in range(4))
+  return bool(lengths.max() <= max_path_length and has_start and has_targets)
+
+
+def quadrants() -> np.ndarray:
+  """Returns the quadrant of every cell, [cells] int."""
+  row, column = np.indices((SIDE, SIDE)) >= _HALF
+  return (2 * row + column).ravel()
+
+
+def maze_tables(
+    walls: np.ndarray, max_path_length: int
+) -> dict[str, base.Array]:
+  """Returns all of GoalsParams that follows from the mazes [mazes, G, G]."""
+  free = ~walls.reshape(len(walls), -1)
+  lengths = np.stack([mazes.distances(maze) for maze in walls])
+  in_quadrant = quadrants()[None] == np.arange(FACTORS[0])[:, None]
+  tables = {
+      'walls': (~free).astype(np.float32),
+      'lengths': lengths,
+      'paths': np.stack([
+          mazes.paths(maze, length, max_path_length)
+          for maze, length in zip(walls, lengths)
+      ]),
+  }
+  for name, member in (
+      ('free', free),
+      ('targets', free[:, None] & in_quadrant[None]),
+      ('starts', lengths >= SIDE),
+  ):
+    # Members first, in the order of their numbers.
+    tables[name] = np.argsort(~member, axis=-1, stable=True).astype(np.uint8)
+    tables[f'num_{name}'] = member.sum(-1).astype(np.int32)
+  return jax.tree.map(jnp.asarray, tables)
+
+
+def draw_instance(
+    params: GoalsParams, key: base.Key, factors: base.Array
+) -> Instance:
+  """Draws where everything is, given a goal's factors [4]."""
+  quadrant, _, maze, target_type = factors
+  keys = jax.random.split(key, 4)
+
+  def draw_one(key, members, number):
+    return members[jax.random.randint(key, (), 0, number)].astype(jnp.int32)
+
+  target = draw_one(
+      keys[0],
+      params.targets[maze, quadrant],
+      params.num_targets[maze, quadrant],
+  )
+  agent = draw_one(
+      keys[1], params.starts[maze, target], params.num_starts[maze, target]
+  )
+  ranks = _distinct(keys[2], NUM_DISTRACTORS, params.num_free[maze])
+  types = jax.random.randint(keys[3], (NUM_DISTRACTORS,), 0, NUM_TYPES - 1)
+  return Instance(
+      maze=maze,
+      target=target,
+      agent=agent,
+      distractors=params.free[maze, ranks].astype(jnp.int32),
+      distractor_types=types + (types >= target_type),
+  )
+
+
+def _distinct(key: base.Key, number: int, size: base.Array) -> base.Array:
+  """Draws distinct integers below `size`, uniformly: [number] int32.
+
+  The i-th is a number among those that are left: counted past the others.
+  """
+  limits = size - jnp.arange(number)
+  draws = jax.random.randint(key, (number,), 0, limits)
+  chosen = draws[:1]
+  for i in range(1, number):
+    value = draws[i]
+    for other in jnp.sort(chosen):
+      value += value >= other
+    chosen = jnp.append(chosen, value)
+  return chosen
+
+
+def to_batch(
+    params: GoalsParams, instance: Instance, factors: base.Array
+) -> base.Batch:
+  """Returns the demonstration of an instance: T rows, targets are actions."""
+  _, interaction, _, target_type = factors
+  where = instance.maze, instance.target, instance.agent
+  path = params.paths[where].astype(jnp.int32)
+  length = params.lengths[where]
+  step = jnp.arange(len(path))
+  moves = _moves(path)
+  actions = jnp.where(step < length, moves, interaction + 4)
+  cells = jnp.append(instance.target, instance.distractors)
+  # A distractor in the target's cell hides it.
+  hidden = (cells == instance.target).at[0].set(False).any()
+  visible = jnp.ones(len(cells)).at[0].set(1.0 - hidden)
+  scenes = gridworld.Scenes(
+      agent=path[None],
+      object_cells=cells[None],
+      object_types=jnp.append(target_type, instance.distractor_types)[None],
+      visible=jnp.broadcast_to(visible, (1, len(path), len(cells))),
+      walls=params.walls[instance.maze],
+      layout=LAYOUT,
+  )
+  return base.Batch(scenes, actions, (step <= length).astype(jnp.float32))
+
+
+def _moves(path: base.Array) -> base.Array:
+  """Returns the moves from each cell of a path to the next, [T] int."""
+  change = jnp.diff(path, append=path[-1:])
+  return jnp.select(
+      [change == -SIDE, change == 1, change == SIDE],
+      [gridworld.UP, gridworld.RIGHT, gridworld.DOWN],
+      gridworld.LEFT,
+  )
