@@ -64,7 +64,7 @@ def select(
       for run in reference.described_runs(experiment, preset)
       for fields in [dict(sweeps.flatten(run.config))]
   ]
-  cells = [cell for i, cell in enumerate(described) if cell not in described[:i]]
+  cells = [c for i, c in enumerate(described) if c not in described[:i]]
   missing = [cell for cell in cells if data.rows(frame, cell).empty]
   caption = [f'Ours: {style.scale_note(frame, columns)}.']
   if missing and len(missing) < len(cells):

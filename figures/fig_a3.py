@@ -61,7 +61,8 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
   columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'preset']
   rows = []
   for cell in found.cells:
-    runs = data.rows(found.frame, {**cell, 'split': 'ood', 'metric': 'accuracy'})
+    ood = {**cell, 'split': 'ood', 'metric': 'accuracy'}
+    runs = data.rows(found.frame, ood)
     for seed, curve in runs.groupby('seed'):
       for level in LEVELS:
         tasks = tasks_to_reach(curve, level)
@@ -84,7 +85,8 @@ def tasks_to_reach(curve: pd.DataFrame, level: float) -> float:
   reached = curve[curve['value'] >= level]
   if reached.empty:
     return math.nan
-  return float(reached['step'].min() * curve['training.meta_batch_size'].iloc[0])
+  tasks_per_step = curve['training.meta_batch_size'].iloc[0]
+  return float(reached['step'].min() * tasks_per_step)
 
 
 def _line(table, model, max_active, level):

@@ -1,4 +1,4 @@
-"""Figures A4 and A5: OOD accuracy over shots, and over combinations held out."""
+"""Figures A4 and A5: OOD accuracy over shots, and over what is held out."""
 
 import pandas as pd
 import plotly.graph_objects as go

@@ -98,9 +98,8 @@ def name_empty(figure: go.Figure, reason: str, row: int, column: int) -> None:
 
 def _axes(figure, row, column):
   panel = figure.get_subplot(row, column)
-  return [
-      axis.plotly_name.replace('axis', '') for axis in (panel.xaxis, panel.yaxis)
-  ]
+  axes = panel.xaxis, panel.yaxis
+  return [axis.plotly_name.replace('axis', '') for axis in axes]
 
 
 def explain(

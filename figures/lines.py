@@ -128,8 +128,8 @@ def _traces(line, markers):
       legendgroup=line.name,
       showlegend=False,
       hovertemplate=(
-          f'{line.name} {line.dash_name}<br>%{{x}}: %{{y:.3f}} ± %{{customdata:.3f}}'
-          '<extra></extra>'
+          f'{line.name} {line.dash_name}<br>%{{x}}: %{{y:.3f}}'
+          ' ± %{customdata:.3f}<extra></extra>'
       ),
   )
 

@@ -66,7 +66,8 @@ def published_accuracy(
   Returns:
     (mean, dispersion as printed), or None where the paper has no number.
   """
-  for run, fields in zip(described_runs(experiment, 'paper'), _fields(experiment)):
+  runs = described_runs(experiment, 'paper')
+  for run, fields in zip(runs, _fields(experiment)):
     if all(fields.get(path) == value for path, value in cell.items()):
       return _tabulated(run.config, split)
   return None

@@ -179,5 +179,5 @@ def _caption(frame, table):
   ]['split'].unique()
   if len(empty):
     names = ', '.join(style.split_name(split) for split in empty)
-    lines.append(f'No such tasks: {names}; the authors\' code repeats one task.')
+    lines.append(f'No such tasks: {names}; the authors repeat a single one.')
   return lines

@@ -23,8 +23,11 @@ def announce(
   print(
       f'{first.experiment}, preset {first.preset}: {len(prepared)} runs,'
       f' {finished} of them finished;'
-      f' results in {prepared[0].folder.path.parent}'
+      f' results in {prepared[0].place}'
   )
+  for run in prepared:
+    if run.folder.path.parent != run.place:
+      print(f'  {run.run.run_id}: trained already, in {run.folder.path}')
   changes = {}
   for run in prepared:
     for field, change in sweeps.deviations(run.run, paper_runs).items():

@@ -28,7 +28,8 @@ class PreparedRun:
   run: sweeps.Run
   experiment: experiments.Experiment
   worlds: list[programs.World]
-  folder: results.RunFolder
+  place: pathlib.Path  # Of the runs of this experiment and preset.
+  folder: results.RunFolder  # In there, unless it was trained elsewhere.
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
     """Returns what `--describe` prints of this run."""
@@ -68,11 +69,22 @@ def prepare(runs: list[sweeps.Run], root: pathlib.Path) -> list[PreparedRun]:
     world = repr((run.config['task'], built.training))
     if world not in drawn:
       drawn[world] = experiments.draw_worlds(built)
-    path = root / run.experiment / run.preset / run.run_id
-    folder = results.RunFolder(path)
+    place = root / run.experiment / run.preset
+    folder = _find_folder(run, place, root)
     folder.check(run.identity)
-    prepared.append(PreparedRun(run, built, drawn[world], folder))
+    prepared.append(PreparedRun(run, built, drawn[world], place, folder))
   return prepared
+
+
+def _find_folder(run, place, root):
+  """Returns where a run belongs, or where it is finished already.
+
+  Experiments share runs: the same config is the same run.
+  """
+  own = results.RunFolder(place / run.run_id)
+  twins = root.glob(f'*/*/*-{sweeps.digest(run.run_id)}/summary.json')
+  elsewhere = [results.RunFolder(path.parent) for path in sorted(twins)]
+  return elsewhere[0] if elsewhere and not own.finished else own
 
 
 def execute(

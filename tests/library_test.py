@@ -11,6 +11,8 @@ from figures import fig3b
 from figures import reference
 from figures import storage
 from modular_hyperteacher import errors
+from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import runner
 from modular_hyperteacher import sweeps
 from tests import made_up
 
@@ -214,3 +216,19 @@ def test_bundled_runs_that_no_config_describes_are_stale(tmp_path):
 
 def test_no_result_of_the_repository_is_stale():
   assert not data.Library(data.BUNDLED / 'nothing').stale()
+
+
+def test_training_skips_what_another_experiment_has_trained(
+    tmp_path, monkeypatch
+):
+  """Figure 3B's run of 32 shots is one of Figure A4's."""
+  made_up.write_by_rule(tmp_path, 'fig3b', lambda *_: 0.5, 'smoke')
+  runs = reference.described_runs('fig_a4', 'smoke')
+  of_k = ['max_active=3', 'model=linear_hypernetwork']
+  shared = sweeps.select(list(runs), [*of_k, 'num_support=32'])
+  other = sweeps.select(list(runs), [*of_k, 'num_support=8'])
+  monkeypatch.setattr(experiments, 'draw_worlds', lambda built: [])
+  prepared = runner.prepare([*shared, *other], tmp_path)
+  assert [run.folder.finished for run in prepared] == [True, False]
+  assert 'fig3b' in prepared[0].folder.path.parts
+  assert prepared[0].place == tmp_path / 'fig_a4' / 'smoke'

@@ -4,6 +4,7 @@ import importlib
 import math
 import pathlib
 from typing import Any, Callable, Mapping
+from unittest import mock
 
 import plotly.graph_objects as go
 
@@ -84,10 +85,11 @@ def write_experiment(
     measure: run -> its results, or None.
     curve: (run, step) -> every metric while training, at steps 0 and 500.
   """
-  for run in sweeps.expand(config):
-    summary = measure(run)
-    if summary is not None:
-      _write_run(root, run, summary, curve)
+  with mock.patch('os.fsync'):  # These files need not outlive a power cut.
+    for run in sweeps.expand(config):
+      summary = measure(run)
+      if summary is not None:
+        _write_run(root, run, summary, curve)
   return root
 
 
@@ -97,8 +99,9 @@ def write_by_rule(
     rule: Callable[[dict[str, Any], str, str], float | None],
     preset: str = 'laptop',
     curve: Callable[[sweeps.Run, int], float] = lambda run, step: step / 1000,
+    **only: Any,
 ) -> pathlib.Path:
-  """Writes all runs of an experiment, with results by a rule.
+  """Writes runs of an experiment, with results by a rule.
 
   Args:
     root: the folder of results.
@@ -107,11 +110,17 @@ def write_by_rule(
       NaN for what is not defined, None for what is not measured.
     preset: the scale.
     curve: as of `write_experiment`.
+    **only: last part of a field's path = its value in the runs to write.
   """
   config = importlib.import_module(f'configs.{experiment}').get_config(preset)
 
   def measure(run):
     fields = dict(sweeps.flatten(run.config))
+    if any(
+        not any(p.endswith(f'.{name}') and v == fields[p] for p in fields)
+        for name, v in only.items()
+    ):
+      return None
     metrics = ['accuracy', 'loss', 'r2', 'r2_exact']
     metrics += [f'r2_l{i}_m{j}' for i in range(2) for j in range(8)]
     found = {

@@ -25,7 +25,8 @@ _LEAST_TOLERANCE = 0.02
 
 def _more_tasks_for_more_modules(curves):
   """At the highest level that all runs of a model reached."""
-  table = fig_a3.make_table(cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL))
+  found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
+  table = fig_a3.make_table(found)
   effects = []
   for (model, max_active), rows in table.groupby(['model', 'K']):
     reached = rows.groupby('level')['tasks'].apply(lambda t: t.notna().all())
