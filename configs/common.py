@@ -321,12 +321,12 @@ def scale_preferences(config: ml_collections.ConfigDict) -> None:
   config.models.anil.inner.batch_size = None
   config.training.update({
       'seeds': config.training.seeds[:3],
-      'num_outer_steps': 4000,
+      'num_outer_steps': 3000,
       'meta_batch_size': 16,
       'evaluate_every': 1000,
       'num_evaluation_tasks': 256,
   })
-  config.execution.update({'log_every': 50, 'task_chunk_size': 16})
+  config.execution.update({'log_every': 50, 'task_chunk_size': 4})
   _scale_to_smoke(config)
 
 
@@ -341,12 +341,12 @@ def scale_goals(config: ml_collections.ConfigDict) -> None:
     return
   _scale_models(config, num_modules=8, learning_rate=3e-3)
   config.training.update({
-      'num_outer_steps': 4000,
+      'num_outer_steps': 3000,
       'meta_batch_size': 16,
       'evaluate_every': 1000,
       'num_evaluation_tasks': 256,
   })
-  config.execution.update({'log_every': 50, 'task_chunk_size': 16})
+  config.execution.update({'log_every': 50, 'task_chunk_size': 4})
   _scale_to_smoke(config)
 
 

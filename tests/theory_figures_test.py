@@ -1,0 +1,177 @@
+"""Figures and claims of the theory, on made-up results."""
+
+import importlib
+
+import pandas as pd
+import pytest
+
+from figures import claims
+from figures import counterexamples
+from figures import data
+from figures import registry
+from figures import theory
+from tests import made_up
+
+FIGURES = ('fig2c', 'fig2d', 'fig_a2', 'table_a1', 'theorem', 'bridges')
+
+
+def write(root, experiment, alignment, loss=lambda config, split, seed: 1e-6):
+  """Writes an experiment's laptop runs, with results by two rules."""
+  config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
+
+  def measure(run):
+    seeds = run.config['training']['seeds']
+    tilt = int(run.run_id[-3:], 16) % 7 + 1
+    jitter = [1e-3 * tilt * (-1) ** i * (i + 1) for i in range(len(seeds))]
+
+    def of_split(split):
+      aligned = [alignment(run.config) + j for j in jitter]
+      return {
+          name: aligned
+          for name in (
+              'alignment',
+              'alignment_fit_train',
+              'alignment_per_module',
+              'alignment_exact',
+              'latent_r2',
+          )
+      } | {
+          'identification_residual': [1 - a for a in aligned],
+          'pooled_relative_loss': [
+              loss(run.config, split, seed) for seed in seeds
+          ],
+      }
+
+    return {split: of_split(split) for split in ('test', 'ood')}
+
+  return made_up.write_experiment(root, config, measure)
+
+
+def library(root):
+  return data.Library(root, root / 'nothing')
+
+
+def verdicts_of(root):
+  return {e['id']: e for e in claims.evaluate(library(root))}
+
+
+def _connected_is_aligned(config):
+  return 0.99 if theory.is_connected(config['task']['task_support']) else 0.6
+
+
+def _falls(config):
+  large = config['model']['hidden_dim'] > 32
+  large |= config['model']['modules_per_teacher_module'] > 2
+  return 0.7 if large else 0.95
+
+
+@pytest.mark.parametrize('name', FIGURES)
+def test_can_be_drawn_without_a_run(tmp_path, name):
+  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  assert isinstance(table, pd.DataFrame)
+  if figure is not None:
+    assert 'no finished runs' in made_up.texts(figure)
+
+
+@pytest.mark.parametrize('name', FIGURES)
+def test_draws_what_was_run(tmp_path, name):
+  (experiment,) = registry.FIGURES[name].experiments
+  write(tmp_path, experiment, _connected_is_aligned)
+  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  assert len(table)
+  if figure is not None:
+    assert 'laptop scale' in made_up.texts(figure)
+    assert 'not the published scale' in made_up.texts(figure)
+    assert any(pd.Series(trace.y).notna().any() for trace in figure.data)
+
+
+def test_figure_2c_shows_each_value(tmp_path):
+  write(tmp_path, 'fig2c', _connected_is_aligned)
+  _, table = registry.FIGURES['fig2c'].draw(library(tmp_path))
+  assert len(table) == 14
+  connected = table['task_support'].map(theory.is_connected)
+  assert (table.loc[connected, 'alignment_mean'] > 0.98).all()
+  assert (table.loc[~connected, 'alignment_mean'] < 0.7).all()
+
+
+def test_claims_of_figure_2c(tmp_path):
+  write(tmp_path, 'fig2c', _connected_is_aligned)
+  found = verdicts_of(tmp_path)
+  for name in ('2C-c', '2C-d', '2C-c-adam', '2C-d-adam'):
+    assert found[name]['verdict'] == 'PASS'
+    assert found[name]['effect'] == pytest.approx(0.39, abs=0.02)
+    assert found[name]['num_seeds'] == 5
+  write(tmp_path / 'other', 'fig2c', lambda config: 0.9)
+  found = verdicts_of(tmp_path / 'other')
+  assert found['2C-c']['verdict'] == found['2C-d']['verdict'] == 'FAIL'
+
+
+def test_claims_are_about_one_solver(tmp_path):
+  def only_converged(config):
+    if config['model']['inner']['solver'] == 'levenberg_marquardt':
+      return _connected_is_aligned(config)
+    return 0.6
+
+  write(tmp_path, 'fig2c', only_converged)
+  found = verdicts_of(tmp_path)
+  assert found['2C-c']['verdict'] == 'PASS'
+  assert found['2C-c-adam']['verdict'] == 'FAIL'
+
+
+def test_claims_of_figure_2d(tmp_path):
+  write(tmp_path, 'fig2d', _falls)
+  found = verdicts_of(tmp_path)
+  assert found['2D-d']['verdict'] == 'PASS'
+  assert found['2D-c']['verdict'] == 'FAIL'
+  write(tmp_path / 'other', 'fig2d', lambda config: 0.9)
+  found = verdicts_of(tmp_path / 'other')
+  assert found['2D-d']['verdict'] == 'FAIL'
+  assert found['2D-c']['verdict'] == 'PASS'
+
+
+@pytest.mark.parametrize(
+    'of_decay, verdict', [(0.0, 'PASS'), (0.2, 'FAIL')], ids=['no help', 'help']
+)
+def test_claim_of_table_a1(tmp_path, of_decay, verdict):
+  def alignment(config):
+    decay = config['model']['outer']['weight_decay']
+    return 0.7 + of_decay * (decay > 0)
+
+  write(tmp_path, 'table_a1', alignment)
+  assert verdicts_of(tmp_path)['A1']['verdict'] == verdict
+
+
+def _theorem_loss(of_connected):
+  """Half of the starts reach zero; disconnected ones fail on OOD tasks."""
+
+  def loss(config, split, seed):
+    if seed % 2:
+      return 1e-2
+    if split == 'test':
+      return 1e-7
+    connected = theory.is_connected(config['task']['task_support'])
+    return of_connected if connected else 0.2
+
+  return loss
+
+
+@pytest.mark.parametrize('ood_loss, verdict', [(1e-6, 'PASS'), (0.1, 'FAIL')])
+def test_claim_of_theorem_1(tmp_path, ood_loss, verdict):
+  write(tmp_path, 'theorem', lambda c: 0.999, _theorem_loss(ood_loss))
+  entry = verdicts_of(tmp_path)['TH-1']
+  assert entry['verdict'] == verdict
+  assert entry['num_seeds'] == 6  # Those without error in training.
+
+
+def test_theorem_1_needs_students_without_error(tmp_path):
+  write(tmp_path, 'theorem', lambda c: 0.9, lambda *_: 1e-2)
+  assert verdicts_of(tmp_path)['TH-1']['verdict'] == 'NOT RUN'
+
+
+def test_counterexamples_pass_and_are_what_the_code_measures(tmp_path):
+  assert verdicts_of(tmp_path)['TH-2']['verdict'] == 'PASS'
+  stored = counterexamples.load()
+  stored = stored[stored['seed'] == counterexamples.SEEDS[0]]
+  again = counterexamples.measure('disconnected_tasks', 0)[0]
+  row = stored[stored['counterexample'] == 'disconnected_tasks'].iloc[0]
+  assert again['best_ood_error'] == pytest.approx(row['best_ood_error'], 1e-2)
