@@ -68,6 +68,8 @@ def draw(
         figure.add_trace(trace, row=1, col=column)
       if bar.missing and bar.seeds.empty:
         layout.name_missing(figure, bar.missing, tick + shift, 1, column)
+    if all(bar.seeds.empty for bar in bars):
+      layout.keep_empty(figure, 1, column)
     figure.update_xaxes(
         tickvals=list(range(len(bars))),
         ticktext=[bar.label for bar in bars],

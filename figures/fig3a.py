@@ -64,8 +64,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def _sample_richest(world, params, key):
   """Returns the training task of some that combines the most modules."""
+  sample = jax.jit(world.sample, static_argnums=2)
   drawn = [
-      world.sample(params, task_key, 'train')
+      sample(params, task_key, 'train')
       for task_key in jax.random.split(key, _NUM_DRAWN)
   ]
   return max(drawn, key=lambda task: np.sum(task.latent))

@@ -13,6 +13,8 @@ from modular_hyperteacher import sweeps
 # Table -> the experiment of which the world's settings are printed, the world.
 TABLES = {
     'A10': ('fig3b', 'the hyperteacher'),
+    'A11': ('fig4c', 'the preferences'),
+    'A12': ('fig4e', 'the goals'),
 }
 
 

@@ -81,10 +81,7 @@ def name_missing(
 def name_empty(figure: go.Figure, reason: str, row: int, column: int) -> None:
   """Writes into a panel why there is nothing in it."""
   x_axis, y_axis = _axes(figure, row, column)
-  # A panel without a trace would not be drawn.
-  figure.add_trace(
-      go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column
-  )
+  keep_empty(figure, row, column)
   figure.add_annotation(
       x=0.5,
       xref=f'{x_axis} domain',
@@ -93,6 +90,13 @@ def name_empty(figure: go.Figure, reason: str, row: int, column: int) -> None:
       text=reason,
       showarrow=False,
       font={'color': style.MUTED},
+  )
+
+
+def keep_empty(figure: go.Figure, row: int, column: int) -> None:
+  """Makes a panel be drawn that has no trace."""
+  figure.add_trace(
+      go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column
   )
 
 

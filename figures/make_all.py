@@ -5,8 +5,8 @@
 
 Reads the user's own results where there are any, else the bundled ones, and
 writes per figure an interactive page, static images where a browser can be
-found, and the plotted numbers; and for all claims together a verdict each.
-Trains nothing.
+found, and the plotted numbers; for all claims together a verdict each; and
+`report.html`, one page with all of it. Trains nothing.
 """
 
 import pathlib
@@ -23,11 +23,11 @@ from figures import cli
 from figures import data
 from figures import images
 from figures import registry
+from figures import report
 from figures import style
 from figures import tables
 from figures import verdicts
 from modular_hyperteacher import errors
-from modular_hyperteacher import results
 
 _ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
@@ -53,22 +53,25 @@ def main() -> None:
   output = pathlib.Path(_OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
-    figures = {name: _make(name, library, output) for name in names}
-    drawn = {name: figure for name, figure in figures.items() if figure}
-    obstacle = images.export(drawn, formats, output)
+    drawn = {name: _make(name, library, output) for name in names}
+    charts = {name: d.figure for name, d in drawn.items() if d.figure}
+    obstacle = images.export(charts, formats, output)
     entries = claims.evaluate(library)
     _write(output, verdicts.write(claims.CLAIMS, entries))
+    page = report.make(drawn, claims.CLAIMS, entries, library)
+    _write(output, {'report.html': page})
   except OSError as error:
     raise errors.UserError(
         f'--output: cannot write to {output} ({error.strerror}).'
     ) from error
 
   for name in names:
-    images_of = [] if obstacle or not figures[name] else formats
+    images_of = [] if obstacle or name not in charts else formats
     endings = ['html', *images_of, 'csv', 'md']
     print(f'{output / name}.{{{",".join(endings)}}}')
   if obstacle:
     print(obstacle)
+  print(f'\nAll on one page: {output / "report.html"}')
   print(f'\nClaims, in {output}/claims.json and claims.md:')
   for entry in entries:
     print(_line(entry))
@@ -84,7 +87,7 @@ def _make(name, library, output):
       f'{name}.csv': table.to_csv(index=False),
       f'{name}.md': tables.to_markdown(table),
   })
-  return figure
+  return report.Drawn(figure, table)
 
 
 def _page(name, figure, table):
@@ -122,7 +125,7 @@ def _line(entry):
 
 def _write(folder, files):
   for name, text in files.items():
-    results.write_atomically(folder / name, text)
+    (folder / name).write_text(text)
 
 
 def _choose(flag, chosen, allowed):

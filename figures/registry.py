@@ -43,35 +43,49 @@ class Figure(NamedTuple):
   draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
 
 
-FIGURES = {
-    'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
-    'fig2d': Figure(fig2d.TITLES['fig2d'], ('fig2d',), fig2d.draw),
-    'fig_a2': Figure(fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2),
-    'table_a1': Figure(table_a1.TITLE, ('table_a1',), table_a1.draw),
-    'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
-    'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),
-    'bridges': Figure(bridges.TITLE, ('bridges',), bridges.draw),
-    'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
-    'fig3b': Figure(fig3b.TITLE, ('fig3b',), fig3b.draw),
-    'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
-    'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
-    'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
-    'fig3f': Figure(fig3f.TITLE, ('fig3f',), fig3f.draw),
-    'fig_a3': Figure(fig_a3.TITLE, ('fig_a3',), fig_a3.draw),
-    'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
-    'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
-    'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
-    'fig_a7': Figure(fig3e.TITLE_A7, ('fig3e',), fig3e.draw_a7),
-    **{
-        f'table_{name.lower()}': Figure(
-            tables_a2_a8.title(name), ('fig3e',), tables_a2_a8.make_draw(name)
-        )
-        for name in tables_a2_a8.TABLES
+# Heading -> name -> figure, in the order of the report.
+SECTIONS = {
+    'Theory': {
+        'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
+        'fig2d': Figure(fig2d.TITLES['fig2d'], ('fig2d',), fig2d.draw),
+        'fig_a2': Figure(
+            fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2
+        ),
+        'table_a1': Figure(table_a1.TITLE, ('table_a1',), table_a1.draw),
+        'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
+        'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),
+        'bridges': Figure(bridges.TITLE, ('bridges',), bridges.draw),
     },
-    **{
+    'Hyperteacher': {
+        'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
+        'fig3b': Figure(fig3b.TITLE, ('fig3b',), fig3b.draw),
+        'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
+        'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
+        'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
+        'fig3f': Figure(fig3f.TITLE, ('fig3f',), fig3f.draw),
+        'fig_a3': Figure(fig_a3.TITLE, ('fig_a3',), fig_a3.draw),
+        'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
+        'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
+        'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
+        'fig_a7': Figure(fig3e.TITLE_A7, ('fig3e',), fig3e.draw_a7),
+        **{
+            f'table_{name.lower()}': Figure(
+                tables_a2_a8.title(name),
+                ('fig3e',),
+                tables_a2_a8.make_draw(name),
+            )
+            for name in tables_a2_a8.TABLES
+        },
+    },
+    'Hyperparameters': {
         f'table_{name.lower()}': Figure(
             hyperparameters.title(name), (), hyperparameters.make_draw(name)
         )
         for name in hyperparameters.TABLES
     },
+}
+FIGURES = {
+    name: figure
+    for section in SECTIONS.values()
+    for name, figure in section.items()
 }

@@ -1,0 +1,165 @@
+"""The page of all figures: what is in it, and how a browser takes it."""
+
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pandas as pd
+import pytest
+
+from figures import claims
+from figures import data
+from figures import registry
+from figures import report
+from tests import made_up
+
+_BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'chrome')
+_TIMEOUT_S = 180
+
+
+class _Page(html.parser.HTMLParser):
+  """Collects ids, links, headings, and what has no name."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.ids, self.links, self.sources, self.headings = [], [], [], []
+    self.regions, self.images = [], []
+    self.feed(text)
+
+  def handle_starttag(self, tag, attrs):
+    attributes = dict(attrs)
+    self.ids += [attributes['id']] if 'id' in attributes else []
+    self.links += [attributes['href']] if 'href' in attributes else []
+    self.sources += [attributes['src']] if 'src' in attributes else []
+    if re.fullmatch('h[1-6]', tag):
+      self.headings.append(int(tag[1]))
+    if attributes.get('role') == 'region':
+      self.regions.append(attributes)
+    if attributes.get('role') == 'img':
+      self.images.append(attributes)
+
+
+@pytest.fixture(scope='module', name='text')
+def make_text(tmp_path_factory):
+  """A report with results, without, and with a stale bundle."""
+  root = tmp_path_factory.mktemp('results')
+  made_up.write_runs(root / 'own', made_up.AS_CLAIMED)
+  longer = {'training.num_outer_steps': 3001}
+  stale = {('maml', 'random'): 0.2}
+  made_up.write_runs(root / 'bundled', stale, override=longer)
+  library = data.Library(root / 'own', root / 'bundled')
+  drawn = {
+      name: report.Drawn(*figure.draw(library))
+      for name, figure in registry.FIGURES.items()
+  }
+  entries = claims.evaluate(library)
+  return report.make(drawn, claims.CLAIMS, entries, library)
+
+
+@pytest.fixture(scope='module', name='page')
+def make_page(text):
+  # Scripts hold no markup of the page.
+  return _Page(re.sub('<script.*?</script>', '', text, flags=re.DOTALL))
+
+
+def test_every_figure_and_every_claim_has_its_place(page, text):
+  assert set(registry.FIGURES) <= set(page.ids)
+  for claim in claims.CLAIMS:
+    assert f'href="#{claim.figure}">{claim.id}</a>' in text
+  assert text.count('class="claim ') == len(claims.CLAIMS)
+
+
+def test_links_lead_somewhere_and_ids_are_unique(page):
+  inner = {link[1:] for link in page.links if link.startswith('#')}
+  assert inner <= set(page.ids)
+  assert len(set(page.ids)) == len(page.ids)
+  assert len(inner) > len(claims.CLAIMS)
+
+
+def test_nothing_is_fetched(page, text):
+  assert not page.sources
+  outer = [link for link in page.links if not link.startswith('#')]
+  assert outer == ['data:,']  # An empty icon, or browsers would look for one.
+  assert text.count('plotly.js v') == 1
+
+
+def test_claims_come_with_verdict_scale_cost_command_and_config(text):
+  article = re.search('<article id="fig3b".*?</article>', text, re.DOTALL)[0]
+  for expected in (
+      '✓ PASS</span> 0.260 ± 0.012, 3 seeds, laptop scale.',
+      'laptop, not the published scale; 8 runs',
+      '--config=configs/fig3b.py</code>',
+      '8 minutes of training in all, on abacus',
+      'own, of commit abc',
+      '<a href="#config-fig3b">configs/fig3b.py</a>',
+  ):
+    assert expected in article
+  assert 'def get_config(preset' in text[text.index('id="config-fig3b"') :]
+
+
+def test_stale_bundles_are_named(text):
+  assert re.search('<li>fig3b/laptop/random-maml-[0-9a-f]{10}</li>', text)
+
+
+def test_the_page_can_be_read_aloud_and_by_keyboard(page, text):
+  assert '<html lang="en">' in text
+  assert page.headings[0] == 1 and page.headings.count(1) == 1
+  steps = zip(page.headings, page.headings[1:])
+  assert all(after <= before + 1 for before, after in steps)
+  assert len(page.images) == sum('-plot' in name for name in page.ids)
+  assert all(image['aria-label'] for image in page.images)
+  for region in page.regions:  # What scrolls can be reached and has a name.
+    assert region['tabindex'] == '0' and region['aria-label']
+
+
+def test_figures_on_the_page_leave_words_to_it(text):
+  found = re.search('id="fig3b-plot-data">(.*?)</script>', text, re.DOTALL)[1]
+  figure = json.loads(found)
+  assert not figure['layout'].get('title')
+  assert not any(
+      'laptop scale' in note['text'] for note in figure['layout']['annotations']
+  )
+  caption = text[text.index('id="fig3b-plot-data"') :]
+  assert 'laptop scale, 3 seeds' in caption.partition('</figcaption>')[0]
+
+
+def test_discrepancies_are_the_45_documented_ones(text):
+  table = pd.read_csv(pathlib.Path(report.__file__).parent / 'discrepancies.csv')
+  assert table['id'].tolist() == [f'D{i}' for i in range(1, 46)]
+  assert table.notna().all().all()
+  assert all(f'<td>{name}</td>' in text for name in table['id'])
+
+
+def test_a_browser_draws_every_figure_without_complaint(text, tmp_path):
+  browser = os.environ.get('BROWSER_PATH') or next(
+      filter(None, map(shutil.which, _BROWSERS)), None
+  )
+  if browser is None:
+    pytest.skip('no Chrome or Chromium; apt-get install chromium, for one')
+  path = tmp_path / 'report.html'
+  path.write_text(text)
+  run = subprocess.run(
+      [
+          *(browser, '--headless=new', '--no-sandbox', '--disable-gpu'),
+          f'--user-data-dir={tmp_path / "profile"}',
+          *('--virtual-time-budget=60000', '--enable-logging=stderr'),
+          *('--dump-dom', path.as_uri()),
+      ],
+      capture_output=True,
+      text=True,
+      check=False,
+      timeout=_TIMEOUT_S,
+  )
+  assert run.returncode == 0, run.stderr
+  assert 'data-finished="yes"' in run.stdout
+  assert 'data-errors' not in run.stdout
+  said = [line for line in run.stderr.splitlines() if 'CONSOLE' in line]
+  assert not said, said
+  charts = re.findall('<div class="plot[^>]*data-drawn="yes"', run.stdout)
+  assert len(charts) == len(_Page(text).images) > 10
+  # Drawn means that there is something in it.
+  assert run.stdout.count('class="main-svg"') >= len(charts)
