@@ -23,6 +23,7 @@ from figures import fig_a1
 from figures import fig_a3
 from figures import fig_a4
 from figures import hyperparameters
+from figures import inference
 from figures import table_a1
 from figures import tables_a2_a8
 from figures import theorem
@@ -55,6 +56,7 @@ SECTIONS = {
         'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
         'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),
         'bridges': Figure(bridges.TITLE, ('bridges',), bridges.draw),
+        'inference': Figure(inference.TITLE, ('inference',), inference.draw),
     },
     'Hyperteacher': {
         'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),

@@ -12,7 +12,10 @@ from figures import registry
 from figures import theory
 from tests import made_up
 
-FIGURES = ('fig2c', 'fig2d', 'fig_a2', 'table_a1', 'theorem', 'bridges')
+FIGURES = (
+    *('fig2c', 'fig2d', 'fig_a2', 'table_a1', 'theorem', 'bridges'),
+    'inference',
+)
 
 
 def write(root, experiment, alignment, loss=lambda config, split, seed: 1e-6):
@@ -35,11 +38,9 @@ def write(root, experiment, alignment, loss=lambda config, split, seed: 1e-6):
               'alignment_exact',
               'latent_r2',
           )
-      } | {
-          'identification_residual': [1 - a for a in aligned],
-          'pooled_relative_loss': [
-              loss(run.config, split, seed) for seed in seeds
-          ],
+      } | {'identification_residual': [1 - a for a in aligned]} | {
+          name: [loss(run.config, split, seed) for seed in seeds]
+          for name in ('pooled_relative_loss', 'support_loss_after')
       }
 
     return {split: of_split(split) for split in ('test', 'ood')}

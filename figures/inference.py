@@ -1,0 +1,111 @@
+"""Beyond the paper: does size hurt, or inference that stops too early?
+
+Every point is a student: its alignment on new combinations against its error on
+training tasks, for two sizes and inference of growing effort.
+"""
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly import subplots
+
+from figures import data
+from figures import layout
+from figures import style
+from figures import theory
+
+EXPERIMENT = 'inference'
+TITLE = 'Beyond the paper: alignment against how well students are trained'
+_STEPS, _RATE = 'model.inner.num_steps', 'model.inner.learning_rate'
+_START = 'model.inner.random_start'
+CELL = (theory.SOLVER, _STEPS, _RATE, _START, theory.HIDDEN, theory.MODULES)
+_COLOURS = {'levenberg_marquardt': '#0072B2', 'adamw': '#E69F00'}
+_SYMBOLS = {2: 'circle', 4: 'square', 8: 'diamond'}  # By modules.
+_METRICS = {
+    'train_loss': ('test', 'pooled_relative_loss'),
+    'support_loss': ('test', 'support_loss_after'),
+    'ood_loss': ('ood', 'pooled_relative_loss'),
+    'alignment': ('ood', 'alignment'),
+}
+_PANELS = {
+    'train_loss': 'loss in training, relative to target power',
+    'support_loss': 'loss on support sets after inference',
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of all students."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  table = make_table(frame)
+  figure = subplots.make_subplots(
+      rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
+  )
+  for column, (metric, x_title) in enumerate(_PANELS.items(), start=1):
+    for trace in _traces(table, metric, in_legend=column == 1):
+      figure.add_trace(trace, row=1, col=column)
+    figure.update_xaxes(
+        title_text=x_title, type='log', exponentformat='power', col=column
+    )
+    if table.empty:
+      layout.name_missing(figure, 'no finished run', 0, 1, column)
+  figure.update_yaxes(title_text='joint module alignment, OOD', col=1)
+  layout.finish(
+      figure,
+      title=TITLE,
+      caption=[
+          f'{style.scale_note(frame, CELL)}; discrete tasks, singles and ring.',
+          'Circles: twice the teacher\'s size; squares: four times. Open marks:'
+          ' inference from a random start.',
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, table
+
+
+def make_table(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row per student."""
+  columns = [column.rpartition('.')[2] for column in CELL]
+  if frame.empty:
+    return pd.DataFrame(columns=[*columns, 'seed', *_METRICS])
+  rows = []
+  for cell in frame[list(CELL)].drop_duplicates().to_dict('records'):
+    values = {
+        name: data.values(frame, cell, split, metric=metric)
+        for name, (split, metric) in _METRICS.items()
+    }
+    of_cell = pd.DataFrame(values).rename_axis('seed').reset_index()
+    rows.append(of_cell.assign(**dict(zip(columns, cell.values()))))
+  return pd.concat(rows, ignore_index=True)[[*columns, 'seed', *_METRICS]]
+
+
+def _traces(table, metric, in_legend):
+  for (solver, modules), rows in table.groupby(
+      ['solver', 'modules_per_teacher_module']
+  ):
+    symbol = _SYMBOLS[modules]
+    effort = [
+        f'{row.num_steps} steps' + (
+            f' at {row.learning_rate:g}' if solver == 'adamw' else ''
+        )
+        for row in rows.itertuples()
+    ]
+    yield go.Scatter(
+        x=rows[metric],
+        y=rows['alignment'],
+        customdata=[*zip(effort, rows['seed'])],
+        mode='markers',
+        name=f'{theory.SOLVER_NAMES[solver]}, {modules} times',
+        showlegend=in_legend,
+        legendgroup=f'{solver}{modules}',
+        marker={
+            'color': _COLOURS[solver],
+            'size': 9,
+            'symbol': [
+                f'{symbol}-open' if start else symbol
+                for start in rows['random_start']
+            ],
+        },
+        hovertemplate=(
+            '%{customdata[0]}, seed %{customdata[1]}<br>%{x:.1e}: alignment'
+            ' %{y:.3f}<extra></extra>'
+        ),
+    )
