@@ -195,7 +195,8 @@ def _plot(name, figure):
       f' aria-label="Chart: {title}"><div class="plot" id="{name}-plot"'
       f' role="img" aria-label="{title}. Its numbers are in the table that'
       ' follows."></div></div>'
-      f'<script type="application/json" id="{name}-plot-data">{content}</script>'
+      f'<script type="application/json" id="{name}-plot-data">{content}'
+      '</script>'
       f'<figcaption>{caption}</figcaption></figure>\n'
   )
 

@@ -37,6 +37,8 @@ def test_make_all_from_end_to_end(tmp_path):
   assert '"showSendToCloud": false' in page
   assert len(pd.read_csv(output / 'fig3b.csv')) == 8
   assert (output / 'fig3b.md').read_text().startswith('| model |')
+  assert 'All on one page' in run.stdout
+  assert 'id="fig3b-plot"' in (output / 'report.html').read_text()
   entries = json.loads((output / 'claims.json').read_text())
   verdict = {entry['id']: entry['verdict'] for entry in entries}
   assert [verdict[name] for name in ('3B-1', '3B-2', 'TXT-1')] == ['PASS'] * 3

@@ -750,7 +750,7 @@ def test_anil_against_the_twin(num_hidden):
 
 @pytest.mark.parametrize('num_hidden', [1, 2, 3])
 def test_maml_against_the_twin(num_hidden):
-  model, params = _make('maml', num_hidden), _init('maml', num_hidden)
+  params = _init('maml', num_hidden)
   outputs = _network('maml', num_hidden)(params, params, _inputs())
   layers = _mlp_layers(_double(params), _double(params), num_hidden)
   expected = _twin_mlp(layers, _inputs())

@@ -128,7 +128,8 @@ def test_figures_on_the_page_leave_words_to_it(text):
 
 
 def test_discrepancies_are_the_45_documented_ones(text):
-  table = pd.read_csv(pathlib.Path(report.__file__).parent / 'discrepancies.csv')
+  folder = pathlib.Path(report.__file__).parent
+  table = pd.read_csv(folder / 'discrepancies.csv')
   assert table['id'].tolist() == [f'D{i}' for i in range(1, 46)]
   assert table.notna().all().all()
   assert all(f'<td>{name}</td>' in text for name in table['id'])
