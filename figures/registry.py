@@ -19,9 +19,12 @@ from figures import fig3b
 from figures import fig3c
 from figures import fig3e
 from figures import fig3f
+from figures import fig4b
+from figures import fig4e
 from figures import fig_a1
 from figures import fig_a3
 from figures import fig_a4
+from figures import fig_a8
 from figures import hyperparameters
 from figures import table_a1
 from figures import tables_a2_a8
@@ -43,6 +46,15 @@ class Figure(NamedTuple):
   draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
 
 
+GRID_WORLDS = {
+    'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
+    'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
+    'fig4e': Figure(fig4e.TITLE_4E, ('fig4e',), fig4e.draw_4e),
+    'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
+    'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
+    'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
+    'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
+}
 FIGURES = {
     'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
     'fig2d': Figure(fig2d.TITLES['fig2d'], ('fig2d',), fig2d.draw),
@@ -62,6 +74,7 @@ FIGURES = {
     'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
     'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
     'fig_a7': Figure(fig3e.TITLE_A7, ('fig3e',), fig3e.draw_a7),
+    **GRID_WORLDS,
     **{
         f'table_{name.lower()}': Figure(
             tables_a2_a8.title(name), ('fig3e',), tables_a2_a8.make_draw(name)
