@@ -23,7 +23,9 @@ _ADAM = ((100, 0.003), (300, 0.003), (100, 0.01), (300, 0.01))
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   config = theory.experiment('inference', preset)
-  config.task.update({'task_support': 'singles_ring', 'latent_type': 'discrete'})
+  config.task.update(
+      {'task_support': 'singles_ring', 'latent_type': 'discrete'}
+  )
   if preset == 'laptop':
     config.training.seeds = (100, 101, 102)
   sizes = _SIZES[:1] if preset == 'smoke' else _SIZES

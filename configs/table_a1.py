@@ -22,7 +22,9 @@ _LAPTOP = {'levenberg_marquardt': (1000, 2), 'adam': (1500, 8)}
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   config = theory.experiment('table_a1', preset)
-  config.task.update({'task_support': 'singles_ring', 'latent_type': 'discrete'})
+  config.task.update(
+      {'task_support': 'singles_ring', 'latent_type': 'discrete'}
+  )
   if preset == 'laptop':
     config.training.seeds = (100, 101, 102)
   weight_decays = (0.0, 1e-5, 1e-4, 1e-3) if preset == 'paper' else (0.0, 1e-3)

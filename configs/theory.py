@@ -14,8 +14,8 @@ from ml_collections import config_dict
 from configs import common
 
 SOLVERS = ('levenberg_marquardt', 'adam')
-# Inner loop -> outer steps and tasks computed at once, at laptop scale: an inner
-# loop of 100 steps costs more, and Jacobians of few tasks stay in the cache.
+# Inner loop -> outer steps and tasks computed at once, at laptop scale: an
+# inner loop of 100 steps costs more; Jacobians of few tasks stay in the cache.
 LAPTOP = {'levenberg_marquardt': (5000, 2), 'adam': (1500, 8)}
 
 

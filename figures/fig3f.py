@@ -5,6 +5,7 @@ lowest validation loss is shown: OOD tasks are not looked at to choose.
 """
 
 import math
+from typing import Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -51,12 +52,14 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, measures)
 
 
-def best_rates(found: cells.Cells, model: str) -> list[cells.Cell]:
+def best_rates(
+    found: cells.Cells, model: str, size_columns: Sequence[str] = SIZE
+) -> list[cells.Cell]:
   """Returns a cell per size: the one with the lowest validation loss."""
   best = {}
   for cell in found.find(name=model):
     loss = validation_loss(found, cell)
-    size = tuple(_axes(cell))
+    size = tuple(cell[column] for column in size_columns)
     if size not in best or loss < best[size][0]:
       best[size] = loss, cell
   return [best[size][1] for size in sorted(best)]

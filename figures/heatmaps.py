@@ -33,6 +33,7 @@ def draw(
     caption: Sequence[str],
     num_columns: int = 4,
     z_range: tuple[float, float] | None = None,
+    higher_is_better: bool = True,
 ) -> go.Figure:
   """Returns the figure of some panels; each cell says its value.
 
@@ -45,6 +46,7 @@ def draw(
     caption: lines below.
     num_columns: panels side by side.
     z_range: of the colours; what fits if None.
+    higher_is_better: bright colours are for the better values.
   """
   num_columns = min(num_columns, len(panels))
   num_rows = math.ceil(len(panels) / num_columns)
@@ -67,7 +69,7 @@ def draw(
   low, high = z_range or (None, None)
   figure.update_layout(
       coloraxis={
-          'colorscale': 'Cividis',
+          'colorscale': 'Cividis' if higher_is_better else 'Cividis_r',
           'cmin': low,
           'cmax': high,
           'colorbar': {'title': {'text': z_title, 'side': 'right'}},

@@ -19,9 +19,12 @@ from figures import fig3b
 from figures import fig3c
 from figures import fig3e
 from figures import fig3f
+from figures import fig4b
+from figures import fig4e
 from figures import fig_a1
 from figures import fig_a3
 from figures import fig_a4
+from figures import fig_a8
 from figures import hyperparameters
 from figures import inference
 from figures import table_a1
@@ -78,6 +81,15 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
+    },
+    'Grid worlds': {
+        'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
+        'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
+        'fig4e': Figure(fig4e.TITLE_4E, ('fig4e',), fig4e.draw_4e),
+        'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
+        'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
+        'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
+        'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
     },
     'Hyperparameters': {
         f'table_{name.lower()}': Figure(

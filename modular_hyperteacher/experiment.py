@@ -64,8 +64,8 @@ MODELS = {
 }
 # On a CPU, what a few tasks need stays in the cache; accelerators want more.
 _CHUNK_SIZES = {'cpu': 4}
-# JAX's other generators draw the numbers of a whole `vmap` from its first key: a
-# task would depend on the tasks beside it, and redrawing might never end.
+# JAX's other generators draw the numbers of a whole `vmap` from its first key:
+# a task would depend on the tasks beside it, and redrawing might never end.
 PRNG_IMPLEMENTATIONS = ('threefry2x32',)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from figures import data
 from figures import verdicts
 from figures.claims import appendix
+from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import theory
 
@@ -12,6 +13,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *theory.CLAIMS,
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
+    *gridworlds.CLAIMS,
 )
 
 

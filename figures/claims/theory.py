@@ -36,7 +36,9 @@ def _headline(frame):
 
 def _connected_above_disconnected(frame, latent_type, solver=None):
   solver = solver or _headline(frame)
-  supports = [s for kind, s in families.TABLE_A9.values() if kind == latent_type]
+  supports = [
+      s for kind, s in families.TABLE_A9.values() if kind == latent_type
+  ]
   connected = [s for s in supports if theory.is_connected(s)]
   disconnected = [s for s in supports if not theory.is_connected(s)]
 

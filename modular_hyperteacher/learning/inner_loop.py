@@ -8,8 +8,8 @@ parameters follow the gradient of the loss on the task's support set:
 
 It is differentiable throughout, the optimiser's own arithmetic included, so
 the outer gradient is of second order. Where the inner problem is solved to its
-optimum, as the theory assumes (Section 3), the second-order part vanishes: there
-the adapted parameters count as constants, and a solver of least-squares
+optimum, as the theory assumes (Section 3), the second-order part vanishes:
+there the adapted parameters count as constants, and a solver of least-squares
 problems may take the optimiser's place.
 """
 

@@ -146,7 +146,8 @@ def _draw_covering(
       return round_keys
   raise ValueError(
       f'task.fraction_ood is {fraction_ood}, which leaves'
-      f' {train.count(round_keys)} training combinations: none of {_MAX_REDRAWS} random splits has every module'
+      f' {train.count(round_keys)} training combinations: none of'
+      f' {_MAX_REDRAWS} random splits has every module'
       ' in training; it must be smaller.'
   )
 
