@@ -2,12 +2,15 @@
 
 A compiled step can take longer than the seconds between a preemption notice
 and the kill. Device work therefore runs on a worker thread, and the main
-thread, the only one that Python delivers signals to, waits for it.
+thread, the only one that Python delivers signals to, waits for it. Several
+processes that compute together stop together, between two compiled calls.
 """
 
 from concurrent import futures
 import signal
 from typing import Any, Callable
+
+from modular_hyperteacher import processes
 
 _POLL_SECONDS = 0.1
 
@@ -50,7 +53,10 @@ class Guard:
 
     Raises:
       Interrupted: as soon as a signal arrives; the worker's result is lost.
+        Not where other processes compute too, and would wait for ever.
     """
+    if processes.number() > 1:
+      return function(*args)
     if self._received is not None:
       raise Interrupted(self._received)
     future = self._worker.submit(function, *args)
@@ -62,3 +68,15 @@ class Guard:
           raise
       if self._received is not None:
         raise Interrupted(self._received)
+
+  def agree(self, value: int) -> int:
+    """Returns the first process's value.
+
+    Raises:
+      Interrupted: on all processes, if a signal has reached any of them.
+    """
+    gathered = processes.gather([value, self._received or 0])
+    received = int(gathered[:, 1].max())
+    if received:
+      raise Interrupted(received)
+    return int(gathered[0, 0])

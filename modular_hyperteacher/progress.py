@@ -4,6 +4,7 @@ import sys
 
 import tqdm
 
+from modular_hyperteacher import processes
 from modular_hyperteacher import runner
 from modular_hyperteacher.learning import trainer
 
@@ -23,6 +24,7 @@ class Bar:
         # A log file gets a line now and then, not one per refresh.
         mininterval=0.5 if interactive else 20,
         maxinterval=30,
+        disable=not processes.is_first(),
         file=sys.stderr,
     )
     self._losses: dict[str, str] = {}

@@ -12,6 +12,7 @@ import pandas as pd
 
 from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import interrupt
+from modular_hyperteacher import processes
 from modular_hyperteacher import provenance
 from modular_hyperteacher import results
 from modular_hyperteacher import sweeps
@@ -96,9 +97,11 @@ def execute(
 
   Raises:
     interrupt.Interrupted: after saving, when a signal asks to stop.
+    StorageError: if results cannot be written.
   """
   run, built, folder = prepared.run, prepared.experiment, prepared.folder
-  folder.open(run.config)
+  if processes.is_first():
+    folder.open(run.config)
   started = time.monotonic()
   compiled = programs.Programs(
       built.task,
@@ -121,6 +124,7 @@ def execute(
       analyse=_make_analyse(prepared),
       call=guard.call,
       watch=watch,
+      agree=guard.agree,
   )
   session = provenance.describe() | {'first_step': training.step}
   try:
@@ -130,7 +134,8 @@ def execute(
     _record_session(folder, session, training.step, started)
     raise
   _record_session(folder, session, training.step, started)
-  folder.write('summary.json', summarise(run, training.rows))
+  if processes.is_first():
+    folder.write('summary.json', summarise(run, training.rows))
 
 
 def _make_analyse(prepared):
@@ -144,6 +149,8 @@ def _make_analyse(prepared):
 
 def _record_session(folder, session, last_step, started):
   """Appends this process's part of the run to provenance.json."""
+  if not processes.is_first():
+    return
   sessions = (folder.read('provenance.json') or {'sessions': []})['sessions']
   session['last_step'] = last_step
   session['wall_s'] = round(time.monotonic() - started, 1)

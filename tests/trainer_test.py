@@ -143,7 +143,7 @@ def test_best_parameters_are_those_of_the_lowest_validation_loss(
   )
 
 
-def test_a_truncated_checkpoint_is_refused_and_kept(compiled, tmp_path):
+def test_damaged(compiled, tmp_path):
   _trainer(compiled, tmp_path).run()
   folder = tmp_path / 'checkpoints'
   newest = max(int(p.name) for p in folder.iterdir() if p.name.isdigit())
