@@ -1,16 +1,18 @@
 """Saving and restoring a run; a resumed run equals an unbroken one.
 
-Orbax writes each checkpoint to a temporary folder and renames it, so that a
-kill at any moment leaves the previous one intact. Arrays only: nothing that is
-loaded can execute. A checksum of the arrays tells a damaged checkpoint; the
+Orbax writes each checkpoint to a temporary folder that is then renamed, so that
+a kill at any moment leaves the previous one intact. Arrays only: nothing that
+is loaded can execute. A checksum of the arrays tells a damaged checkpoint; the
 newest sound one is used.
 """
 
 import hashlib
 import pathlib
+import shutil
 import sys
 from typing import Any
 
+from absl import logging
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
@@ -20,7 +22,9 @@ from modular_hyperteacher import processes
 
 # One to go on from, and one in case it is damaged.
 _NUM_KEPT = 2
+_ARRAYS = 'default'
 _CHECKSUM = 'sha256'
+_UNFINISHED = '.writing'
 
 
 class Checkpoints:
@@ -30,21 +34,19 @@ class Checkpoints:
   """
 
   def __init__(self, folder: pathlib.Path):
-    self._folder = folder
-    if not processes.is_first():
-      return
-    folder.mkdir(parents=True, exist_ok=True)
-    self._manager = ocp.CheckpointManager(
-        folder.absolute(),
-        options=ocp.CheckpointManagerOptions(
-            max_to_keep=_NUM_KEPT,
-            enable_async_checkpointing=False,
-            create=False,
-            multiprocessing_options=ocp.options.MultiprocessingOptions(
-                primary_host=0, active_processes={0}
-            ),
-        ),
+    self._folder = folder.absolute()
+    first_alone = ocp.options.MultiprocessingOptions(
+        primary_host=0, active_processes={0}
     )
+    self._orbax = ocp.Checkpointer(
+        ocp.StandardCheckpointHandler(multiprocessing_options=first_alone),
+        multiprocessing_options=first_alone,
+    )
+
+  def _steps(self):
+    """Returns the steps of all checkpoints, the newest first."""
+    names = (path.name for path in self._folder.glob('*'))
+    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
   def save(self, step: int, tree: Any) -> None:
     """Saves a pytree of arrays under its step; a second save is a no-op.
@@ -52,18 +54,27 @@ class Checkpoints:
     Raises:
       StorageError: if it cannot be written; older checkpoints are as before.
     """
-    if not processes.is_first() or step in self._manager.all_steps():
+    if not processes.is_first() or step in self._steps():
       return
+    unfinished = self._folder / _UNFINISHED
+    # Orbax logs the traceback of each of its threads; ours is one line.
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.FATAL)
     try:
-      self._manager.save(
-          step,
-          args=ocp.args.StandardSave(tree),
-          custom_metadata={_CHECKSUM: _checksum(tree)},
-      )
+      shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
+      unfinished.mkdir(parents=True)
+      self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
+      (unfinished / _CHECKSUM).write_text(_checksum(tree))
+      unfinished.rename(self._folder / str(step))
     except Exception as error:  # Orbax raises many kinds for full disks.
+      shutil.rmtree(unfinished, ignore_errors=True)
       raise errors.StorageError(
-          self._folder / str(step), error, self._manager.latest_step()
+          self._folder / str(step), _reason(error)
       ) from error
+    finally:
+      logging.set_verbosity(verbosity)
+    for old in self._steps()[_NUM_KEPT:]:
+      shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
   def restore(self, like: Any) -> Any | None:
     """Returns the newest sound checkpoint as host arrays, or None.
@@ -88,7 +99,7 @@ class Checkpoints:
 
   def _newest_sound(self, abstract):
     damaged = {}
-    for step in sorted(self._manager.all_steps(), reverse=True):
+    for step in self._steps():
       try:
         restored = self._read(step, abstract)
       except Exception as error:  # Orbax raises many kinds for broken files.
@@ -107,19 +118,18 @@ class Checkpoints:
     return None
 
   def _read(self, step, abstract):
+    folder = self._folder / str(step)
     hook = sys.unraisablehook
     # Threads that fail to read a broken file print tracebacks of their own,
     # even after the call has failed; the caller says all there is to say.
     sys.unraisablehook = lambda *_: None
-    restored = self._manager.restore(
-        step, args=ocp.args.StandardRestore(abstract)
-    )
-    expected = (self._manager.metadata(step).custom_metadata or {}).get(
-        _CHECKSUM
+    restored = self._orbax.restore(
+        folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
     )
     sys.unraisablehook = hook
+    checksum = folder / _CHECKSUM
     # Checkpoints of earlier versions of this package have no checksum.
-    if expected is not None and expected != _checksum(restored):
+    if checksum.exists() and checksum.read_text() != _checksum(restored):
       raise ValueError('its checksum is wrong')
     return restored
 
@@ -133,9 +143,9 @@ class Checkpoints:
           file=sys.stderr,
           flush=True,
       )
-      _replace_folder(path, aside)
-    if damaged:
-      self._manager.reload()
+      while aside.exists():
+        aside = aside.with_name(f'{aside.name}-again')
+      path.rename(aside)
 
 
 def _checksum(tree: Any) -> str:
@@ -151,16 +161,8 @@ def _checksum(tree: Any) -> str:
 
 def _reason(error: Exception) -> str:
   """Returns what went wrong, in a few words."""
-  if isinstance(error, ValueError) and 'checksum' in str(error)[:30]:
-    return str(error)
+  text = str(error)
+  for known in ('its checksum is wrong', 'No space left on device'):
+    if known in text:
+      return known
   return type(error).__name__
-
-
-def _replace_folder(source: pathlib.Path, target: pathlib.Path) -> None:
-  """Renames a folder, under another name if the target exists."""
-  number = 0
-  free = target
-  while free.exists():
-    number += 1
-    free = target.with_name(f'{target.name}-{number}')
-  source.rename(free)

@@ -13,23 +13,17 @@ class UserError(ValueError):
   """Wrong input: a field, a flag or a file on disk."""
 
 
-class StorageError(Exception):
-  """Results cannot be written, and what that means for the run."""
+class MachineError(Exception):
+  """A fault of the machine; nothing is lost, and another try may succeed."""
 
-  def __init__(
-      self, path: pathlib.Path, cause: Exception, saved_step: int | None
-  ):
-    """Says what to do.
 
-    Args:
-      path: what could not be written.
-      cause: why.
-      saved_step: the outer step of the newest checkpoint, if there is one.
-    """
-    lines = str(cause).splitlines() or ['']
-    start = 'the start' if saved_step is None else f'step {saved_step}'
+class StorageError(MachineError, OSError):
+  """Results cannot be written; says what to do."""
+
+  def __init__(self, path: pathlib.Path, reason: str):
     super().__init__(
-        f'cannot write {path} ({type(cause).__name__}: {lines[0][:200]}). Make'
-        ' room on the disk, or mend what is in the way; the same command then'
-        f' goes on from {start}.'
+        f'cannot write {path}: {reason}. Mend that, by making room on the disk'
+        ' for instance; the same command then goes on from the last'
+        ' checkpoint.'
     )
+    self.strerror = reason

@@ -8,11 +8,13 @@ processes that compute together stop together, between two compiled calls.
 
 from concurrent import futures
 import signal
+import time
 from typing import Any, Callable
 
 from modular_hyperteacher import processes
 
 _POLL_SECONDS = 0.1
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interrupted(Exception):
@@ -29,13 +31,14 @@ class Guard:
   Use as a context manager on the main thread; handlers are restored on exit.
   """
 
-  def __init__(self):
+  def __init__(self, signals: tuple[int, ...] = SIGNALS):
+    self._signals = signals
     self._received: int | None = None
     self._previous = {}
     self._worker = futures.ThreadPoolExecutor(max_workers=1)
 
   def __enter__(self) -> 'Guard':
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in self._signals:
       self._previous[number] = signal.signal(number, self._receive)
     return self
 
@@ -68,6 +71,18 @@ class Guard:
           raise
       if self._received is not None:
         raise Interrupted(self._received)
+
+  def sleep(self, seconds: float) -> None:
+    """Waits.
+
+    Raises:
+      Interrupted: as soon as a signal arrives.
+    """
+    until = time.monotonic() + seconds
+    while self._received is None and time.monotonic() < until:
+      time.sleep(_POLL_SECONDS)
+    if self._received is not None:
+      raise Interrupted(self._received)
 
   def agree(self, value: int) -> int:
     """Returns the first process's value.

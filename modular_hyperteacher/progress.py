@@ -12,7 +12,7 @@ from modular_hyperteacher.learning import trainer
 class Bar:
   """A progress bar on stderr; use as a context manager."""
 
-  def __init__(self, run: runner.PreparedRun, index: int, num_runs: int):
+  def __init__(self, run: runner.PlannedRun, index: int, num_runs: int):
     config = run.run.config
     interactive = sys.stderr.isatty()
     support = config['task'].get('task_support', '')

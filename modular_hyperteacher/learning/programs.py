@@ -16,6 +16,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
@@ -39,12 +40,14 @@ def fetch(tree: Any) -> Any:
 
 def fetch_divided(tree: Any) -> Any:
   """Copies `[D, R, K, tasks / D, ...]` to the host: `[R, K, tasks, ...]`."""
-  return jax.tree.map(
-      lambda x: np.concatenate(
-          [np.asarray(shard.data)[0] for shard in x.addressable_shards], axis=2
-      ),
-      tree,
-  )
+
+  def fetch_leaf(x):
+    local = [np.asarray(shard.data)[0] for shard in x.addressable_shards]
+    shares = [iter(share) for share in processes.gather(np.stack(local))]
+    in_order = [next(shares[d.process_index]) for d in jax.devices()]
+    return np.concatenate(in_order, axis=2)
+
+  return jax.tree.map(fetch_leaf, tree)
 
 
 class World(NamedTuple):

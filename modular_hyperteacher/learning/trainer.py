@@ -60,6 +60,7 @@ class Trainer:
       call: Callable[..., Any],
       watch: Callable[[Progress], None],
       agree: Callable[[int], int] = lambda value: value,
+      check_lock: Callable[[], None] = lambda: None,
   ):
     """Prepares to train; resumes if the folder holds a checkpoint.
 
@@ -80,6 +81,7 @@ class Trainer:
       watch: told after every compiled call.
       agree: returns the first process's value, between compiled calls; may
         raise to stop all processes there.
+      check_lock: raises if the folder has become another's to write to.
     """
     self._programs = compiled
     self._folder = folder
@@ -94,6 +96,7 @@ class Trainer:
     self._call = call
     self._watch = watch
     self._agree = agree
+    self._check_lock = check_lock
     self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
     self._steps_per_call = 1
     self._rows: list[tuple] = []
@@ -158,6 +161,7 @@ class Trainer:
     resuming cuts, and never too few. Of several processes, the first writes.
     """
     if processes.is_first():
+      self._check_lock()
       self._folder.write_metrics(self._rows)
       self._checkpoints.save(self.step, self._snapshot())
     self._saved_at = time.monotonic()
