@@ -28,5 +28,8 @@ setuptools.setup(
     extras_require={
         'test': ['hypothesis>=6.100', 'pytest>=9.0'],
         'figures': ['kaleido>=1.0'],
+        # Sweeps over many machines: launch/ray_cluster.py, launch/slurm.py.
+        'ray': ['ray>=2.50'],
+        'slurm': ['submitit>=1.5'],
     },
 )

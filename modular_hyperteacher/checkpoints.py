@@ -1,70 +1,168 @@
 """Saving and restoring a run; a resumed run equals an unbroken one.
 
-Orbax writes each checkpoint to a temporary folder and renames it, so that a
-kill at any moment leaves the previous one intact. Arrays only: nothing that is
-loaded can execute.
+Orbax writes each checkpoint to a temporary folder that is then renamed, so that
+a kill at any moment leaves the previous one intact. Arrays only: nothing that
+is loaded can execute. A checksum of the arrays tells a damaged checkpoint; the
+newest sound one is used.
 """
 
+import hashlib
 import pathlib
+import shutil
 import sys
 from typing import Any
 
+from absl import logging
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import processes
 
+# One to go on from, and one in case it is damaged.
 _NUM_KEPT = 2
+_ARRAYS = 'default'
+_CHECKSUM = 'sha256'
+_UNFINISHED = '.writing'
 
 
 class Checkpoints:
-  """The checkpoints of one run, by outer step; the newest two are kept."""
+  """The checkpoints of one run, by outer step; the newest two are kept.
+
+  Of several processes, the first reads and writes, for all of them.
+  """
 
   def __init__(self, folder: pathlib.Path):
-    self._folder = folder
-    self._manager = ocp.CheckpointManager(
-        folder.absolute(),
-        options=ocp.CheckpointManagerOptions(
-            max_to_keep=_NUM_KEPT, enable_async_checkpointing=False
-        ),
+    self._folder = folder.absolute()
+    first_alone = ocp.options.MultiprocessingOptions(
+        primary_host=0, active_processes={0}
+    )
+    self._orbax = ocp.Checkpointer(
+        ocp.StandardCheckpointHandler(multiprocessing_options=first_alone),
+        multiprocessing_options=first_alone,
     )
 
+  def _steps(self):
+    """Returns the steps of all checkpoints, the newest first."""
+    names = (path.name for path in self._folder.glob('*'))
+    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+
   def save(self, step: int, tree: Any) -> None:
-    """Saves a pytree of arrays under its step; a second save is a no-op."""
-    if step not in self._manager.all_steps():
-      self._manager.save(step, args=ocp.args.StandardSave(tree))
+    """Saves a pytree of arrays under its step; a second save is a no-op.
+
+    Raises:
+      StorageError: if it cannot be written; older checkpoints are as before.
+    """
+    if not processes.is_first() or step in self._steps():
+      return
+    unfinished = self._folder / _UNFINISHED
+    # Orbax logs the traceback of each of its threads; ours is one line.
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.FATAL)
+    try:
+      shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
+      unfinished.mkdir(parents=True)
+      self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
+      (unfinished / _CHECKSUM).write_text(_checksum(tree))
+      unfinished.rename(self._folder / str(step))
+    except Exception as error:  # Orbax raises many kinds for full disks.
+      shutil.rmtree(unfinished, ignore_errors=True)
+      raise errors.StorageError(
+          self._folder / str(step), _reason(error)
+      ) from error
+    finally:
+      logging.set_verbosity(verbosity)
+    for old in self._steps()[_NUM_KEPT:]:
+      shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
   def restore(self, like: Any) -> Any | None:
-    """Returns the newest checkpoint as host arrays, or None if there is none.
+    """Returns the newest sound checkpoint as host arrays, or None.
+
+    Damaged ones that are newer are named on stderr and moved aside, out of
+    the way of the ones that are to come.
 
     Args:
       like: a pytree of arrays with the structure and shapes to expect.
 
     Raises:
-      UserError: if it cannot be read. Nothing is deleted.
+      UserError: if there are checkpoints, but none is sound. Nothing is moved
+        or deleted.
     """
-    step = self._manager.latest_step()
-    if step is None:
-      return None
     abstract = jax.tree.map(
         lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
     )
-    hook = sys.unraisablehook
-    # Threads that fail to read a broken file print tracebacks of their own,
-    # even after the call has failed; the error below says all there is to say.
-    sys.unraisablehook = lambda *_: None
-    try:
-      restored = self._manager.restore(
-          step, args=ocp.args.StandardRestore(abstract)
-      )
-      sys.unraisablehook = hook
+    restored = self._newest_sound(abstract) if processes.is_first() else None
+    if not processes.from_first(np.array(restored is not None)):
+      return None
+    return processes.from_first(abstract if restored is None else restored)
+
+  def _newest_sound(self, abstract):
+    damaged = {}
+    for step in self._steps():
+      try:
+        restored = self._read(step, abstract)
+      except Exception as error:  # Orbax raises many kinds for broken files.
+        damaged[step] = error
+        continue
+      self._set_aside(damaged, step)
       return restored
-    except Exception as error:  # Orbax raises many kinds for broken files.
-      older = [s for s in self._manager.all_steps() if s != step]
-      fallback = f'step {max(older)}' if older else 'the start'
+    if damaged:
+      step, error = next(iter(damaged.items()))
       raise errors.UserError(
           f'checkpoint {self._folder / str(step)} cannot be read'
-          f' ({type(error).__name__}): it is truncated, or of another'
-          f' version. Delete this folder to go on from {fallback}.'
+          f' ({_reason(error)}): it is damaged, or of another version, and'
+          f' there is no older one that can. Delete {self._folder} to go on'
+          ' from the start.'
       ) from error
+    return None
+
+  def _read(self, step, abstract):
+    folder = self._folder / str(step)
+    hook = sys.unraisablehook
+    # Threads that fail to read a broken file print tracebacks of their own,
+    # even after the call has failed; the caller says all there is to say.
+    sys.unraisablehook = lambda *_: None
+    restored = self._orbax.restore(
+        folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
+    )
+    sys.unraisablehook = hook
+    checksum = folder / _CHECKSUM
+    # Checkpoints of earlier versions of this package have no checksum.
+    if checksum.exists() and checksum.read_text() != _checksum(restored):
+      raise ValueError('its checksum is wrong')
+    return restored
+
+  def _set_aside(self, damaged, sound_step):
+    for step, error in damaged.items():
+      path = self._folder / str(step)
+      aside = self._folder.with_name(f'damaged-checkpoint-{step}')
+      print(
+          f'warning: checkpoint {path} is damaged ({_reason(error)}); moved to'
+          f' {aside.name}, going on from step {sound_step} instead.',
+          file=sys.stderr,
+          flush=True,
+      )
+      while aside.exists():
+        aside = aside.with_name(f'{aside.name}-again')
+      path.rename(aside)
+
+
+def _checksum(tree: Any) -> str:
+  """Returns a hash of all names, types, shapes and bytes."""
+  digest = hashlib.sha256()
+  for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    array = np.asarray(leaf)
+    name = jax.tree_util.keystr(path)
+    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
+
+
+def _reason(error: Exception) -> str:
+  """Returns what went wrong, in a few words."""
+  text = str(error)
+  for known in ('its checksum is wrong', 'No space left on device'):
+    if known in text:
+      return known
+  return type(error).__name__

@@ -9,13 +9,76 @@ import pathlib
 import re
 import runpy
 import sys
-from typing import Any, Callable
+import traceback
+from typing import Any, Callable, NamedTuple
 
 from absl import flags
 import ml_collections
+from ml_collections import config_flags
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import sweeps
+
+_RESULTS = 'results'
+_ONLY = 'only'
+
+
+class Sweep(NamedTuple):
+  """What a command line asks to be trained."""
+
+  runs: list[sweeps.Run]
+  published: list[sweeps.Run]  # of the same config's 'paper' preset
+  root: pathlib.Path  # for results
+
+
+def define_sweep_flags() -> None:
+  """Defines --config, --results and --only."""
+  config_flags.DEFINE_config_file(
+      'config', None, 'Experiment: configs/NAME.py or configs/NAME.py:PRESET.'
+  )
+  flags.DEFINE_string(_RESULTS, 'results', 'Folder for results.')
+  flags.DEFINE_multi_string(
+      _ONLY, [], 'Train only runs with field=value; repeat to narrow down.'
+  )
+
+
+def check_arguments(argv: list[str]) -> None:
+  """Raises UserError for stray words, or if --config is missing."""
+  if len(argv) > 1:
+    raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+  if flags.FLAGS['config'].value is None:
+    raise errors.UserError('--config is missing; try configs/fig3b.py.')
+
+
+def read_sweep() -> Sweep:
+  """Returns what the flags ask for.
+
+  Raises:
+    UserError: if they ask for what there is not.
+  """
+  flag = flags.FLAGS['config']
+  config = apply_overrides(flag.value, config_flags.get_override_values(flag))
+  get_config = load_config(config_flags.get_config_filename(flag))
+  return Sweep(
+      sweeps.select(sweeps.expand(config), flags.FLAGS[_ONLY].value),
+      sweeps.expand(get_config('paper')),
+      pathlib.Path(flags.FLAGS[_RESULTS].value),
+  )
+
+
+def is_users(error: Exception) -> bool:
+  """Whether an error is about user input: raised by this package's checks.
+
+  Tasks and models raise plain ValueErrors; those from inside of a library are
+  bugs and keep their traceback.
+  """
+  *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+  package = pathlib.Path(__file__).parent
+  ours = package in pathlib.Path(frame.f_code.co_filename).parents
+  return isinstance(error, errors.UserError) or (
+      isinstance(error, ValueError) and ours
+  )
+
 
 _OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=.*)?$', re.DOTALL)
 _ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)

@@ -2,14 +2,19 @@
 
 A compiled step can take longer than the seconds between a preemption notice
 and the kill. Device work therefore runs on a worker thread, and the main
-thread, the only one that Python delivers signals to, waits for it.
+thread, the only one that Python delivers signals to, waits for it. Several
+processes that compute together stop together, between two compiled calls.
 """
 
 from concurrent import futures
 import signal
+import time
 from typing import Any, Callable
 
+from modular_hyperteacher import processes
+
 _POLL_SECONDS = 0.1
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Interrupted(Exception):
@@ -26,13 +31,14 @@ class Guard:
   Use as a context manager on the main thread; handlers are restored on exit.
   """
 
-  def __init__(self):
+  def __init__(self, signals: tuple[int, ...] = SIGNALS):
+    self._signals = signals
     self._received: int | None = None
     self._previous = {}
     self._worker = futures.ThreadPoolExecutor(max_workers=1)
 
   def __enter__(self) -> 'Guard':
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in self._signals:
       self._previous[number] = signal.signal(number, self._receive)
     return self
 
@@ -50,7 +56,10 @@ class Guard:
 
     Raises:
       Interrupted: as soon as a signal arrives; the worker's result is lost.
+        Not where other processes compute too, and would wait for ever.
     """
+    if processes.number() > 1:
+      return function(*args)
     if self._received is not None:
       raise Interrupted(self._received)
     future = self._worker.submit(function, *args)
@@ -62,3 +71,27 @@ class Guard:
           raise
       if self._received is not None:
         raise Interrupted(self._received)
+
+  def sleep(self, seconds: float) -> None:
+    """Waits.
+
+    Raises:
+      Interrupted: as soon as a signal arrives.
+    """
+    until = time.monotonic() + seconds
+    while self._received is None and time.monotonic() < until:
+      time.sleep(_POLL_SECONDS)
+    if self._received is not None:
+      raise Interrupted(self._received)
+
+  def agree(self, value: int) -> int:
+    """Returns the first process's value.
+
+    Raises:
+      Interrupted: on all processes, if a signal has reached any of them.
+    """
+    gathered = processes.gather([value, self._received or 0])
+    received = int(gathered[:, 1].max())
+    if received:
+      raise Interrupted(received)
+    return int(gathered[0, 0])

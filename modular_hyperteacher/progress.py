@@ -4,6 +4,7 @@ import sys
 
 import tqdm
 
+from modular_hyperteacher import processes
 from modular_hyperteacher import runner
 from modular_hyperteacher.learning import trainer
 
@@ -11,7 +12,7 @@ from modular_hyperteacher.learning import trainer
 class Bar:
   """A progress bar on stderr; use as a context manager."""
 
-  def __init__(self, run: runner.PreparedRun, index: int, num_runs: int):
+  def __init__(self, run: runner.PlannedRun, index: int, num_runs: int):
     config = run.run.config
     interactive = sys.stderr.isatty()
     support = config['task'].get('task_support', '')
@@ -23,6 +24,7 @@ class Bar:
         # A log file gets a line now and then, not one per refresh.
         mininterval=0.5 if interactive else 20,
         maxinterval=30,
+        disable=not processes.is_first(),
         file=sys.stderr,
     )
     self._losses: dict[str, str] = {}

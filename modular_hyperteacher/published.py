@@ -36,16 +36,27 @@ def accuracy(
     (mean, standard deviation or error; the paper does not say which), or None
     where the paper tabulates nothing.
   """
-  frame = table()
-  if config['task'].get('task_support') != 'random' or frame.empty:
+  if config['task'].get('task_support') != 'random' or table().empty:
     return None
   metric = split.replace('ood_k', 'ood_accuracy_k')
   metric = metric if metric != split else f'{split}_accuracy'
+  return _look_up(
+      config['task']['name'],
+      config['task'].get('num_modules'),
+      config['task'].get('max_active'),
+      _MODELS.get(config['model']['name']),
+      metric,
+  )
+
+
+@functools.cache
+def _look_up(task, num_modules, max_active, model, metric):
+  frame = table()
   rows = frame[
-      (frame['task'] == config['task']['name'])
-      & (frame['num_modules'] == config['task'].get('num_modules'))
-      & (frame['max_modules_per_task'] == config['task'].get('max_active'))
-      & (frame['model'] == _MODELS.get(config['model']['name']))
+      (frame['task'] == task)
+      & (frame['num_modules'] == num_modules)
+      & (frame['max_modules_per_task'] == max_active)
+      & (frame['model'] == model)
       & (frame['metric'] == metric)
   ]
   if len(rows) != 1:

@@ -15,21 +15,21 @@ _NOT_SHOWN = ('training.seeds',)
 
 
 def announce(
-    prepared: list[runner.PreparedRun], paper_runs: list[sweeps.Run]
+    planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
   """Says what will be trained, and how it differs from the published scale."""
-  first = prepared[0].run
-  finished = sum(run.folder.finished for run in prepared)
+  first = planned[0].run
+  finished = sum(run.folder.finished for run in planned)
   print(
-      f'{first.experiment}, preset {first.preset}: {len(prepared)} runs,'
+      f'{first.experiment}, preset {first.preset}: {len(planned)} runs,'
       f' {finished} of them finished;'
-      f' results in {prepared[0].place}'
+      f' results in {planned[0].place}'
   )
-  for run in prepared:
+  for run in planned:
     if run.folder.path.parent != run.place:
       print(f'  {run.run.run_id}: trained already, in {run.folder.path}')
   changes = {}
-  for run in prepared:
+  for run in planned:
     for field, change in sweeps.deviations(run.run, paper_runs).items():
       if field not in _NOT_SHOWN:
         changes.setdefault(field, []).append(
@@ -39,7 +39,9 @@ def announce(
     print('NOT the published scale. What differs:')
     for field, values in changes.items():
       print(f'  {field}: {", ".join(dict.fromkeys(values))}')
-  for run in prepared:
+  for run in planned:
+    if run.folder.finished:
+      continue
     for split, counts in run.count().items():
       if 0 in counts:
         print(
@@ -49,7 +51,7 @@ def announce(
   sys.stdout.flush()
 
 
-def print_result(run: runner.PreparedRun) -> None:
+def print_result(run: runner.PlannedRun) -> None:
   """Prints a finished run's headline on one line."""
   summary = run.folder.read('summary.json')
   parts = [
@@ -64,10 +66,15 @@ def print_result(run: runner.PreparedRun) -> None:
 
 
 def print_table(
-    prepared: list[runner.PreparedRun], paper_runs: list[sweeps.Run]
+    planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
   """Prints the results of all runs: last evaluation, mean ± standard error."""
-  rows = [_row(run, paper_runs) for run in prepared]
+  tabulated = {}
+  for run in paper_runs:
+    value = published.accuracy(run.config, 'ood')
+    if value:
+      tabulated[sweeps.condition(run)] = f'{value[0]:.3f} ± {value[1]:.3f}'
+  rows = [_row(run, tabulated) for run in planned]
   print()
   print(pd.DataFrame(rows).fillna('').to_string(index=False))
   print(
@@ -77,7 +84,7 @@ def print_table(
   )
 
 
-def _row(run, paper_runs) -> dict[str, Any]:
+def _row(run, tabulated) -> dict[str, Any]:
   config = run.run.config
   summary = run.folder.read('summary.json')
   row = {
@@ -89,16 +96,9 @@ def _row(run, paper_runs) -> dict[str, Any]:
           _headline(summary['best_validation'], 'ood')
       ),
       'seeds': len(config['training']['seeds']),
-      'published OOD': None,
+      'published OOD': tabulated.get(sweeps.condition(run.run)),
       'scale': run.run.preset,
   }
-  for paper_run in paper_runs:
-    if paper_run.config['model']['name'] == row['model'] and (
-        paper_run.config['task'].get('task_support') == row['support']
-    ):
-      value = published.accuracy(paper_run.config, 'ood')
-      if value:
-        row['published OOD'] = f'{value[0]:.3f} ± {value[1]:.3f}'
   return row
 
 

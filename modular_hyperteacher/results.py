@@ -18,11 +18,13 @@ import os
 import pathlib
 import tempfile
 from typing import Any, Iterable
+import uuid
 
 import pandas as pd
 
 from modular_hyperteacher import errors
 
+_UNFINISHED = '.writing-%s'
 COLUMNS = ('step', 'seed', 'split', 'metric', 'value')
 
 
@@ -54,23 +56,39 @@ class RunFolder:
             " this config's; move it away or choose another folder."
         )
 
-  def open(self, config: dict[str, Any]) -> None:
-    """Creates the folder and writes config.json into it.
+  def create(self) -> None:
+    """Creates the folder.
 
     Raises:
       UserError: if it cannot be written to.
     """
     try:
       self.path.mkdir(parents=True, exist_ok=True)
-      self.write('config.json', config)
+      with tempfile.TemporaryFile(dir=self.path):
+        pass
     except OSError as error:
       raise errors.UserError(
           f'--results: cannot write to {self.path} ({error.strerror}); choose'
           ' a folder that can be written to.'
       ) from error
 
+  def open(self, config: dict[str, Any]) -> None:
+    """Creates the folder, or tidies it, and writes config.json into it.
+
+    Raises:
+      UserError: if it cannot be written to.
+    """
+    self.create()
+    for path in self.path.glob(_UNFINISHED % '*'):
+      path.unlink(missing_ok=True)  # of killed processes
+    self.write('config.json', config)
+
   def write(self, name: str, value: Any) -> None:
-    """Writes JSON, atomically: NaN as null, infinity as 'inf' or '-inf'."""
+    """Writes JSON, atomically: NaN as null, infinity as 'inf' or '-inf'.
+
+    Raises:
+      StorageError: if it cannot be written; an older file is as before.
+    """
     text = json.dumps(_plain(value), indent=2, allow_nan=False)
     write_atomically(self.path / name, text + '\n')
 
@@ -85,7 +103,11 @@ class RunFolder:
       raise errors.UserError(f'{path} is not valid JSON: {error}.') from error
 
   def write_metrics(self, rows: Iterable[tuple]) -> None:
-    """Writes metrics.csv, atomically, from tuples in the order of COLUMNS."""
+    """Writes metrics.csv, atomically, from tuples in the order of COLUMNS.
+
+    Raises:
+      StorageError: if it cannot be written; an older file is as before.
+    """
     frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
     write_atomically(self.path / 'metrics.csv', frame.to_csv(index=False))
 
@@ -102,25 +124,21 @@ class RunFolder:
 
 
 def write_atomically(path: pathlib.Path, text: str) -> None:
-  """Replaces a file by `text` in one step that cannot be seen half done."""
-  descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix='.writing-')
+  """Replaces a file by `text` in one step that cannot be seen half done.
+
+  Raises:
+    StorageError: if it cannot be written; an older file is as before.
+  """
+  temporary = path.with_name(_UNFINISHED % uuid.uuid4().hex)
   try:
-    with os.fdopen(descriptor, 'w') as file:
+    with open(temporary, 'x') as file:
       file.write(text)
       file.flush()
       os.fsync(file.fileno())
-    os.chmod(temporary, 0o666 & ~_umask())
     os.replace(temporary, path)
-  except BaseException:
-    os.unlink(temporary)
-    raise
-
-
-def _umask() -> int:
-  """Returns the process's umask, which can only be read by setting it."""
-  current = os.umask(0)
-  os.umask(current)
-  return current
+  except OSError as error:
+    temporary.unlink(missing_ok=True)
+    raise errors.StorageError(path, error.strerror) from error
 
 
 def find_finished(root: pathlib.Path) -> list[RunFolder]:

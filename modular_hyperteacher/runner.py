@@ -1,6 +1,7 @@
 """One run from start to result: train, survive, summarise."""
 
 import dataclasses
+import functools
 import math
 import pathlib
 import time
@@ -12,6 +13,7 @@ import pandas as pd
 
 from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import interrupt
+from modular_hyperteacher import processes
 from modular_hyperteacher import provenance
 from modular_hyperteacher import results
 from modular_hyperteacher import sweeps
@@ -22,14 +24,26 @@ from modular_hyperteacher.models import base as models
 
 
 @dataclasses.dataclass(frozen=True)
-class PreparedRun:
-  """A run that has been checked, and where its results go."""
+class PlannedRun:
+  """A run and where its results go; what it takes is made when asked for."""
 
   run: sweeps.Run
-  experiment: experiments.Experiment
-  worlds: list[programs.World]
   place: pathlib.Path  # Of the runs of this experiment and preset.
   folder: results.RunFolder  # In there, unless it was trained elsewhere.
+  drawn: dict[str, list[programs.World]]  # shared by runs with the same tasks
+
+  @functools.cached_property
+  def experiment(self) -> experiments.Experiment:
+    """What the run is made of; raises ValueError for a wrong config."""
+    return experiments.build(self.run.config, jax.device_count())
+
+  @property
+  def worlds(self) -> list[programs.World]:
+    """What every seed's tasks are drawn from; ValueError if they cannot be."""
+    key = repr((self.run.config['task'], self.experiment.training))
+    if key not in self.drawn:
+      self.drawn[key] = experiments.draw_worlds(self.experiment)
+    return self.drawn[key]
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
     """Returns what `--describe` prints of this run."""
@@ -56,55 +70,73 @@ class PreparedRun:
     return experiments.count_combinations(self.experiment, self.worlds)
 
 
-def prepare(runs: list[sweeps.Run], root: pathlib.Path) -> list[PreparedRun]:
-  """Checks all runs, before the first of them is trained.
+def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
+  """Returns where the results of all runs go.
 
   Raises:
-    ValueError: for whatever is wrong with a config or the results folder.
+    UserError: if there is something else already.
   """
-  drawn = {}  # Models share tasks: draw each world once.
-  prepared = []
+  drawn = {}
+  planned = []
+  finished = _find_finished(root)
   for run in runs:
-    built = experiments.build(run.config, jax.device_count())
-    world = repr((run.config['task'], built.training))
-    if world not in drawn:
-      drawn[world] = experiments.draw_worlds(built)
     place = root / run.experiment / run.preset
-    folder = _find_folder(run, place, root)
+    folder = results.RunFolder(place / run.run_id)
+    if not folder.finished:
+      folder = finished.get(sweeps.digest(run.run_id), folder)
     folder.check(run.identity)
-    prepared.append(PreparedRun(run, built, drawn[world], place, folder))
-  return prepared
+    planned.append(PlannedRun(run, place, folder, drawn))
+  return planned
 
 
-def _find_folder(run, place, root):
-  """Returns where a run belongs, or where it is finished already.
+def check(planned: list[PlannedRun]) -> None:
+  """Makes what unfinished runs need, before the first of them is trained.
+
+  Raises:
+    ValueError: for whatever is wrong with a config.
+  """
+  for run in planned:
+    if not run.folder.finished:
+      run.count()
+
+
+def _find_finished(root):
+  """Returns digest -> folder of all finished runs.
 
   Experiments share runs: the same config is the same run.
   """
-  own = results.RunFolder(place / run.run_id)
-  twins = root.glob(f'*/*/*-{sweeps.digest(run.run_id)}/summary.json')
-  elsewhere = [results.RunFolder(path.parent) for path in sorted(twins)]
-  return elsewhere[0] if elsewhere and not own.finished else own
+  paths = sorted(root.glob('*/*/*/summary.json'), reverse=True)
+  folders = [results.RunFolder(path.parent) for path in paths]
+  return {sweeps.digest(folder.path.name): folder for folder in folders}
 
 
 def execute(
-    prepared: PreparedRun,
+    planned: PlannedRun,
     guard: interrupt.Guard,
     watch: Callable[[trainer.Progress], None],
+    check_lock: Callable[[], None],
 ) -> None:
   """Trains a run to its end, from where it was left.
 
+  Args:
+    planned: a run that this process has the lock of.
+    guard: stops the training when a signal asks for it.
+    watch: told of the progress.
+    check_lock: raises if the run has become another process's.
+
   Raises:
     interrupt.Interrupted: after saving, when a signal asks to stop.
+    StorageError: if results cannot be written.
   """
-  run, built, folder = prepared.run, prepared.experiment, prepared.folder
-  folder.open(run.config)
+  run, built, folder = planned.run, planned.experiment, planned.folder
+  if processes.is_first():
+    folder.open(run.config)
   started = time.monotonic()
   compiled = programs.Programs(
       built.task,
       built.learner,
       experiments.root_keys(built.training),
-      prepared.worlds,
+      planned.worlds,
       task_chunk_size=built.execution.task_chunk_size,
       kept_splits=built.analysis.splits if built.analysis else (),
   )
@@ -113,14 +145,16 @@ def execute(
       folder,
       seeds=built.training.seeds,
       evaluation_splits=built.task.evaluation_splits,
-      empty={s: np.array(n) == 0 for s, n in prepared.count().items()},
+      empty={s: np.array(n) == 0 for s, n in planned.count().items()},
       num_outer_steps=built.training.num_outer_steps,
       evaluate_every=built.training.evaluate_every,
       log_every=built.execution.log_every,
       checkpoint_every_s=built.execution.checkpoint_every_s,
-      analyse=_make_analyse(prepared),
+      analyse=_make_analyse(planned),
       call=guard.call,
       watch=watch,
+      agree=guard.agree,
+      check_lock=check_lock,
   )
   session = provenance.describe() | {'first_step': training.step}
   try:
@@ -130,20 +164,23 @@ def execute(
     _record_session(folder, session, training.step, started)
     raise
   _record_session(folder, session, training.step, started)
-  folder.write('summary.json', summarise(run, training.rows))
+  if processes.is_first():
+    folder.write('summary.json', summarise(run, training.rows))
 
 
-def _make_analyse(prepared):
-  built = prepared.experiment
+def _make_analyse(planned):
+  built = planned.experiment
   if built.analysis is None:
     return None
   return analyses.over_seeds(
-      built.analysis, built.task.evaluation_splits, prepared.worlds
+      built.analysis, built.task.evaluation_splits, planned.worlds
   )
 
 
 def _record_session(folder, session, last_step, started):
   """Appends this process's part of the run to provenance.json."""
+  if not processes.is_first():
+    return
   sessions = (folder.read('provenance.json') or {'sessions': []})['sessions']
   session['last_step'] = last_step
   session['wall_s'] = round(time.monotonic() - started, 1)

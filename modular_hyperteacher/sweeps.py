@@ -105,6 +105,11 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
   return runs
 
 
+def condition(run: Run) -> tuple[str, str | None]:
+  """Returns what a run has in common with the published one beside it."""
+  return run.config['model']['name'], run.config['task'].get('task_support')
+
+
 def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """Returns every field of a run that differs from the published scale.
 
@@ -116,13 +121,8 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
     path -> {'value': ..., 'published': ...}. Compared with the published run
     of the same model and task support; `None` where there is no such field.
   """
-
-  def condition(other):
-    return (
-        other.config['model']['name'],
-        other.config['task'].get('task_support'),
-    )
-
+  if any(other.run_id == run.run_id for other in published):
+    return {}
   ours = dict(flatten(run.identity))
   matches = [p for p in published if condition(p) == condition(run)]
   if not matches:

@@ -11,7 +11,6 @@ from figures import fig3b
 from figures import reference
 from figures import storage
 from modular_hyperteacher import errors
-from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import runner
 from modular_hyperteacher import sweeps
 from tests import made_up
@@ -218,17 +217,14 @@ def test_no_result_of_the_repository_is_stale():
   assert not data.Library(data.BUNDLED / 'nothing').stale()
 
 
-def test_training_skips_what_another_experiment_has_trained(
-    tmp_path, monkeypatch
-):
+def test_training_skips_what_another_experiment_has_trained(tmp_path):
   """Figure 3B's run of 32 shots is one of Figure A4's."""
   made_up.write_by_rule(tmp_path, 'fig3b', lambda *_: 0.5, 'smoke')
   runs = reference.described_runs('fig_a4', 'smoke')
   of_k = ['max_active=3', 'model=linear_hypernetwork']
   shared = sweeps.select(list(runs), [*of_k, 'num_support=32'])
   other = sweeps.select(list(runs), [*of_k, 'num_support=8'])
-  monkeypatch.setattr(experiments, 'draw_worlds', lambda built: [])
-  prepared = runner.prepare([*shared, *other], tmp_path)
-  assert [run.folder.finished for run in prepared] == [True, False]
-  assert 'fig3b' in prepared[0].folder.path.parts
-  assert prepared[0].place == tmp_path / 'fig_a4' / 'smoke'
+  planned = runner.plan([*shared, *other], tmp_path)
+  assert [run.folder.finished for run in planned] == [True, False]
+  assert 'fig3b' in planned[0].folder.path.parts
+  assert planned[0].place == tmp_path / 'fig_a4' / 'smoke'

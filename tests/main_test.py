@@ -342,7 +342,7 @@ def test_truncated_checkpoint(finished, tmp_path):
   done = _run(
       f'--results={tmp_path}', *_ONE_RUN
   )
-  message = 'checkpoint .*/60 cannot be read.*Delete this folder'
+  message = 'checkpoint .*/60 cannot be read.*Delete .*checkpoints to go'
   _assert_refused(done.returncode, done.stderr, message)
   assert _files(tmp_path) == before
   metrics = pd.read_csv(target / 'metrics.csv')

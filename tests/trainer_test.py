@@ -35,6 +35,7 @@ def _trainer(compiled, path, *, call=None, empty=(), **overrides):
       evaluate_every=5,
       log_every=3,
       checkpoint_every_s=0.0,
+      analyse=None,
       call=call or (lambda function, *args: function(*args)),
       watch=lambda progress: None,
   )
@@ -143,16 +144,23 @@ def test_best_parameters_are_those_of_the_lowest_validation_loss(
   )
 
 
-def test_a_truncated_checkpoint_is_refused_and_kept(compiled, tmp_path):
-  _trainer(compiled, tmp_path).run()
-  folder = tmp_path / 'checkpoints'
-  newest = max(int(p.name) for p in folder.iterdir() if p.name.isdigit())
-  for file in (folder / str(newest)).glob('**/d/*'):
+def test_a_damaged_checkpoint_costs_steps_but_changes_nothing(
+    compiled, tmp_path, capsys
+):
+  _trainer(compiled, tmp_path / 'whole').run()
+  expected_rows, expected = _final(compiled, tmp_path / 'whole')
+  _trainer(compiled, tmp_path / 'damaged').run()
+  folder = tmp_path / 'damaged' / 'checkpoints'
+  for file in (folder / '14').glob('**/d/*'):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-  message = f'{newest} cannot be read.*Delete'
-  with pytest.raises(errors.UserError, match=message):
-    _trainer(compiled, tmp_path)
-  assert (folder / str(newest)).exists()
+  resumed = _trainer(compiled, tmp_path / 'damaged')
+  assert 0 < resumed.step < 14
+  said = capsys.readouterr().err
+  assert '14 is damaged' in said and f'from step {resumed.step}' in said
+  resumed.run()
+  rows, saved = _final(compiled, tmp_path / 'damaged')
+  assert rows == expected_rows
+  jax.tree.map(np.testing.assert_array_equal, saved, expected)
 
 
 def test_results_files(tmp_path):

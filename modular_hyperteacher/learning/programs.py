@@ -3,7 +3,9 @@
 A program maps one seed's pure function over seeds (`vmap`, inside of a device)
 and over devices (`pmap`, the tasks of a meta-batch). One device and one seed
 take the same path. Arguments and results are replicated over devices and have
-seeds in front: `[D, R, ...]` on the devices, `[R, ...]` on the host.
+seeds in front: `[D, R, ...]` on the devices, `[R, ...]` on the host. Of
+several processes (`jax.distributed`), each passes and gets the part of its own
+devices, while indices and means run over the devices of all.
 """
 
 from concurrent import futures
@@ -14,6 +16,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
@@ -37,12 +40,14 @@ def fetch(tree: Any) -> Any:
 
 def fetch_divided(tree: Any) -> Any:
   """Copies `[D, R, K, tasks / D, ...]` to the host: `[R, K, tasks, ...]`."""
-  return jax.tree.map(
-      lambda x: np.concatenate(
-          [np.asarray(shard.data)[0] for shard in x.addressable_shards], axis=2
-      ),
-      tree,
-  )
+
+  def fetch_leaf(x):
+    local = [np.asarray(shard.data)[0] for shard in x.addressable_shards]
+    shares = [iter(share) for share in processes.gather(np.stack(local))]
+    in_order = [next(shares[d.process_index]) for d in jax.devices()]
+    return np.concatenate(in_order, axis=2)
+
+  return jax.tree.map(fetch_leaf, tree)
 
 
 class World(NamedTuple):
@@ -182,12 +187,14 @@ class _Compiled:
   def compile(self, *args):
     """Compiles for arguments like these."""
     mapped = len(args) - self._num_broadcast
-    mapped_function = jax.pmap(
+    self._program = jax.pmap(
         self._function,
         axis_name=outer_loop.DEVICE_AXIS,
         in_axes=(0,) * mapped + (None,) * self._num_broadcast,
     )
-    self._program = mapped_function.lower(*args).compile()
+    # For several processes, JAX compiles a `pmap` at its first call only.
+    if jax.process_count() == 1:
+      self._program = self._program.lower(*args).compile()
     return self._program
 
   def __call__(self, *args):

@@ -2,6 +2,7 @@
 
 The loop only sequences. Between its compiled calls it is always in a state
 that can be saved: parameters after some step, and all rows up to that step.
+Several processes run the same loop in step with each other; the first saves.
 """
 
 import time
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import checkpoints
+from modular_hyperteacher import processes
 from modular_hyperteacher import results
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -57,6 +59,8 @@ class Trainer:
       analyse: Callable[[Any, Any], Analysed] | None,
       call: Callable[..., Any],
       watch: Callable[[Progress], None],
+      agree: Callable[[int], int] = lambda value: value,
+      check_lock: Callable[[], None] = lambda: None,
   ):
     """Prepares to train; resumes if the folder holds a checkpoint.
 
@@ -75,6 +79,9 @@ class Trainer:
         ...])`, on the host, after the last step; None to measure nothing more.
       call: `call(function, *args)` runs device work and may raise to stop.
       watch: told after every compiled call.
+      agree: returns the first process's value, between compiled calls; may
+        raise to stop all processes there.
+      check_lock: raises if the folder has become another's to write to.
     """
     self._programs = compiled
     self._folder = folder
@@ -88,6 +95,8 @@ class Trainer:
     self._analyse = analyse
     self._call = call
     self._watch = watch
+    self._agree = agree
+    self._check_lock = check_lock
     self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
     self._steps_per_call = 1
     self._rows: list[tuple] = []
@@ -113,12 +122,19 @@ class Trainer:
       self._state = programs.replicate(saved.state)
       self._best_params = programs.replicate(saved.best_params)
       self._best_loss = saved.best_loss
-      rows = self._folder.read_metrics()
-      rows = rows[rows['step'] <= self.step]
-      self._rows = list(rows.itertuples(index=False, name=None))
-      evaluated = rows.loc[rows['split'] == 'valid', 'step']
-      self._last_evaluated = int(evaluated.max()) if len(evaluated) else -1
+      if processes.is_first():
+        self._restore_rows()
+      self._last_evaluated = int(
+          processes.from_first(np.array(self._last_evaluated))
+      )
     self._saved_at = time.monotonic()
+
+  def _restore_rows(self):
+    rows = self._folder.read_metrics()
+    rows = rows[rows['step'] <= self.step]
+    self._rows = list(rows.itertuples(index=False, name=None))
+    evaluated = rows.loc[rows['split'] == 'valid', 'step']
+    self._last_evaluated = int(evaluated.max()) if len(evaluated) else -1
 
   def _snapshot(self) -> Saved:
     return Saved(
@@ -142,10 +158,12 @@ class Trainer:
     """Writes rows, then a checkpoint of the same step.
 
     In this order, a kill in between leaves rows that are too many, which
-    resuming cuts, and never too few.
+    resuming cuts, and never too few. Of several processes, the first writes.
     """
-    self._folder.write_metrics(self._rows)
-    self._checkpoints.save(self.step, self._snapshot())
+    if processes.is_first():
+      self._check_lock()
+      self._folder.write_metrics(self._rows)
+      self._checkpoints.save(self.step, self._snapshot())
     self._saved_at = time.monotonic()
 
   def _take_steps(self):
@@ -155,7 +173,7 @@ class Trainer:
         _next_multiple(step, self._log_every),
         _next_multiple(step, self._evaluate_every),
     )
-    num_steps = min(boundary - step, self._steps_per_call)
+    num_steps = self._agree(min(boundary - step, self._steps_per_call))
     started = time.monotonic()
     state, metrics = self._call(self._train, num_steps)
     self._adjust_call_length(num_steps, time.monotonic() - started)

@@ -1,0 +1,1 @@
+"""Sweeps over workers of this machine, a Ray cluster, or SLURM."""

@@ -1,0 +1,194 @@
+"""A sweep over worker processes of this machine.
+
+  python -m launch.local --config=configs/fig3b.py --workers=2
+
+One worker per GPU where there are any, else as many as asked for, which divide
+the processor's cores. A worker trains one run after the other, and its programs
+are there for all. A worker that dies is replaced and its run goes on; SIGTERM
+and Ctrl-C save all runs, and the same command goes on from there.
+"""
+
+import json
+import os
+import pathlib
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from absl import flags
+import numpy as np
+
+from launch import common
+from launch import worker
+
+_WORKERS = flags.DEFINE_integer(
+    'workers',
+    None,
+    'How many runs are trained at once. Default: one per GPU, else one.',
+    lower_bound=1,
+)
+
+
+def place_workers(
+    number: int | None, cores: list[int], gpus: list[str]
+) -> list[tuple[list[int], dict[str, str]]]:
+  """Returns every worker's cores and environment variables.
+
+  Args:
+    number: of workers; None for one per GPU, or one.
+    cores: that this process may use.
+    gpus: that this process may use.
+  """
+  number = number or len(gpus) or 1
+  shares = np.array_split(np.array(cores), number)
+  places = []
+  for i, share in enumerate(shares):
+    own = [int(core) for core in share] or [cores[i % len(cores)]]
+    variables = {'CUDA_VISIBLE_DEVICES': gpus[i % len(gpus)]} if gpus else {}
+    places.append((own, variables))
+  return places
+
+
+def _gpus() -> list[str]:
+  visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+  if visible is not None:
+    return [name for name in visible.split(',') if name]
+  devices = pathlib.Path('/dev').glob('nvidia[0-9]*')
+  return sorted(path.name.removeprefix('nvidia') for path in devices)
+
+
+def _places():
+  return place_workers(
+      _WORKERS.value, sorted(os.sched_getaffinity(0)), _gpus()
+  )
+
+
+class _Worker:
+  """A worker process, started anew whenever it dies."""
+
+  def __init__(self, place, settings: worker.Settings):
+    self._cores, self._variables = place
+    self._settings = settings
+    self._process = None
+
+  def train(self, bundle: list) -> dict[str, str] | None:
+    """Returns the outcomes of runs, or None if the worker died."""
+    if self._process is None or self._process.poll() is not None:
+      self._start()
+    try:
+      print(json.dumps(bundle), file=self._process.stdin, flush=True)
+      answer = self._process.stdout.readline()
+    except BrokenPipeError:
+      answer = ''
+    if not answer:
+      self._process.kill()
+      self._process.wait()  # or the next look would find it still there
+      return None
+    return json.loads(answer)
+
+  def _start(self):
+    self._process = subprocess.Popen(
+        [sys.executable, '-m', 'launch.worker']
+        + [f'--settings={json.dumps(self._settings)}']
+        + [f'--cores={json.dumps(self._cores)}'],
+        env=os.environ | self._variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # Ctrl-C reaches the launcher, which passes it on.
+        start_new_session=True,
+    )
+
+  def stop(self, number: int | None) -> None:
+    """Lets the worker end; with a signal, at once, after saving."""
+    if self._process is None:
+      return
+    if number is not None and self._process.poll() is None:
+      self._process.send_signal(number)
+    try:
+      self._process.stdin.close()
+    except BrokenPipeError:
+      pass
+
+
+class _Pool:
+  """Workers that take bundles of runs from one queue."""
+
+  def __init__(self, plan: common.Plan, places: list):
+    settings = common.settings(plan, min(len(cores) for cores, _ in places))
+    self._workers = [_Worker(place, settings) for place in places]
+    self._queue = queue.Queue()
+    for bundle in plan.bundles:
+      self._queue.put(common.Attempt(bundle))
+    self.unfinished: dict[str, str] = {}
+    self._stopping = threading.Event()
+    self._threads = [
+        threading.Thread(target=self._serve, args=(one,), daemon=True)
+        for one in self._workers
+    ]
+    for thread in self._threads:
+      thread.start()
+
+  @property
+  def busy(self) -> bool:
+    """Whether anything is left to do."""
+    return any(thread.is_alive() for thread in self._threads)
+
+  def _serve(self, one):
+    # Another worker's bundle may come back, until all are through.
+    while self._queue.unfinished_tasks and not self._stopping.is_set():
+      try:
+        attempt = self._queue.get(timeout=0.1)
+      except queue.Empty:
+        continue
+      outcomes = one.train(common.as_json(attempt.bundle))
+      if self._stopping.is_set():
+        break
+      again = common.take_back(
+          attempt, outcomes or 'its worker died', self.unfinished
+      )
+      if again:
+        self._stopping.wait(common.HELD_AGAIN_S if again.held else 0)
+        self._queue.put(again)
+      self._queue.task_done()
+    one.stop(None)
+
+  def stop(self, number: int) -> None:
+    """Stops all workers, which save, and waits for them."""
+    self._stopping.set()
+    while self.busy:
+      for one in self._workers:
+        one.stop(number)
+      time.sleep(0.5)  # A worker that was between two runs did not hear.
+
+
+def launch(plan: common.Plan) -> common.Outcome:
+  """Trains all bundles; returns what could not be finished."""
+  received = []
+  for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda signum, frame: received.append(signum))
+  pool = _Pool(plan, _places())
+  with common.Progress(plan) as progress:
+    while pool.busy and not received:
+      time.sleep(0.2)
+      progress.update()
+  if received:
+    pool.stop(received[0])
+    return common.stopped(received[0])
+  return common.Outcome(pool.unfinished)
+
+
+def _describe() -> str:
+  places = _places()
+  shares = ', '.join(
+      ' and GPU '.join([f'cores {cores}', *variables.values()])
+      for cores, variables in places
+  )
+  return f'{len(places)} workers on this machine ({shares})'
+
+
+if __name__ == '__main__':
+  common.main(launch, _describe)

@@ -1,0 +1,139 @@
+"""A sweep over a Ray cluster: many machines, with CPUs, GPUs or TPUs.
+
+  ray up launch/ray_gpu.yaml    (or launch/ray_tpu.yaml; see README)
+  python -m launch.ray_cluster --address=auto --num_gpus=1 \\
+      --config=configs/fig3b.py:paper --results=/shared/results
+
+Without --address, a Ray of its own is started on this machine. Every bundle of
+runs is a Ray task with its resources; what is lost with a node is tried again
+elsewhere, from its last checkpoint. All machines see --results under the same
+path, and have this package installed.
+"""
+
+import signal
+import time
+
+from absl import flags
+import ray
+from ray import cloudpickle
+
+from launch import common
+from launch import worker
+from modular_hyperteacher import interrupt
+
+_ADDRESS = flags.DEFINE_string(
+    'address', None, "Of the cluster: HOST:PORT, or 'auto' on its head node."
+)
+_NUM_CPUS = flags.DEFINE_integer(
+    'num_cpus', 1, 'Processor cores per task.', lower_bound=1
+)
+_NUM_GPUS = flags.DEFINE_float(
+    'num_gpus', 0, 'GPUs per task; two tasks can share one by 0.5.'
+)
+_NUM_TPUS = flags.DEFINE_integer('num_tpus', 0, 'TPU chips per task.')
+
+_POLL_S = 0.5
+_SAVING_S = 30.0
+
+
+def _train(bundle, settings):
+  """What a Ray task does."""
+  worker.set_up(settings)
+  try:
+    return worker.train(bundle, settings)
+  except interrupt.Interrupted as interruption:
+    return {run['run_id']: f'{worker.FAILED}{interruption}' for run in bundle}
+
+
+class _Tasks:
+  """The sweep's tasks at Ray."""
+
+  def __init__(self, plan: common.Plan):
+    # Nodes have the package, but not this folder.
+    cloudpickle.register_pickle_by_value(worker)
+    self._settings = common.settings(plan, _NUM_CPUS.value)
+    self._remote = ray.remote(_train).options(
+        num_cpus=_NUM_CPUS.value,
+        num_gpus=_NUM_GPUS.value,
+        resources={'TPU': _NUM_TPUS.value} if _NUM_TPUS.value else None,
+        # By Ray, if a node or a worker is lost; failures that tasks live to
+        # tell of are counted in `take_back`.
+        max_retries=common.RETRIES.value,
+    )
+    self._running = {}
+    self._later: list[tuple[float, common.Attempt]] = []
+    self.unfinished: dict[str, str] = {}
+    for bundle in plan.bundles:
+      self._send(common.Attempt(bundle))
+
+  def _send(self, attempt):
+    bundle = common.as_json(attempt.bundle)
+    self._running[self._remote.remote(bundle, self._settings)] = attempt
+
+  @property
+  def busy(self) -> bool:
+    """Whether anything is left to do."""
+    return bool(self._running or self._later)
+
+  def wait(self) -> None:
+    """Waits a moment for tasks, and sends again what is worth it."""
+    if not self._running:
+      time.sleep(_POLL_S)
+    done, _ = ray.wait(list(self._running), timeout=_POLL_S)
+    for task in done:
+      attempt = self._running.pop(task)
+      try:
+        outcomes = ray.get(task)
+      except ray.exceptions.RayError as error:
+        outcomes = (str(error).splitlines() or ['lost'])[0]
+      again = common.take_back(attempt, outcomes, self.unfinished)
+      if again:
+        pause = common.HELD_AGAIN_S if again.held else 0
+        self._later.append((time.monotonic() + pause, again))
+    due = [entry for entry in self._later if entry[0] <= time.monotonic()]
+    for entry in due:
+      self._later.remove(entry)
+      self._send(entry[1])
+
+  def stop(self) -> None:
+    """Lets all tasks save and end."""
+    for task in self._running:
+      ray.cancel(task)
+    ray.wait(
+        list(self._running),
+        num_returns=len(self._running),
+        timeout=_SAVING_S,
+    )
+
+
+def launch(plan: common.Plan) -> common.Outcome:
+  """Trains all bundles; returns what could not be finished."""
+  if not ray.is_initialized():
+    # Whoever reaches the dashboard can run code: it is not for the network.
+    own = {} if _ADDRESS.value else {'dashboard_host': '127.0.0.1'}
+    ray.init(_ADDRESS.value, log_to_driver=False, **own)
+  received = []
+  for number in interrupt.SIGNALS:
+    signal.signal(number, lambda signum, frame: received.append(signum))
+  tasks = _Tasks(plan)
+  with common.Progress(plan) as progress:
+    while tasks.busy and not received:
+      tasks.wait()
+      progress.update()
+  if received:
+    tasks.stop()
+    return common.stopped(received[0])
+  return common.Outcome(tasks.unfinished)
+
+
+def _describe() -> str:
+  needs = f'{_NUM_CPUS.value} CPUs'
+  if _NUM_GPUS.value:
+    needs += f', {_NUM_GPUS.value:g} GPUs'
+  if _NUM_TPUS.value:
+    needs += f', {_NUM_TPUS.value} TPU chips'
+  return f'Ray at {_ADDRESS.value or "this machine"}, {needs} each'
+
+
+if __name__ == '__main__':
+  common.main(launch, _describe)

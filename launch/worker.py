@@ -1,0 +1,169 @@
+"""What every worker does, whoever sent it: train runs, one after the other.
+
+A run travels as JSON, so that no config file is executed on a worker and
+nothing is unpickled that came out of results.
+
+As a command (`python -m launch.worker`), reads one JSON list of runs per line
+from stdin and answers with one JSON object of outcomes per line on stdout.
+"""
+
+import argparse
+import functools
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import traceback
+from typing import Any, NamedTuple
+
+import jax
+
+from modular_hyperteacher import command_line
+from modular_hyperteacher import host_devices
+from modular_hyperteacher import interrupt
+from modular_hyperteacher import runner
+from modular_hyperteacher import sweeps
+from modular_hyperteacher import turns
+
+FINISHED = 'finished'
+HELD = 'another launcher is training it'
+REFUSED = 'refused: '  # and why; another try would be refused too
+FAILED = 'failed: '  # and how; another try may succeed
+
+# Programs that take less than this to compile are not worth a file.
+_MIN_COMPILE_S = 0.3
+
+
+class Settings(NamedTuple):
+  """How runs are trained, alike on every worker."""
+
+  results: str
+  num_host_devices: int  # per worker, on a CPU
+  compilation_cache: str  # folder; '' for none
+
+
+@functools.cache
+def set_up(settings: Settings) -> None:
+  """Prepares a process; does so once, before JAX does anything."""
+  if 'xla_force_host_platform_device_count' not in os.environ.get(
+      'XLA_FLAGS', ''
+  ):
+    host_devices.divide(settings.num_host_devices, [], 0)
+  if settings.compilation_cache:
+    # Machine code of one processor is not for another.
+    cache = pathlib.Path(settings.compilation_cache).expanduser()
+    folder = cache / socket.gethostname()
+    # What is in there is executed: nobody else may write to it.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    jax.config.update('jax_compilation_cache_dir', str(folder))
+    jax.config.update(
+        'jax_persistent_cache_min_compile_time_secs', _MIN_COMPILE_S
+    )
+
+
+def train(
+    runs: list[dict[str, Any]],
+    settings: Settings,
+    signals: tuple[int, ...] = interrupt.SIGNALS,
+) -> dict[str, str]:
+  """Trains runs that are neither finished nor held by others.
+
+  Args:
+    runs: `sweeps.Run`s as dicts.
+    settings: how; `set_up` has been called with them.
+    signals: what asks to stop.
+
+  Returns:
+    Run id -> FINISHED, HELD, REFUSED and why, or FAILED and how. One run's
+    failure leaves the others alone.
+
+  Raises:
+    interrupt.Interrupted: after saving, when a signal asks to stop.
+  """
+  outcomes = {}
+  with interrupt.Guard(signals) as guard:
+    for fields in runs:
+      run = sweeps.Run(**fields)
+      try:
+        outcomes[run.run_id] = _train_one(run, settings, guard)
+      except Exception as error:  # pylint: disable=broad-exception-caught
+        if isinstance(error, interrupt.Interrupted):
+          raise
+        outcomes[run.run_id] = _explain(error)
+  return outcomes
+
+
+def _train_one(run, settings, guard):
+  planned = runner.plan([run], pathlib.Path(settings.results))
+  for _, mine, check_lock in turns.in_turn(planned, guard, wait=False):
+    runner.execute(mine, guard, lambda progress: None, check_lock)
+  return FINISHED if planned[0].folder.finished else HELD
+
+
+def _explain(error):
+  if command_line.is_users(error):
+    return f'{REFUSED}{error}'
+  traceback.print_exception(error)
+  return f'{FAILED}{type(error).__name__}: {error}'
+
+
+class Job:
+  """Runs as a job of SLURM, in the form that submitit asks for."""
+
+  def __init__(self, runs: list[dict[str, Any]], settings: Settings):
+    self._runs = runs
+    self._settings = settings
+
+  def __call__(self) -> dict[str, str]:
+    """Trains; when asked to stop, saves, and lets submitit do the rest.
+
+    submitit has a handler for the signal that says that time is up, which
+    queues the job again. SIGTERM comes where SLURM itself does so (preemption,
+    `scontrol requeue`), or after `scancel`.
+    """
+    set_up(self._settings)
+    handled = [
+        number
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+        if callable(signal.getsignal(number))
+    ]
+    try:
+      return train(self._runs, self._settings, tuple(handled))
+    except interrupt.Interrupted as interruption:
+      signal.raise_signal(interruption.signal_number)
+      os._exit(128 + interruption.signal_number)
+
+  def checkpoint(self) -> Any:
+    """Returns what is to be queued again."""
+    import submitit  # pylint: disable=import-outside-toplevel
+
+    return submitit.helpers.DelayedSubmission(self)
+
+
+def main() -> None:
+  """Serves a launcher until its end of the pipe is closed."""
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument('--settings', type=json.loads, required=True)
+  parser.add_argument('--cores', type=json.loads, required=True)
+  arguments = parser.parse_args()
+  os.sched_setaffinity(0, arguments.cores)
+  settings = Settings(*arguments.settings)
+  set_up(settings)
+  answers = os.fdopen(os.dup(1), 'w')
+  os.dup2(2, 1)  # Whatever prints does not get into the answers.
+  # Between two runs there is nothing to save; the pipe's end is the sign.
+  for number in interrupt.SIGNALS:
+    signal.signal(number, signal.SIG_IGN)
+  try:
+    for line in sys.stdin:
+      outcomes = train(json.loads(line), settings)
+      print(json.dumps(outcomes), file=answers, flush=True)
+  except interrupt.Interrupted:
+    pass
+  os._exit(0)  # A compiled step may still be running on a worker thread.
+
+
+if __name__ == '__main__':
+  main()

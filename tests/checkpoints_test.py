@@ -1,0 +1,162 @@
+"""Damaged checkpoints, full disks: what was saved is found again, or told."""
+
+import contextlib
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+from modular_hyperteacher import checkpoints
+from modular_hyperteacher import errors
+from modular_hyperteacher import results
+
+
+def _tree(step, size=500):
+  generator = np.random.default_rng(step)
+  return {
+      'a': generator.standard_normal(size).astype(np.float32),
+      'step': np.int32(step),
+  }
+
+
+def _saved(folder, steps=(1, 2, 3)):
+  store = checkpoints.Checkpoints(folder)
+  for step in steps:
+    store.save(step, _tree(step))
+  return store
+
+
+def _assert_equal(actual, expected):
+  assert actual.keys() == expected.keys()
+  for name, value in expected.items():
+    np.testing.assert_array_equal(actual[name], value)
+
+
+def _files(folder):
+  return sorted(p for p in folder.rglob('*') if p.is_file())
+
+
+def test_the_newest_two_are_kept(tmp_path):
+  store = _saved(tmp_path)
+  assert sorted(p.name for p in tmp_path.iterdir()) == ['2', '3']
+  _assert_equal(store.restore(_tree(0)), _tree(3))
+  assert checkpoints.Checkpoints(tmp_path / 'new').restore(_tree(0)) is None
+
+
+def _truncate(path):
+  path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _flip(path):
+  content = bytearray(path.read_bytes())
+  content[len(content) // 2] ^= 4
+  path.write_bytes(content)
+
+
+@pytest.mark.parametrize('damage', [_truncate, _flip, pathlib.Path.unlink])
+def test_after_any_damage_what_is_restored_was_saved(tmp_path, damage, capsys):
+  """Every file is damaged in turn; some hold nothing that is needed."""
+  num_fallbacks = 0
+  num_files = len(_files(_saved(tmp_path / 'whole')._folder / '3'))
+  for index in range(num_files):
+    folder = tmp_path / str(index) / 'checkpoints'
+    store = _saved(folder)
+    damage(_files(folder / '3')[index])
+    store = checkpoints.Checkpoints(folder)
+    restored = store.restore(_tree(0))
+    step = int(restored['step'])
+    _assert_equal(restored, _tree(step))
+    said = capsys.readouterr().err
+    if step == 2:
+      num_fallbacks += 1
+      assert '/3 is damaged' in said and 'going on from step 2' in said
+      assert (folder.parent / 'damaged-checkpoint-3').is_dir()
+      store.save(3, _tree(3))
+      _assert_equal(store.restore(_tree(0)), _tree(3))
+    else:
+      assert step == 3 and not said
+  assert num_fallbacks >= 2
+
+
+def test_every_flipped_bit_of_the_arrays_is_noticed(tmp_path):
+  """The largest file holds the arrays: compressed, without checksums."""
+  generator = np.random.default_rng(0)
+  for number in range(20):
+    folder = tmp_path / str(number) / 'checkpoints'
+    _saved(folder, steps=(1, 2))
+    path = max(_files(folder / '2'), key=lambda p: p.stat().st_size)
+    content = bytearray(path.read_bytes())
+    place = generator.integers(len(content))
+    content[place] ^= 1 << generator.integers(8)
+    path.write_bytes(content)
+    restored = checkpoints.Checkpoints(folder).restore(_tree(0))
+    _assert_equal(restored, _tree(int(restored['step'])))
+
+
+def test_if_none_is_sound_it_says_so_and_touches_nothing(tmp_path):
+  _saved(tmp_path / 'checkpoints', steps=(1, 2))
+  for path in _files(tmp_path):
+    _truncate(path)
+  before = _files(tmp_path)
+  with pytest.raises(errors.UserError, match='/2 cannot be read.*Delete'):
+    checkpoints.Checkpoints(tmp_path / 'checkpoints').restore(_tree(0))
+  assert _files(tmp_path) == before
+
+
+def test_checkpoints_without_a_checksum_are_used(tmp_path, monkeypatch):
+  """As they were written before there were checksums."""
+  monkeypatch.setattr(checkpoints, '_CHECKSUM', 'something else')
+  _saved(tmp_path)
+  monkeypatch.undo()
+  store = checkpoints.Checkpoints(tmp_path)
+  assert not (tmp_path / '3' / 'sha256').exists()
+  _assert_equal(store.restore(_tree(0)), _tree(3))
+
+
+@contextlib.contextmanager
+def _mounted(folder, options):
+  """A file system of its own, where this process may mount one."""
+  folder.mkdir()
+  command = ['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', str(folder)]
+  if subprocess.run(command, capture_output=True, check=False).returncode:
+    pytest.skip('needs the right to mount a small file system (root)')
+  try:
+    yield folder
+  finally:
+    subprocess.run(['umount', '-l', str(folder)], check=True)
+
+
+def test_on_a_full_disk_the_last_checkpoint_survives(tmp_path, capfd):
+  large = 120_000  # 480 kB do not compress; two fit, three do not
+  with _mounted(tmp_path / 'disk', 'size=1200k') as disk:
+    store = checkpoints.Checkpoints(disk / 'checkpoints')
+    store.save(1, _tree(1, large))
+    store.save(2, _tree(2, large))
+    message = 'cannot write .*/3: No space left on device.*making room'
+    with pytest.raises(errors.StorageError, match=message):
+      store.save(3, _tree(3, large))
+    assert 'Traceback' not in capfd.readouterr().err
+    again = checkpoints.Checkpoints(disk / 'checkpoints')
+    _assert_equal(again.restore(_tree(0, large)), _tree(2, large))
+    names = sorted(p.name for p in (disk / 'checkpoints').iterdir())
+    assert names == ['1', '2']
+
+    folder = results.RunFolder(disk)
+    rows = [(step, 0, 'train', 'loss', 0.1) for step in range(1000)]
+    folder.write_metrics(rows[:10])
+    (disk / 'filler').write_bytes(b'')
+    with contextlib.suppress(OSError), open(disk / 'filler', 'wb') as file:
+      while True:
+        file.write(bytes(4096))
+    with pytest.raises(errors.StorageError, match='metrics.csv: No space'):
+      folder.write_metrics(rows * 100)
+    assert len(folder.read_metrics()) == 10
+    assert not list(disk.glob('.writing-*'))
+
+
+def test_a_read_only_folder_is_refused(tmp_path):
+  with _mounted(tmp_path / 'disk', 'ro') as disk:
+    message = '--results: cannot write to .*Read-only.*choose a folder'
+    with pytest.raises(errors.UserError, match=message):
+      results.RunFolder(disk / 'run').create()

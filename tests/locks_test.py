@@ -1,0 +1,156 @@
+"""One holder at a time, whoever comes, dies, sleeps or changes the clock."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from modular_hyperteacher import locks
+from modular_hyperteacher import results
+from tests import commands
+
+
+@pytest.fixture(name='folder')
+def fixture_folder(tmp_path):
+  return results.RunFolder(tmp_path / 'run')
+
+
+def _lock_file(folder):
+  (path,) = folder.path.glob('.lock-*')
+  return path
+
+
+def test_a_run_is_held_by_one_and_released(folder):
+  first, second = locks.Locks(), locks.Locks()
+  lock = first.acquire(folder)
+  assert second.acquire(folder) is None and first.acquire(folder) is None
+  assert second.holder(folder).pid == os.getpid()
+  assert f'process {os.getpid()} on' in str(second.holder(folder))
+  lock.check()
+  lock.release()
+  assert not list(folder.path.iterdir())
+  second.acquire(folder).release()
+
+
+_HOLD = '''
+import pathlib, sys, time
+from modular_hyperteacher import locks, results
+folder = results.RunFolder(pathlib.Path(sys.argv[1]))
+lock = locks.Locks().acquire(folder)
+print("held", flush=True)
+time.sleep(60)
+'''
+
+
+def test_a_dead_holder_on_this_machine_is_known_at_once(folder):
+  process = subprocess.Popen(
+      [sys.executable, '-c', _HOLD, str(folder.path)],
+      cwd=commands.ROOT,
+      stdout=subprocess.PIPE,
+  )
+  assert process.stdout.readline() == b'held\n'
+  taker = locks.Locks()
+  assert taker.acquire(folder) is None
+  os.kill(process.pid, signal.SIGKILL)
+  commands.wait_until(lambda: not locks._started(process.pid))
+  # Not yet waited for, it is a zombie: dead all the same.
+  assert os.path.exists(f'/proc/{process.pid}')
+  taker.acquire(folder).release()
+  process.communicate()
+
+
+def _pretend(folder, **changes):
+  path = _lock_file(folder)
+  holder = json.loads(path.read_text())
+  stat = path.stat()
+  path.write_text(json.dumps(holder | changes))
+  os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+  return path
+
+
+def test_another_process_with_the_same_number_does_not_count(folder):
+  locks.Locks().acquire(folder)
+  _pretend(folder, started='1')
+  assert locks.Locks().acquire(folder) is not None
+
+
+@pytest.mark.parametrize('jump_s', [0, 10**8, -(10**8)])
+def test_elsewhere_a_holder_counts_while_its_file_changes(
+    folder, monkeypatch, jump_s
+):
+  now = [1000.0]
+  monkeypatch.setattr(locks.time, 'monotonic', lambda: now[0])
+  lock = locks.Locks(beat_s=1e9).acquire(folder)
+  path = _pretend(folder, host='elsewhere', machine='another')
+  watcher = locks.Locks(stale_s=120)
+  wall = time.time()
+  for _ in range(5):  # The file changes, whatever its time of change says.
+    wall += 10 + jump_s
+    os.utime(path, (wall, wall))
+    assert watcher.acquire(folder) is None
+    now[0] += 100
+  assert watcher.holder(folder).host == 'elsewhere'
+  assert watcher.acquire(folder) is None  # 100 seconds without a change
+  now[0] += 30
+  taken = watcher.acquire(folder)
+  assert taken is not None
+  with pytest.raises(locks.LostError, match='another could take the run over'):
+    lock.check()
+  taken.check()
+  taken.release()
+
+
+def test_a_holder_keeps_its_file_fresh(folder):
+  lock = locks.Locks(beat_s=0.01).acquire(folder)
+  before = _lock_file(folder).stat().st_mtime_ns
+  commands.wait_until(
+      lambda: _lock_file(folder).stat().st_mtime_ns > before, timeout=10
+  )
+  lock.release()
+
+
+def test_a_lock_file_that_says_nothing_is_watched(folder, monkeypatch):
+  now = [0.0]
+  monkeypatch.setattr(locks.time, 'monotonic', lambda: now[0])
+  folder.create()
+  (folder.path / '.lock-empty.json').write_text('')
+  taker = locks.Locks(stale_s=5)
+  assert taker.acquire(folder) is None and taker.holder(folder) is None
+  now[0] += 6
+  assert taker.acquire(folder) is not None
+
+
+def _contend(path, seed):
+  """Takes a run 40 times; being alone with it is checked by a second file."""
+  generator = random.Random(seed)
+  folder, taker = results.RunFolder(path), locks.Locks()
+  won = 0
+  while won < 40:
+    lock = taker.acquire(folder)
+    if lock is None:
+      time.sleep(generator.uniform(0, 0.002))
+      continue
+    descriptor = os.open(path / 'alone', os.O_CREAT | os.O_EXCL)
+    os.close(descriptor)
+    os.unlink(path / 'alone')
+    lock.release()
+    won += 1
+
+
+def test_four_processes_never_hold_a_run_together(folder):
+  context = multiprocessing.get_context('spawn')
+  contenders = [
+      context.Process(target=_contend, args=(folder.path, seed))
+      for seed in range(4)
+  ]
+  for process in contenders:
+    process.start()
+  for process in contenders:
+    process.join(60)
+    assert process.exitcode == 0
