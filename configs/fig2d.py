@@ -22,7 +22,7 @@ _LAPTOP_SIZES = (
     (1, 1), (2, 2), (4, 2), (8, 2), (2, 4), (2, 8), (4, 4), (8, 8)
 )
 # Inner loop -> outer steps and tasks computed at once.
-_LAPTOP = {'levenberg_marquardt': (1000, 1), 'adam': (1500, 8)}
+_LAPTOP = {'levenberg_marquardt': (2000, 1), 'adam': (1500, 8)}
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

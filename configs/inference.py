@@ -14,7 +14,7 @@ import ml_collections
 from configs import theory
 
 _SIZES = ((2, 2), (4, 4))
-_LAPTOP = {'levenberg_marquardt': (1000, 2), 'adam': (1000, 8)}
+_LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1000, 8)}
 # Iterations of Levenberg-Marquardt; steps and learning rate of Adam.
 _ITERATIONS = (2, 4, 12)
 _ADAM = ((100, 0.003), (300, 0.003), (100, 0.01), (300, 0.01))

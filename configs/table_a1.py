@@ -16,7 +16,7 @@ import ml_collections
 from configs import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
-_LAPTOP = {'levenberg_marquardt': (1000, 2), 'adam': (1500, 8)}
+_LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1500, 8)}
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
