@@ -19,6 +19,7 @@ from figures import fig3b
 from figures import fig3c
 from figures import fig3e
 from figures import fig3f
+from figures import fig4a
 from figures import fig4b
 from figures import fig4e
 from figures import fig_a1
@@ -83,8 +84,10 @@ SECTIONS = {
         },
     },
     'Grid worlds': {
+        'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),
         'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
         'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
+        'fig4d': Figure(fig4a.TITLE_4D, (), fig4a.draw_4d),
         'fig4e': Figure(fig4e.TITLE_4E, ('fig4e',), fig4e.draw_4e),
         'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
         'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),

@@ -7,6 +7,7 @@ constructors called from here, before anything is compiled.
 
 import dataclasses
 import inspect
+import logging
 import math
 from typing import Any, Callable, NamedTuple
 
@@ -14,6 +15,7 @@ import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import decoding
@@ -40,20 +42,31 @@ class TaskEntry(NamedTuple):
 
   make: Callable[..., tasks.TaskDistribution]
   objective: losses.Objective
-  make_analysis: (
-      Callable[[tasks.TaskDistribution], analyses.Analysis] | None
-  ) = None
+  make_analyses: tuple[
+      Callable[
+          [tasks.TaskDistribution, models.MetaModel], analyses.Analysis
+      ],
+      ...,
+  ] = ()
 
 
 TASKS = {
     'hyperteacher': TaskEntry(
-        hyperteacher.make, losses.SOFT_LABELS, decoding.make_analysis
+        hyperteacher.make, losses.SOFT_LABELS, (decoding.make_analysis,)
     ),
     'teacher_student': TaskEntry(
-        teacher_student.make, losses.REGRESSION, alignment.make_analysis
+        teacher_student.make, losses.REGRESSION, (alignment.make_analysis,)
     ),
-    'preferences': TaskEntry(preferences.make, losses.ACTION_VALUES),
-    'goals': TaskEntry(goals.make, losses.ACTIONS),
+    'preferences': TaskEntry(
+        preferences.make,
+        losses.ACTION_VALUES,
+        (decoding.make_analysis, acting.make_preferences_analysis),
+    ),
+    'goals': TaskEntry(
+        goals.make,
+        losses.ACTIONS,
+        (decoding.make_analysis, acting.make_goals_analysis),
+    ),
 }
 MODELS = {
     'maml': maml.make,
@@ -64,6 +77,9 @@ MODELS = {
 }
 # On a CPU, what a few tasks need stays in the cache; accelerators want more.
 _CHUNK_SIZES = {'cpu': 4}
+# Adapted parameters of evaluation tasks stay on the devices; beyond this, no
+# analysis is made. Of the paper's runs, MAML's on the grid worlds exceed it.
+_MAX_KEPT_BYTES = 8 * 2**30
 # JAX's other generators draw the numbers of a whole `vmap` from its first key:
 # a task would depend on the tasks beside it, and redrawing might never end.
 PRNG_IMPLEMENTATIONS = ('threefry2x32',)
@@ -172,7 +188,20 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
   learner = outer_loop.make_learner(
       task, entry.objective, model, inner, outer
   )
-  analysis = entry.make_analysis and entry.make_analysis(task)
+  analysis = analyses.combine(
+      [make(task, model) for make in entry.make_analyses]
+  )
+  if analysis and _kept_bytes(model, analysis, training) > _MAX_KEPT_BYTES:
+    logging.warning(
+        '%s: adapted parameters of %d tasks, %d splits and %d seeds exceed'
+        ' %d GiB and are not kept; what an analysis measures will be missing',
+        config['model']['name'],
+        training.num_evaluation_tasks,
+        len(analysis.splits),
+        len(training.seeds),
+        _MAX_KEPT_BYTES // 2**30,
+    )
+    analysis = None
   return Experiment(task, model, learner, training, execution, analysis)
 
 
@@ -213,6 +242,13 @@ def count_combinations(
       ]
       for split in ('train',) + experiment.task.evaluation_splits
   }
+
+
+def _kept_bytes(model, analysis, training):
+  """Returns what analyses need: adapted parameters, float32, of all seeds."""
+  _, num_fast = models.count_params(model)
+  num_tasks = len(analysis.splits) * training.num_evaluation_tasks
+  return 4 * num_fast * num_tasks * len(training.seeds)
 
 
 def _choose(table: dict[str, Any], block: str, fields: dict[str, Any]) -> Any:

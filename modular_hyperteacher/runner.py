@@ -173,7 +173,10 @@ def _make_analyse(planned):
   if built.analysis is None:
     return None
   return analyses.over_seeds(
-      built.analysis, built.task.evaluation_splits, planned.worlds
+      built.analysis,
+      built.task.evaluation_splits,
+      planned.worlds,
+      experiments.root_keys(built.training),
   )
 
 

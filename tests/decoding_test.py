@@ -107,14 +107,18 @@ def _adapted(map_, test_latents, ood_latents):
 
   latents = {'test': test_latents, 'ood': ood_latents}
   return base.Adapted(
-      (), (), latents, {split: fast(z) for split, z in latents.items()}
+      task_params=(),
+      meta_params=(),
+      latents=latents,
+      fast_params={split: fast(z) for split, z in latents.items()},
+      key=jax.random.key(0),
   )
 
 
 def test_latents_are_decoded_from_a_linear_map_of_them():
   masks = np.random.default_rng(0).random((2, 200, 2, 3)) < 0.5
   latents = masks.astype(np.float32)
-  measured = decoding.make_analysis(None).measure(
+  measured = decoding.make_analysis(None, None).measure(
       _adapted(20 * draw(1, 6, 9), *latents)
   )['ood']
   names = [f'_l{layer}_m{module}' for layer in range(2) for module in range(3)]
@@ -132,7 +136,7 @@ def test_parameters_that_say_nothing_decode_nothing():
   test, ood = masks.astype(np.float32)
   adapted = _adapted(draw(1, 6, 9), test, ood)
   noise = {s: {'a': draw(i, 400, 9)} for i, s in enumerate(('test', 'ood'))}
-  measured = decoding.make_analysis(None).measure(
+  measured = decoding.make_analysis(None, None).measure(
       adapted._replace(fast_params=noise)
   )['ood']
   assert abs(measured['r2_exact']) < 0.1
@@ -143,7 +147,7 @@ def test_targets_that_do_not_vary_are_missing_and_leave_the_mean():
   masks = np.random.default_rng(0).random((2, 200, 2, 3)) < 0.5
   test, ood = masks.astype(np.float32)
   test[:, 1, 2], ood[:, 1, 2] = 0.0, 1.0
-  measured = decoding.make_analysis(None).measure(
+  measured = decoding.make_analysis(None, None).measure(
       _adapted(20 * draw(1, 6, 9), test, ood)
   )['ood']
   missing = [name for name, value in measured.items() if np.isnan(value)]

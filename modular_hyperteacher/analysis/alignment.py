@@ -25,6 +25,7 @@ import numpy as np
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import identification
 from modular_hyperteacher.analysis import ridge
+from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 RIDGE = 0.01
@@ -95,7 +96,9 @@ def _unit_columns(modules: jax.Array) -> jax.Array:
   return modules / jnp.linalg.norm(modules, axis=1, keepdims=True)
 
 
-def make_analysis(task: tasks.TaskDistribution) -> base.Analysis:
+def make_analysis(
+    task: tasks.TaskDistribution, model: models.MetaModel
+) -> base.Analysis:
   """Returns the analysis of a student after training, for every split.
 
   Per split, fitted on the tasks of that split: 'alignment' (joint, the
@@ -105,6 +108,7 @@ def make_analysis(task: tasks.TaskDistribution) -> base.Analysis:
   the same in every split, and 'identification_*' says how far the modules are
   from a linear map of the teacher's (see `identification`).
   """
+  del model
   return base.Analysis(task.evaluation_splits, _measure)
 
 

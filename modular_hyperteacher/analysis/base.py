@@ -10,6 +10,7 @@ from typing import Any, Callable, Mapping, NamedTuple, Sequence
 import jax
 import numpy as np
 
+from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import programs
 
 Metrics = Mapping[str, Mapping[str, float]]  # split -> metric -> value
@@ -22,6 +23,7 @@ class Adapted(NamedTuple):
   meta_params: Any
   latents: Mapping[str, np.ndarray]  # split -> [tasks, L, M]
   fast_params: Mapping[str, Any]  # split -> [tasks, ...]
+  key: jax.Array  # For whatever an analysis draws.
 
 
 class Analysis(NamedTuple):
@@ -31,14 +33,32 @@ class Analysis(NamedTuple):
   measure: Callable[[Adapted], Metrics]
 
 
+def combine(analyses: Sequence[Analysis]) -> Analysis | None:
+  """Returns the analysis that makes all of these; None if there are none."""
+  if not analyses:
+    return None
+
+  def measure(adapted):
+    metrics = {}
+    for analysis in analyses:
+      for split, of_split in analysis.measure(adapted).items():
+        metrics[split] = {**metrics.get(split, {}), **of_split}
+    return metrics
+
+  splits = dict.fromkeys(split for a in analyses for split in a.splits)
+  return Analysis(tuple(splits), measure)
+
+
 def over_seeds(
     analysis: Analysis,
     evaluation_splits: tuple[str, ...],
     worlds: Sequence[programs.World],
+    roots: Sequence[jax.Array],
 ) -> Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]:
   """Returns `analyse(meta_params [R, ...], adapted [R, splits, tasks, ...])`.
 
-  It returns split -> metric -> [R].
+  It returns split -> metric -> [R]. `worlds` and `roots`, the root keys, are
+  those of the seeds.
   """
   places = [evaluation_splits.index(split) for split in analysis.splits]
 
@@ -54,6 +74,7 @@ def over_seeds(
                 split: jax.tree.map(lambda x, i=i: x[index, i], adapted)
                 for i, split in enumerate(analysis.splits)
             },
+            randomness.stream(roots[index], 'analysis'),
         )
     )
 

@@ -298,26 +298,36 @@ def to_batch(
     params: GoalsParams, instance: Instance, factors: base.Array
 ) -> base.Batch:
   """Returns the demonstration of an instance: T rows, targets are actions."""
-  _, interaction, _, target_type = factors
+  interaction = factors[1]
   where = instance.maze, instance.target, instance.agent
   path = params.paths[where].astype(jnp.int32)
   length = params.lengths[where]
   step = jnp.arange(len(path))
   moves = _moves(path)
   actions = jnp.where(step < length, moves, interaction + 4)
+  scenes = observe(params, instance, factors, path)
+  return base.Batch(scenes, actions, (step <= length).astype(jnp.float32))
+
+
+def observe(
+    params: GoalsParams,
+    instance: Instance,
+    factors: base.Array,
+    agent: base.Array,
+) -> gridworld.Scenes:
+  """Returns what is seen while the agent is in these cells, [T] int."""
   cells = jnp.append(instance.target, instance.distractors)
   # A distractor in the target's cell hides it.
   hidden = (cells == instance.target).at[0].set(False).any()
   visible = jnp.ones(len(cells)).at[0].set(1.0 - hidden)
-  scenes = gridworld.Scenes(
-      agent=path[None],
+  return gridworld.Scenes(
+      agent=agent[None],
       object_cells=cells[None],
-      object_types=jnp.append(target_type, instance.distractor_types)[None],
-      visible=jnp.broadcast_to(visible, (1, len(path), len(cells))),
+      object_types=jnp.append(factors[3], instance.distractor_types)[None],
+      visible=jnp.broadcast_to(visible, (1, len(agent), len(cells))),
       walls=params.walls[instance.maze],
       layout=LAYOUT,
   )
-  return base.Batch(scenes, actions, (step <= length).astype(jnp.float32))
 
 
 def _moves(path: base.Array) -> base.Array:

@@ -21,7 +21,7 @@ values towards it are 0.9, then 1, and after it all are 0, so the agent, whose
 ties go to the lowest action, terminates.
 """
 
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 import jax
 from jax import lax
@@ -85,7 +85,7 @@ class Instances(NamedTuple):
 
 
 class Demonstrations(NamedTuple):
-  """What an optimal agent does, step by step."""
+  """What an agent does, such as an optimal one, step by step."""
 
   cells: base.Array  # [I, T] int, where the agent is before the step
   remaining: base.Array  # [I, T] int, the objects left, as a set's number
@@ -201,6 +201,26 @@ def demonstrate(
   rewards = preferences[instances.colours]
   arrival = arrival_values(instances.object_cells, rewards)
   arrival = arrival.reshape(-1, arrival.shape[-1])  # [sets * cells, I]
+  index = jnp.arange(len(instances.agent))[:, None]
+
+  def look_up(cell, remaining):
+    state = len(FREE_CELLS) * remaining[:, None] + jnp.asarray(NEXT)[cell]
+    return arrival[state, index]
+
+  return act(instances, look_up)
+
+
+def act(
+    instances: Instances,
+    action_values: Callable[[base.Array, base.Array], base.Array],
+) -> Demonstrations:
+  """Returns what an agent does that acts greedily on action values.
+
+  Args:
+    instances: where everything is at first.
+    action_values: `action_values(cells, remaining) -> [I, actions]`, given
+      where the agent is, and the objects that are left, both [I] int.
+  """
   # The set of objects in every cell, of which there is at most one: [I, cells].
   at = jax.nn.one_hot(instances.object_cells, len(FREE_CELLS), dtype=jnp.int32)
   objects = (at << jnp.arange(NUM_OBJECTS)[None, :, None]).sum(1)
@@ -210,17 +230,33 @@ def demonstrate(
   remaining = jnp.full(len(instances.agent), 2**NUM_OBJECTS - 1)
   steps = []
   for _ in range(HORIZON):
-    nexts = jnp.asarray(NEXT)[cell]
-    state = len(FREE_CELLS) * remaining[:, None] + nexts
-    values = arrival[state, index[:, None]]
+    values = action_values(cell, remaining)
     action = values.argmax(-1)
     steps.append(
         (cell, remaining, values, action, (~over).astype(jnp.float32))
     )
     over |= action == 0
-    cell = nexts[index, action]
+    cell = jnp.asarray(NEXT)[cell, action]
     remaining &= ~jnp.where(over, 0, objects[index, cell])
   return Demonstrations(*(jnp.stack(x, axis=1) for x in zip(*steps)))
+
+
+def discounted_returns(
+    instances: Instances, preferences: base.Array, done: Demonstrations
+) -> base.Array:
+  """Returns what these actions earn an agent with these preferences, [I].
+
+  Args:
+    instances: where everything is at first.
+    preferences: [colours].
+    done: what the agent does.
+  """
+  arrived = jnp.asarray(NEXT)[done.cells, done.actions]
+  taken = instances.object_cells[:, None] == arrived[..., None]  # [I, T, J]
+  taken &= jnp.asarray(_REMAINING, bool)[done.remaining]
+  taken &= ((done.actions != 0) & (done.mask > 0))[..., None]
+  rewards = jnp.einsum('itj,ij->it', taken, preferences[instances.colours])
+  return rewards @ DISCOUNT ** jnp.arange(HORIZON)
 
 
 def arrival_values(
@@ -265,19 +301,31 @@ def arrival_values(
   return lax.fori_loop(0, HORIZON - 1, backup, arrive(zeros))
 
 
-def to_batch(instances: Instances, shown: Demonstrations) -> base.Batch:
-  """Returns demonstrations as examples: observations and action values."""
-  cells = jnp.asarray(FREE_CELLS)
-  scenes = gridworld.Scenes(
-      agent=cells[shown.cells],
-      object_cells=cells[instances.object_cells],
+def observe(
+    instances: Instances, cells: base.Array, remaining: base.Array
+) -> gridworld.Scenes:
+  """Returns what is seen from these cells, with these objects left.
+
+  Args:
+    instances: where everything is at first.
+    cells: [I, T] int, where the agent is.
+    remaining: [I, T] int, sets' numbers.
+  """
+  numbers = jnp.asarray(FREE_CELLS)
+  return gridworld.Scenes(
+      agent=numbers[cells],
+      object_cells=numbers[instances.object_cells],
       object_types=instances.colours,
-      visible=jnp.asarray(_REMAINING, jnp.float32)[shown.remaining],
+      visible=jnp.asarray(_REMAINING, jnp.float32)[remaining],
       walls=jnp.asarray(WALLS.ravel(), jnp.float32),
       layout=LAYOUT,
   )
+
+
+def to_batch(instances: Instances, shown: Demonstrations) -> base.Batch:
+  """Returns demonstrations as examples: observations and action values."""
   return base.Batch(
-      scenes,
+      observe(instances, shown.cells, shown.remaining),
       shown.values.reshape(-1, NUM_ACTIONS),
       shown.mask.reshape(-1),
   )

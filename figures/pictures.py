@@ -1,0 +1,182 @@
+"""Pictures of grid worlds: walls, objects, the agent, its way, and values."""
+
+from typing import NamedTuple, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly import subplots
+
+from figures import layout
+from figures import style
+
+# Types of object; colours are Okabe and Ito's, and no symbol comes twice.
+COLOURS = (
+    *('#E69F00', '#56B4E9', '#009E73', '#F0E442'),
+    *('#0072B2', '#D55E00', '#CC79A7', '#999999'),
+)
+SYMBOLS = (
+    *('square', 'diamond', 'triangle-up', 'star'),
+    *('pentagon', 'cross', 'hourglass', 'hexagram'),
+)
+_WALL = '#4A4A4A'
+_CELL_SIZE = 34  # Pixels.
+_AFTER_OTHERS = 1001  # In the legend; others have the default, 1000.
+# What stands for an action value: symbol, and where in a cell, (right, down).
+_VALUE_MARKS = {
+    'stay': ('circle', (0, 0)),
+    'up': ('triangle-up', (0, -0.34)),
+    'right': ('triangle-right', (0.34, 0)),
+    'down': ('triangle-down', (0, 0.34)),
+    'left': ('triangle-left', (-0.34, 0)),
+}
+
+
+class Picture(NamedTuple):
+  """A world at the start of an episode; cells are numbered row by row."""
+
+  title: str
+  walls: np.ndarray  # [rows, columns] bool
+  object_cells: Sequence[int]
+  object_types: Sequence[int]
+  type_names: Sequence[str]
+  path: Sequence[int]  # The agent's cells, from where it is now.
+  goal: int | None = None  # The cell to get to, if there is one.
+  # Action ('stay', 'up', ...) -> value in every cell, [cells], NaN for none.
+  values: dict[str, np.ndarray] | None = None
+
+
+def draw(
+    pictures: Sequence[Picture], *, title: str, caption: Sequence[str]
+) -> go.Figure:
+  """Returns the figure of some pictures side by side, of equal size."""
+  rows, columns = pictures[0].walls.shape
+  width = len(pictures) * (_CELL_SIZE * columns + 70) + 270
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(pictures),
+      horizontal_spacing=0.05,
+      subplot_titles=[picture.title for picture in pictures],
+  )
+  figure.update_annotations(font={'size': 13})
+  named = set()
+  for column, picture in enumerate(pictures, start=1):
+    for trace in _traces(picture):
+      # Every name once in the legend, however many pictures show it.
+      trace.showlegend = bool(trace.name) and trace.name not in named
+      named.add(trace.name)
+      figure.add_trace(trace, row=1, col=column)
+    x_axis = figure.get_subplot(1, column).xaxis.plotly_name
+    figure.update_yaxes(
+        range=[rows - 0.5, -0.5],
+        scaleanchor=x_axis.replace('axis', ''),
+        col=column,
+    )
+  blank = {'showgrid': False, 'showticklabels': False, 'ticks': ''}
+  blank['mirror'] = True  # A line on all four sides.
+  figure.update_xaxes(range=[-0.5, columns - 0.5], constrain='domain', **blank)
+  figure.update_yaxes(constrain='domain', **blank)
+  layout.finish(
+      figure,
+      title=title,
+      caption=caption,
+      plot_height=_CELL_SIZE * rows + 190,
+      width=width,
+  )
+  figure.update_layout(
+      legend={'orientation': 'v', 'x': 1.02, 'y': 1, 'yanchor': 'top'},
+      coloraxis={
+          'colorscale': 'Cividis',
+          'colorbar': {
+              'title': 'value',
+              'x': 1.02,
+              'xanchor': 'left',
+              'y': 0,
+              'yanchor': 'bottom',
+              'len': 0.45,
+              'thickness': 12,
+          },
+      },
+  )
+  return figure
+
+
+def _traces(picture):
+  """Yields what is drawn, from the bottom to the top."""
+  yield go.Heatmap(
+      z=np.where(picture.walls, 1.0, 0.0),
+      colorscale=[[0, 'white'], [1, _WALL]],
+      zmin=0,
+      zmax=1,
+      showscale=False,
+      hoverinfo='skip',
+      xgap=1,
+      ygap=1,
+  )
+  yield from _value_traces(picture)
+  x, y = _places(picture, picture.path)
+  yield go.Scatter(
+      x=x,
+      y=y,
+      mode='lines',
+      line={'color': style.INK, 'width': 2, 'dash': 'dot'},
+      name='optimal path',
+      hoverinfo='skip',
+  )
+  if picture.goal is not None:
+    marker = {'symbol': 'circle-open', 'size': 27, 'line': {'width': 2}}
+    marker['color'] = style.INK
+    yield _points(picture, [picture.goal], marker, 'goal')
+  for kind in range(len(picture.type_names)):
+    cells = [
+        cell
+        for cell, of_cell in zip(picture.object_cells, picture.object_types)
+        if of_cell == kind
+    ]
+    line = {'color': style.INK, 'width': 1}
+    marker = {'symbol': SYMBOLS[kind], 'size': 16, 'color': COLOURS[kind]}
+    if cells:
+      marker['line'] = line
+      trace = _points(picture, cells, marker, picture.type_names[kind])
+      yield trace.update(legendrank=_AFTER_OTHERS + kind)
+  agent = {'symbol': 'circle', 'size': 17, 'color': style.INK}
+  trace = _points(picture, picture.path[:1], agent, 'agent')
+  yield trace.update(
+      mode='markers+text', text='A', textfont={'color': 'white', 'size': 11}
+  )
+
+
+def _value_traces(picture):
+  for action, values in (picture.values or {}).items():
+    cells = np.flatnonzero(~np.isnan(values))
+    symbol, (right, down) = _VALUE_MARKS[action]
+    x, y = _places(picture, cells)
+    yield go.Scatter(
+        x=x + right,
+        y=y + down,
+        mode='markers',
+        marker={
+            'symbol': symbol,
+            'size': 5 if action == 'stay' else 9,
+            'color': values[cells],
+            'coloraxis': 'coloraxis',
+        },
+        hovertemplate=f'{action}: %{{marker.color:.2f}}<extra></extra>',
+    )
+
+
+def _points(picture, cells, marker, name):
+  x, y = _places(picture, cells)
+  return go.Scatter(
+      x=x,
+      y=y,
+      mode='markers',
+      marker=marker,
+      name=name,
+      hovertemplate=f'{name}<extra></extra>',
+  )
+
+
+def _places(picture, cells):
+  """Returns columns and rows of cells, as x and y."""
+  row, column = np.divmod(np.asarray(cells, int), picture.walls.shape[1])
+  return column, row
