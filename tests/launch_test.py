@@ -162,6 +162,7 @@ def fixture_cache(tmp_path_factory):
   return f'--compilation_cache={tmp_path_factory.mktemp("cache")}'
 
 
+@pytest.mark.launch
 def test_a_sweep_survives_a_killed_worker_and_a_second_launcher(
     tmp_path, cache
 ):
@@ -181,6 +182,7 @@ def test_a_sweep_survives_a_killed_worker_and_a_second_launcher(
   assert not list(tmp_path.glob('**/.lock-*'))
 
 
+@pytest.mark.launch
 def test_sigterm_saves_and_the_same_command_goes_on(tmp_path, cache):
   long = '--config.training.num_outer_steps=4000'
   arguments = (f'--results={tmp_path}', cache, '--only=seeds=[0]', long)
