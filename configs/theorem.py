@@ -3,8 +3,10 @@
 Students of exactly the teacher's size are trained from many starts, on
 connected families (the ring) and on disconnected ones (two triangles). Not
 every start reaches an error near zero. Those that do fit every combination of
-modules if the families are connected, and are identified; if they are not, they
-need not.
+modules if the families are connected, and are identified. If they are not
+connected, a student may match the units of one half of the modules in another
+order than those of the other half; the theorem's single output does not tell
+them apart, the four outputs of the paper's experiments do.
 
   python -m modular_hyperteacher.main --config=configs/theorem.py
   python figures/make_all.py --only=theorem
@@ -26,6 +28,9 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   config.sweep = (
       theory.solver_axes('levenberg_marquardt', preset, _LAPTOP)
       + theory.size_axes(config, 1, 1)
-      + (('task.task_support', ('ring', 'triangles')),),
+      + (
+          ('task.output_dim', (1, 4)),
+          ('task.task_support', ('ring', 'triangles')),
+      ),
   )
   return config
