@@ -5,6 +5,8 @@ Left of the line are those that reached (near) zero error in training, which is
 what the theorem assumes.
 """
 
+import itertools
+
 import pandas as pd
 import plotly.graph_objects as go
 from plotly import subplots
@@ -16,7 +18,8 @@ from figures import theory
 
 EXPERIMENT = 'theorem'
 TITLE = 'Theorem 1: students without error in training, on new combinations'
-CELL = (theory.SUPPORT,)
+CELL = (theory.SUPPORT, 'task.output_dim')
+OUTPUTS = {1: 'one output, as in the theorem', 4: 'four outputs'}
 # Relative to the power of the targets.
 NEAR_ZERO = 1e-5
 _SUPPORTS = {
@@ -30,37 +33,32 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of all students."""
   frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
   table = make_table(frame)
-  figure = subplots.make_subplots(rows=1, cols=1)
-  for support, (name, colour, symbol) in _SUPPORTS.items():
-    rows = table[table['task_support'] == support]
-    figure.add_trace(
-        go.Scatter(
-            x=rows['train_loss'],
-            y=rows['ood_loss'],
-            customdata=rows[['seed', 'alignment', 'residual']],
-            mode='markers',
-            name=name,
-            marker={
-                'color': colour,
-                'symbol': symbol,
-                'size': 10,
-                'line': {'color': style.INK, 'width': 1},
-            },
-            hovertemplate=(
-                f'{name}<br>seed %{{customdata[0]}}<br>training %{{x:.1e}},'
-                ' OOD %{y:.1e}<br>alignment %{customdata[1]:.4f}, residual'
-                ' %{customdata[2]:.1e}<extra></extra>'
-            ),
-        )
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(OUTPUTS),
+      shared_yaxes=True,
+      horizontal_spacing=0.04,
+      subplot_titles=list(OUTPUTS.values()),
+  )
+  for column, output_dim in enumerate(OUTPUTS, start=1):
+    students = table[table['output_dim'] == output_dim]
+    for support in _SUPPORTS:
+      figure.add_trace(
+          _trace(students, support, in_legend=column == 1), row=1, col=column
+      )
+    figure.add_vline(
+        x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'}, col=column
     )
-  if table.empty:
-    layout.name_missing(figure, 'no finished run', 0, 1, 1)
-  figure.add_vline(x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'})
+    if students.empty:
+      layout.name_missing(figure, 'no finished run', 0, 1, column)
   axis = {'type': 'log', 'exponentformat': 'power'}
   figure.update_xaxes(
       title_text='loss in training, relative to target power', **axis
   )
-  figure.update_yaxes(title_text='OOD loss, relative to target power', **axis)
+  figure.update_yaxes(**axis)
+  figure.update_yaxes(
+      title_text='OOD loss, relative to target power', col=1
+  )
   layout.finish(
       figure,
       title=TITLE,
@@ -74,11 +72,35 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, table
 
 
+def _trace(students, support, in_legend):
+  name, colour, symbol = _SUPPORTS[support]
+  rows = students[students['task_support'] == support]
+  return go.Scatter(
+      x=rows['train_loss'],
+      y=rows['ood_loss'],
+      customdata=rows[['seed', 'alignment', 'residual']],
+      mode='markers',
+      name=name,
+      showlegend=in_legend,
+      marker={
+          'color': colour,
+          'symbol': symbol,
+          'size': 10,
+          'line': {'color': style.INK, 'width': 1},
+      },
+      hovertemplate=(
+          f'{name}<br>seed %{{customdata[0]}}<br>training %{{x:.1e}}, OOD'
+          ' %{y:.1e}<br>alignment %{customdata[1]:.4f}, residual'
+          ' %{customdata[2]:.1e}<extra></extra>'
+      ),
+  )
+
+
 def make_table(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns a row per student; losses are relative to target power."""
   rows = []
-  for support in _SUPPORTS:
-    cell = {theory.SUPPORT: support}
+  for output_dim, support in itertools.product(OUTPUTS, _SUPPORTS):
+    cell = dict(zip(CELL, (support, output_dim)))
     columns = {
         name: data.values(frame, cell, split, metric='pooled_relative_loss')
         for name, split in _SPLIT_OF.items()
@@ -92,6 +114,6 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
         pd.DataFrame(columns)
         .rename_axis('seed')
         .reset_index()
-        .assign(task_support=support)
+        .assign(task_support=support, output_dim=output_dim)
     )
   return pd.concat(rows, ignore_index=True)
