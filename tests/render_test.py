@@ -57,7 +57,11 @@ def test_preferences():
     assert _is_way(path, walls)
     assert sum(len(at) for n, at in points.items() if 'colour' in n) == 4
   assert len(table) == 8
-  marked = [t for t in figure.data if t.marker and t.marker.coloraxis]
+  marked = [
+      trace
+      for trace in figure.data
+      if trace.type == 'scatter' and trace.marker.coloraxis
+  ]
   assert len(marked) == 2 * 5
   for trace in marked:
     assert len(trace.x) == 19
