@@ -36,7 +36,6 @@ MODEL_NAMES = {
     'maml': 'MAML',
     'linear_hypernetwork': 'Linear hypernetwork',
     'nonlinear_hypernetwork': 'Nonlinear hypernetwork',
-    'modular_student': 'Student',
 }
 SUPPORT_NAMES = {
     'random': 'Compositional support',

@@ -62,7 +62,7 @@ def with_error(value: float | None, error: float | None) -> str:
 
 
 def _text(value: Any) -> str:
-  if value is None or value != value:
+  if pd.isna(value):  # None, NaN, or pandas' own.
     return ''
   if isinstance(value, float) and 0 < abs(value) < 1e-3:
     return f'{value:.1e}'

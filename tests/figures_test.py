@@ -126,3 +126,15 @@ def test_heat_maps_name_what_is_missing_and_leave_out_what_cannot_be():
   assert trace.z == ([pytest.approx(0.3), None], [0.7, None])
   assert made_up.texts(figure).count('no<br>run') == 1
   assert '± 0.100, seeds: 2' in trace.customdata[0][0]
+
+
+def test_whatever_is_missing_is_an_empty_cell():
+  table = pd.DataFrame({
+      'text': ['a', None],
+      'number': [math.nan, 2e-5],
+      'count': pd.array([1, pd.NA], dtype='Int64'),
+  })
+  assert tables.to_markdown(table).splitlines()[2:] == [
+      '| a |  | 1 |',
+      '|  | 2.0e-05 |  |',
+  ]
