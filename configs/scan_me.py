@@ -17,7 +17,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   task = seq2seq.mutual_exclusivity_task()
   config = seq2seq.experiment('scan_me', preset, task)
-  seq2seq.scale(config, num_outer_steps=10_000)
+  seq2seq.scale(config, num_outer_steps=10_000, decay_after=0.5)
   if preset != 'paper':
     network = config.models.meta_seq2seq
     network.dropout_rate = 0.0

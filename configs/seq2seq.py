@@ -78,22 +78,28 @@ def standard_axes(meanings: str = 'fixed', num_extra: int = 0) -> tuple:
   )
 
 
-def scale(config: ml_collections.ConfigDict, num_outer_steps: int) -> None:
+def scale(
+    config: ml_collections.ConfigDict,
+    num_outer_steps: int = 5000,
+    decay_after: float = 0.8,
+) -> None:
   """Scales a config from the published to its preset's scale.
 
   'laptop' takes networks of a third of the width, which learn faster with a
-  higher learning rate and little dropout. 'smoke' takes a few steps of tiny
-  ones.
+  higher learning rate and little dropout. The loss stays on a plateau for
+  thousands of steps until the network finds out how to use its memory; the
+  learning rate must not decay before. 'smoke' takes a few steps of tiny ones.
 
   Args:
     config: at the published scale.
     num_outer_steps: of the laptop preset.
+    decay_after: share of its steps after which the learning rate is lower.
   """
   if config.preset == 'paper':
     return
   for model in config.models.values():
     model.update({'hidden_dim': 64, 'dropout_rate': 0.1})
-    model.outer.learning_rate = 2e-3
+    model.outer.update({'learning_rate': 2e-3, 'decay_after': decay_after})
   config.training.update({
       'seeds': config.training.seeds[:3],
       'num_outer_steps': num_outer_steps,
@@ -108,6 +114,16 @@ def scale(config: ml_collections.ConfigDict, num_outer_steps: int) -> None:
         'num_evaluation_tasks': 4,
     })
     config.execution.log_every = 2
+
+
+def limit_actions(config: ml_collections.ConfigDict, number: int) -> None:
+  """Leaves out commands of more actions, below the published scale."""
+  if config.preset != 'paper':
+    config.task.update(
+        dict.fromkeys(
+            ('max_actions', 'max_query_actions', 'max_support_actions'), number
+        )
+    )
 
 
 def _meta_seq2seq(support_loss=True, use_decoder_attention=True):
