@@ -28,6 +28,9 @@ from figures import fig_a4
 from figures import fig_a8
 from figures import hyperparameters
 from figures import inference
+from figures import scan_attention
+from figures import scan_lengths
+from figures import scan_tables
 from figures import table_a1
 from figures import tables_a2_a8
 from figures import theorem
@@ -93,6 +96,36 @@ SECTIONS = {
         'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
         'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
+    },
+    'Meta sequence-to-sequence learning': {
+        'scan_me': Figure(
+            scan_tables.TITLES['scan_me'],
+            ('scan_me',),
+            scan_tables.make_draw('scan_me'),
+        ),
+        'scan_attention_me': Figure(
+            scan_attention.TITLES['scan_attention_me'],
+            ('scan_me',),
+            scan_attention.make_draw('scan_attention_me'),
+        ),
+        'scan_table2': Figure(
+            scan_tables.TITLES['scan_table2'],
+            ('scan_add_jump',),
+            scan_tables.make_draw('scan_table2'),
+        ),
+        'scan_attention': Figure(
+            scan_attention.TITLES['scan_attention'],
+            ('scan_add_jump',),
+            scan_attention.make_draw('scan_attention'),
+        ),
+        'scan_table3': Figure(
+            scan_tables.TITLES['scan_table3'],
+            ('scan_around_right', 'scan_length'),
+            scan_tables.make_draw('scan_table3'),
+        ),
+        'scan_lengths': Figure(
+            scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw
+        ),
     },
     'Hyperparameters': {
         f'table_{name.lower()}': Figure(

@@ -1,4 +1,4 @@
-"""The paper's claims, collected from one module per area."""
+"""The papers' claims, collected from one module per area."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from figures import verdicts
 from figures.claims import appendix
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
+from figures.claims import seq2seq
 from figures.claims import theory
 
 CLAIMS: tuple[verdicts.Claim, ...] = (
@@ -14,6 +15,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
+    *seq2seq.CLAIMS,
 )
 
 

@@ -9,6 +9,7 @@ import dataclasses
 from typing import Iterable, NamedTuple, Sequence
 
 import jax
+from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,8 +23,9 @@ class Sequences(NamedTuple):
   @property
   def mask(self) -> jax.Array:
     """[..., N, T] bool, False where there is padding."""
-    places = jnp.arange(self.tokens.shape[-1])
-    return jnp.expand_dims(self.lengths, -1) > places
+    shape = self.tokens.shape
+    places = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
+    return places < self.lengths[..., None]
 
 
 class Pairs(NamedTuple):
