@@ -14,10 +14,6 @@ MEANINGS = 'task.meanings'
 EXTRA = 'task.num_extra'
 CELL = (MODEL, LOSS, ATTENTION, MEANINGS, EXTRA)
 ACCURACY = 'test rows right from first to last symbol (fraction)'
-_WHAT_IS_SMALLER = (
-    'Below the published scale, networks are smaller and commands take fewer'
-    ' actions: compare directions, not values.'
-)
 
 
 class Network(NamedTuple):
@@ -73,5 +69,14 @@ def read(
 
 def caption(frame: pd.DataFrame) -> list[str]:
   """Returns what to say of the scale, if there is anything to say."""
-  smaller = len(frame) and not frame['published_scale'].all()
-  return [_WHAT_IS_SMALLER] if smaller else []
+  if frame.empty or frame['published_scale'].all():
+    return []
+  smaller = 'Smaller networks than the published ones'
+  if 'task.max_actions' in frame:
+    smaller += f', commands of at most {_most(frame)} actions'
+  return [f'{smaller}: compare directions, not values.']
+
+
+def _most(frame):
+  numbers = frame['task.max_actions'].dropna().unique()
+  return ' or '.join(str(int(number)) for number in sorted(numbers))

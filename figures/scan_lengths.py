@@ -80,7 +80,9 @@ def by_length(frame: pd.DataFrame, trained: scan.Trained) -> pd.DataFrame:
   """Returns accuracies, number of actions x seed; empty without a run."""
   metrics = data.rows(frame, trained.cell)['metric'].unique()
   found = {
-      int(match.group(1)): data.values(frame, trained.cell, 'ood', metric=metric)
+      int(match.group(1)): data.values(
+          frame, trained.cell, 'ood', metric=metric
+      )
       for metric in metrics
       if (match := re.fullmatch(r'accuracy_length_(\d+)', metric))
   }

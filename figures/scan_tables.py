@@ -45,7 +45,9 @@ PANELS = {
     'scan_me': {
         'Held-out mappings of words': (
             _mutual_exclusivity('all queries', 'accuracy'),
-            _mutual_exclusivity('with the<br>withheld word', 'accuracy_withheld'),
+            _mutual_exclusivity(
+                'with the<br>withheld word', 'accuracy_withheld'
+            ),
             _mutual_exclusivity('without it', 'accuracy_shown'),
             _mutual_exclusivity(
                 'one word withheld<br>per mapping', 'accuracy_one_withheld'
@@ -67,7 +69,7 @@ PANELS = {
             _Row(label, scan.Trained('scan_around_right', *trained))
             for label, trained in (
                 ('meta seq2seq', (scan.META, 'extended', 2)),
-                ('meta seq2seq,<br>20 extra words', (scan.META, 'extended', 20)),
+                ('the same, 20<br>extra words', (scan.META, 'extended', 20)),
                 ('standard<br>seq2seq', (scan.STANDARD, 'fixed', 0)),
             )
         ),
@@ -123,6 +125,7 @@ def make_table(
       test = _values(frame, trained, metric)
       training = data.values(frame, trained.cell, 'test')
       mean, deviation = _published(trained, metric) or (math.nan, math.nan)
+      runs = data.rows(frame, trained.cell)
       rows.append({
           'tested_on': title,
           'network': trained.network.name,
@@ -133,7 +136,7 @@ def make_table(
           'training_mean': stats.mean(training).value,
           'training_se': stats.mean(training).standard_error,
           'num_seeds': len(test),
-          'preset': ', '.join(data.rows(frame, trained.cell)['preset'].unique()),
+          'preset': ', '.join(runs['preset'].unique()),
           'published_test': mean,
           'published_std': deviation,
       })
@@ -167,6 +170,5 @@ def _caption(read):
   lines = []
   for experiment, (frame, left_out) in read.items():
     lines.append(f'{experiment}: {style.scale_note(frame, scan.CELL)}.')
-    lines += style.left_out_notes(left_out)
-  smaller = [scan.caption(frame) for frame, _ in read.values()]
-  return lines + max(smaller, key=len)
+    lines += scan.caption(frame) + style.left_out_notes(left_out)
+  return lines

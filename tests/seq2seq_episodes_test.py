@@ -71,7 +71,9 @@ def in_words(world, drawn):
     ]
 
   number = len(drawn.query.inputs.tokens)
-  return [(pairs(drawn.support, i), pairs(drawn.query, i)) for i in range(number)]
+  return [
+      (pairs(drawn.support, i), pairs(drawn.query, i)) for i in range(number)
+  ]
 
 
 def infer(rows):
@@ -120,15 +122,14 @@ def _tables(name, number=3000):
 
 def _pairings(world, tables, words):
   """Returns the (word, action) pairs of every episode, with SCAN's names."""
+  inputs, outputs = world.input_vocab.symbols, world.output_vocab.symbols
   for new_words, new_actions in zip(*tables):
     yield [
         (
-            world.input_vocab.symbols[new_words[world.input_vocab.symbols.index(w)]],
-            world.output_vocab.symbols[
-                new_actions[world.output_vocab.symbols.index(scan.MEANINGS[w])]
-            ],
+            inputs[new_words[inputs.index(word)]],
+            outputs[new_actions[outputs.index(scan.MEANINGS[word])]],
         )
-        for w in words
+        for word in words
     ]
 
 
@@ -160,7 +161,8 @@ def test_what_is_tested_is_never_trained(name, words, forbidden, allowed):
 
 def test_chances_of_meanings_are_those_of_what_is_allowed():
   world, tables = _tables('around_right', 6000)
-  pairings = [tuple(sorted(p)) for p in _pairings(world, tables, scan.DIRECTIONS)]
+  drawn = _pairings(world, tables, scan.DIRECTIONS)
+  pairings = [tuple(sorted(pairing)) for pairing in drawn]
   # 4 * 3 * 4 * 3 ordered draws, of which 'right' with its own action takes an
   # eighth (of 12 positions of the pair, 9 completions).
   allowed = 144 - 18
@@ -208,9 +210,8 @@ def test_length_is_asked_of_five_support_sets_from_its_training_rows():
   world = make(*_WORLDS['length'])
   test_set = world.make_test_set(None, jax.random.key(0), 1)
   assert float(test_set.weights.sum()) == 5 * 3920
-  shown = [
-      tuple(sorted(support)) for support, _ in in_words(world, test_set.episodes)
-  ]
+  drawn = in_words(world, test_set.episodes)
+  shown = [tuple(sorted(support)) for support, _ in drawn]
   assert len(set(shown)) == 5
   train = set(scan.split('length').train)
   assert all(pair in train for pair in shown[0])
@@ -255,17 +256,17 @@ def test_smaller_worlds_are_filtered():
 @pytest.mark.parametrize(
     'overrides, message',
     [
-        (dict(split='add_run'), "task.split is 'add_run'; choose one of add_jump"),
+        (dict(split='add_run'), "task.split is 'add_run'; choose one of"),
         (dict(meanings='mixed'), "task.meanings is 'mixed'; choose one of"),
         (dict(num_extra=3), 'task.num_extra is 3; .* it must be 0'),
         (dict(num_support=0), 'task.num_support is 0; .* must be positive'),
         (dict(num_query=0), 'task.num_query is 0; it must be at least 1'),
-        (dict(num_support=500), '520 different rows are to be drawn from 20910'),
+        (dict(num_support=500), '520 different rows are to be drawn from'),
         (dict(max_actions=3), 'task.max_actions is 3; allowed are 4 to 48'),
         (dict(max_query_actions=7), 'must be at least task.max_actions, 48'),
         (
             dict(split='length', meanings='permuted'),
-            'positive, different and in this order below task.max_actions, 48',
+            'they must be in this order below task.max_actions, 48',
         ),
         (
             dict(split='around_right', meanings='aligned'),
@@ -275,7 +276,8 @@ def test_smaller_worlds_are_filtered():
 )
 def test_what_does_not_fit_is_refused(overrides, message):
   with pytest.raises(errors.UserError, match=message):
-    make(**(dict(split='add_jump', meanings='permuted', num_extra=0) | overrides))
+    fields = dict(split='add_jump', meanings='permuted', num_extra=0)
+    make(**(fields | overrides))
 
 
 # Mutual exclusivity.

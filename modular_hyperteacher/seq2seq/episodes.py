@@ -34,11 +34,14 @@ class EpisodeDistribution(abc.ABC):
   Attributes:
     input_vocab: of commands.
     output_vocab: of actions.
+    has_support: whether episodes have a support set; without, they are batches
+      for a standard network.
     num_rows: split -> how many different rows it is drawn from.
   """
 
   input_vocab: vocabulary.Vocabulary
   output_vocab: vocabulary.Vocabulary
+  has_support: bool
   num_rows: dict[str, int]
 
   @abc.abstractmethod

@@ -170,7 +170,9 @@ def make(
     episode = world.sample(world_params, episode_key)
     asked = episode.query
     if config.support_loss:
-      asked = vocabulary.concatenate(episode.support, episode.query)
+      asked = vocabulary.Pairs(
+          *map(vocabulary.concatenate, episode.support, episode.query)
+      )
     decoded, _ = network.apply(
         params, dropout_key, episode.support, asked, True
     )

@@ -7,7 +7,7 @@ With gates i, f, o (sigmoid) and g (tanh), as in PyTorch,
 What does not depend on the state before is computed outside, for all steps at
 once: the inputs' part of the gates, and in the backward pass the gradient of
 the weights, which reverse-mode differentiation of a scan would add up matrix
-by matrix. Steps that no row of a batch needs are skipped.
+by matrix. On a CPU, steps that no row of a batch needs are skipped.
 """
 
 import functools
@@ -114,7 +114,7 @@ def _forward(projected, weights, masks, starts):
 
   def step(states, inputs):
     needed, *inputs = inputs
-    states, gates = lax.cond(needed, advance, rest, states, inputs)
+    states, gates = _if(needed, advance, rest, states, inputs)
     return states, (states, gates)
 
   _, saved = lax.scan(step, starts, (_needed(masks), projected, masks))
@@ -145,7 +145,7 @@ def _backward(saved, cotangents):
 
   def step(afters, inputs):
     needed, *inputs = inputs
-    return lax.cond(needed, retreat, rest, afters, inputs)
+    return _if(needed, retreat, rest, afters, inputs)
 
   start_grads, projected_grads = lax.scan(
       step,
@@ -168,6 +168,16 @@ def _backward(saved, cotangents):
 
 
 scan.defvjp(_forward_saving, _backward)
+
+
+def _if(needed, run, rest, *args):
+  """Runs a step if it is needed; what it is for rows that are over is zero.
+
+  On accelerators a conditional asks the host, which takes longer than a step.
+  """
+  if jax.default_backend() == 'cpu':
+    return lax.cond(needed, run, rest, *args)
+  return run(*args)
 
 
 def _needed(masks):

@@ -85,8 +85,8 @@ def make_extended(split: str, num_extra: int) -> Draw:
   drawn = symbols(split, num_extra)
   fill = _filler(split, num_extra)
   num_drawn = len(drawn.words)
-  all_words = np.concatenate([drawn.words, drawn.extra_words])
-  all_actions = np.concatenate([drawn.actions, drawn.extra_actions])
+  all_words = jnp.concatenate([drawn.words, drawn.extra_words])
+  all_actions = jnp.concatenate([drawn.actions, drawn.extra_actions])
 
   def draw_indices(key):
     keys = jax.random.split(key)
@@ -102,21 +102,21 @@ def make_extended(split: str, num_extra: int) -> Draw:
 
   def draw(key):
     words, actions = episodes.until(draw_indices, is_allowed, key)
-    return fill(jnp.asarray(all_words)[words], jnp.asarray(all_actions)[actions])
+    return fill(all_words[words], all_actions[actions])
 
   return draw
 
 
 def make_aligned(split: str, num_extra: int) -> Draw:
-  """Some words out of all but the last, which is tested; each its own action."""
+  """Some words, each with its own action; the last, tested one is not drawn."""
   drawn = symbols(split, num_extra)
   fill = _filler(split, num_extra)
-  words = np.concatenate([drawn.words[:-1], drawn.extra_words])
-  actions = np.concatenate([drawn.actions[:-1], drawn.extra_actions])
+  words = jnp.concatenate([drawn.words[:-1], drawn.extra_words])
+  actions = jnp.concatenate([drawn.actions[:-1], drawn.extra_actions])
 
   def draw(key):
     chosen = jax.random.permutation(key, len(words))[: len(drawn.words)]
-    return fill(jnp.asarray(words)[chosen], jnp.asarray(actions)[chosen])
+    return fill(words[chosen], actions[chosen])
 
   return draw
 

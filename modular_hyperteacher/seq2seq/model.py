@@ -196,7 +196,14 @@ class _Encoder(hk.Module):
   def __init__(self, config: ModelConfig, rate: float):
     super().__init__(name='encoder')
     self._config = config
-    self._rate = rate
+    sizes = config.hidden_dim, config.num_layers, rate
+    self._read = layers.SequenceEncoder(
+        config.input_vocab.size, *sizes, 'input_encoder'
+    )
+    self._write = layers.SequenceEncoder(
+        config.output_vocab.size, *sizes, 'output_encoder'
+    )
+    self._combine = layers.Linear(config.hidden_dim, 'combine')
 
   def __call__(
       self, support: vocabulary.Pairs, inputs: vocabulary.Sequences
@@ -204,25 +211,16 @@ class _Encoder(hk.Module):
     mask = inputs.mask.T
     if not self._config.mask_padding:
       mask = jnp.ones_like(mask)
-    read = self._reader('input_encoder', self._config.input_vocab)
     if not self._config.use_memory:
-      steps, last = read(inputs)
+      steps, last = self._read(inputs)
       return Context(steps, mask, last, None)
     # The same weights read support inputs and queries: in one batch.
     num_items = support.inputs.lengths.shape[0]
-    rows = vocabulary.Pairs(inputs, inputs)
-    rows = vocabulary.concatenate(support._replace(outputs=support.inputs), rows)
-    steps, last = read(rows.inputs)
-    write = self._reader('output_encoder', self._config.output_vocab)
-    _, values = write(support.outputs)
+    rows = vocabulary.concatenate(support.inputs, inputs)
+    steps, last = self._read(rows)
+    _, values = self._write(support.outputs)
     return self._look_up(
         steps[:, num_items:], last[:num_items], values, inputs.lengths, mask
-    )
-
-  def _reader(self, name, vocab):
-    config = self._config
-    return layers.SequenceEncoder(
-        vocab.size, config.hidden_dim, config.num_layers, self._rate, name
     )
 
   def _look_up(self, queries, keys, values, lengths, mask):
@@ -230,8 +228,7 @@ class _Encoder(hk.Module):
     scores = jnp.einsum('tnh,ih->tni', queries, keys) * scale
     attention = jax.nn.softmax(scores)
     found = jnp.einsum('tni,ih->tnh', attention, values)
-    combine = layers.Linear(self._config.hidden_dim, 'combine')
-    steps = jnp.tanh(combine(jnp.concatenate([queries, found], -1)))
+    steps = jnp.tanh(self._combine(jnp.concatenate([queries, found], -1)))
     start = steps[lengths - 1, jnp.arange(len(lengths))]
     return Context(steps, mask, start, attention)
 
@@ -284,8 +281,9 @@ class _Decoder(hk.Module):
       symbols, states = carry
       hidden, new_states = self._embedding(symbols), []
       for layer, state in zip(self._layers, states):
-        new_states.append(lstm.cell(layer.project(hidden), layer.weights, state))
-        hidden = new_states[-1].h
+        state = lstm.cell(layer.project(hidden), layer.weights, state)
+        new_states.append(state)
+        hidden = state.h
       logits = self._read_out(hidden[None], context).logits[0]
       symbols = jnp.argmax(logits, -1).astype(jnp.int32)
       return (symbols, tuple(new_states)), symbols

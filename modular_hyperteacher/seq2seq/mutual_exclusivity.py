@@ -37,6 +37,7 @@ class MutualExclusivity(episodes.EpisodeDistribution):
 
   input_vocab = WORDS
   output_vocab = COLOURS
+  has_support = True
 
   def __init__(self, *, num_query: int):
     """Checks the only choice there is.

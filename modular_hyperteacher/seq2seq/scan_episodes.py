@@ -124,8 +124,8 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     self._check_sizes()
 
   def _check_sizes(self):
-    if (self._num_support > 0) != self._is_episodic or self._num_support < 0:
-      wanted = 'positive' if self._is_episodic else '0'
+    if (self._num_support > 0) != self.has_support or self._num_support < 0:
+      wanted = 'positive' if self.has_support else '0'
       raise errors.UserError(
           f"task.num_support is {self._num_support}; with task.meanings"
           f" '{self._meanings}' it must be {wanted}."
@@ -136,23 +136,20 @@ class ScanEpisodes(episodes.EpisodeDistribution):
           f' {scan.MAX_ACTIONS}.'
       )
     low, high = self._limits
-    in_order = 0 < low < high < self._max_actions
-    if in_order != (self._split == 'length') or (
-        self._split != 'length' and min(low, high) < self._max_actions
-    ):
+    if self._split == 'length':
+      fits, wanted = 0 < low < high < self._max_actions, 'in this order below'
+    else:
+      fits, wanted = min(low, high) >= self._max_actions, 'at least'
+    if not fits:
       raise errors.UserError(
           f'task.max_support_actions is {low} and task.max_query_actions'
-          f' {high}; in the split {self._split} they must be'
-          + (
-              ' positive, different and in this order below'
-              if self._split == 'length'
-              else ' at least'
-          )
-          + f' task.max_actions, {self._max_actions}.'
+          f" {high}; with task.split '{self._split}' they must be {wanted}"
+          f' task.max_actions, {self._max_actions}.'
       )
 
   @property
-  def _is_episodic(self):
+  def has_support(self) -> bool:
+    """Whether it is episodes that are drawn, and not batches."""
     return self._meanings in ('permuted', 'extended')
 
   def _make_pools(self):
@@ -165,7 +162,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     elif self._split == 'length':
       query = np.setdiff1d(query, support)
       episodes.check_distinct('task.num_query', self._num_query, len(query))
-    if self._is_episodic:
+    if self.has_support:
       number = self._num_support
       number += 0 if self._split == 'length' else self._num_query
       episodes.check_distinct('task.num_support', number, len(support))
@@ -194,7 +191,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
   def sample(self, params: Any, key: episodes.Key) -> episodes.Episode:
     """Returns an episode, or a batch without support set, to train on."""
     row_key, other_key, table_key = jax.random.split(key, 3)
-    if not self._is_episodic:
+    if not self.has_support:
       return self._sample_batch(params, row_key, table_key)
     num_support, num_query = self._num_support, self._num_query
     if self._split == 'length':
@@ -238,7 +235,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     """Returns the split's test rows, asked of its support sets."""
     del params
     queries = self.encode(self._tested, self._max_actions)
-    if not self._is_episodic:
+    if not self.has_support:
       supports = [_no_rows(queries)]
     elif self._split == 'length':
       supports = [
@@ -275,8 +272,8 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     query = self.encode(
         [_pair(tuple(_EXAMPLES[self._split].split()))], self._max_actions
     )
-    support = self._spelled_out() if self._is_episodic else _no_rows(query)
-    if self._split == 'length' and self._is_episodic:
+    support = self._spelled_out() if self.has_support else _no_rows(query)
+    if self._split == 'length' and self.has_support:
       support = self._draw_support(jax.random.key(0))
     return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
 

@@ -77,16 +77,12 @@ def make_system(
 
 
 def _check_memory(world, network, outer):
-  shapes = jax.eval_shape(
-      lambda key: world.sample(world.init(key), key), jax.random.key(0)
-  )
-  has_support = shapes.support.inputs.lengths.shape[0] > 0
-  if has_support != network.config.use_memory:
+  if world.has_support != network.config.use_memory:
     raise errors.UserError(
         'model.name and task.meanings do not fit: a network with a memory needs'
         ' episodes with a support set, one without has no use for them.'
     )
-  if outer.support_loss and not has_support:
+  if outer.support_loss and not world.has_support:
     raise errors.UserError(
         'model.outer.support_loss is True; without a support set it must be'
         ' False.'

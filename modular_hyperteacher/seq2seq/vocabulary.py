@@ -97,19 +97,14 @@ def relabel(sequences: Sequences, table: jax.Array) -> Sequences:
   return sequences._replace(tokens=table[sequences.tokens])
 
 
-def concatenate(first: Pairs, second: Pairs) -> Pairs:
+def concatenate(first: Sequences, second: Sequences) -> Sequences:
   """Returns the rows of both, those of the first padded or cut to fit.
 
-  The lengths of the rows must not exceed the second's number of tokens.
+  No row of the first may be longer than the second has tokens.
   """
-  return Pairs(
-      *(
-          Sequences(
-              jnp.concatenate([_fit(a.tokens, b.tokens), b.tokens]),
-              jnp.concatenate([a.lengths, b.lengths]),
-          )
-          for a, b in zip(first, second)
-      )
+  return Sequences(
+      jnp.concatenate([_fit(first.tokens, second.tokens), second.tokens]),
+      jnp.concatenate([first.lengths, second.lengths]),
   )
 
 
