@@ -1,13 +1,32 @@
-"""Static images of figures, where a browser can be found to draw them."""
+"""Pages of figures, and images where a browser can be found to draw them."""
 
 import asyncio
 import pathlib
 
 import plotly.graph_objects as go
+from plotly import offline
+
+from figures import style
+from modular_hyperteacher import results
 
 FORMATS = ('svg', 'png', 'pdf')
 _SCALES = {'png': 2}  # Pixels per unit of the layout.
 _TIMEOUT_S = 90
+_SCRIPT = 'plotly.min.js'  # As plotly calls it where it lies beside a page.
+
+
+def to_page(figure: go.Figure, name: str) -> str:
+  """Returns a page of one figure, which needs the script in its folder."""
+  return figure.to_html(
+      config=style.PAGE, include_plotlyjs='directory', div_id=name
+  )
+
+
+def write_script(folder: pathlib.Path) -> None:
+  """Writes plotly's script: once for all pages, which need no network then."""
+  path, script = folder / _SCRIPT, offline.get_plotlyjs()
+  if not path.exists() or path.stat().st_size != len(script.encode()):
+    results.write_atomically(path, script)
 
 
 def export(
