@@ -10,6 +10,7 @@ from typing import Callable, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures import acting
 from figures import bridges
 from figures import data
 from figures import fig2c
@@ -93,6 +94,17 @@ SECTIONS = {
         'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
         'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
+    },
+    'Beyond the paper': {
+        'acting_success': Figure(
+            acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
+        ),
+        'acting_paths': Figure(
+            acting.TITLE_PATHS, ('fig4e',), acting.draw_paths
+        ),
+        'acting_return': Figure(
+            acting.TITLE_RETURN, ('fig4c', 'fig4b'), acting.draw_return
+        ),
     },
     'Hyperparameters': {
         f'table_{name.lower()}': Figure(

@@ -109,7 +109,8 @@ def load(
   """Returns a trained run.
 
   Args:
-    name: '<experiment>/<preset>', or the folder of a finished run.
+    name: '<experiment>/<preset>', or that and a run id, or the folder of a
+      finished run.
     kind: 'last', the parameters after the last step, whose results figures
       show; or 'best_validation', those of the lowest validation loss.
     results_root: the folder that training wrote to; need not exist. What is
@@ -129,7 +130,9 @@ def load(
   if (pathlib.Path(name) / 'summary.json').exists():
     found = [_read_run(pathlib.Path(name))]
   else:
-    found = _named(str(name), pathlib.Path(results_root), bundled_root)
+    place, run_id = _split_name(str(name))
+    found = _named(place, pathlib.Path(results_root), bundled_root)
+    fields |= {'run_id': run_id} if run_id else {}
   for field, value in fields.items():
     found = _narrow(found, field, value)
   if len(found) > 1:
@@ -216,13 +219,20 @@ def _with_seeds(config, seeds):
   return config | {'training': config['training'] | {'seeds': seeds}}
 
 
+def _split_name(name):
+  """Returns 'experiment/preset', and the run id if one follows."""
+  experiment, _, rest = name.partition('/')
+  preset, _, run_id = rest.partition('/')
+  return f'{experiment}/{preset}', run_id
+
+
 def _named(name, root, bundled_root):
   """Returns the runs of an experiment and preset."""
   found = _find(root, bundled_root)
   named = [trained for trained in found if trained.name == name]
   if not named:
     names = ', '.join(dict.fromkeys(t.name for t in found)) or 'none at all'
-    train = f' {_train(name)} trains it.' if name.count('/') == 1 else ''
+    train = '' if name.endswith('/') else f' {_train(name)} trains it.'
     raise errors.UserError(
         f"there are no trained parameters of '{name}', but of: {names}.{train}"
     )

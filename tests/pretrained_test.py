@@ -246,7 +246,8 @@ def test_bundled_parameters_belong_to_bundled_runs():
         row['name'], results_root='/nowhere', run_id=row['run_id']
     )
     assert loaded.run_id == row['run_id'] and loaded.seeds == row['seeds']
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves(loaded.meta_params))
+    leaves = jax.tree.leaves(loaded.meta_params)
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
   files = pretrained.BUNDLED.glob('*/*/parameters/*')
   assert sum(path.stat().st_size for path in files) <= 10_000_000
 
@@ -258,6 +259,20 @@ def test_the_example_runs(root):
   )
   assert done.returncode == 0, done.stderr
   assert 'accuracy 0.' in done.stdout and 'decoded [' in done.stdout
+
+
+def test_a_run_can_be_drawn(root, tmp_path):
+  arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')
+  arguments += (f'--results={root / "own"}', f'--output={tmp_path}')
+  done = _run(*arguments, '--model=linear_hypernetwork')
+  assert done.returncode == 0, done.stderr
+  (page,) = tmp_path.glob('random-linear_hypernetwork-*_ood_4.html')
+  assert 'Linear hypernetwork in a task of hyperteacher' in page.read_text()
+  done = _run(*arguments, '--model=linear_hypernetwork', '--world=goals')
+  assert done.returncode == 2
+  assert done.stderr == (
+      "error: --world is 'goals'; the run's is 'hyperteacher'.\n"
+  )
 
 
 def test_a_student_that_draws_fresh_examples_needs_the_task():
