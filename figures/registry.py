@@ -29,6 +29,8 @@ from figures import fig_a4
 from figures import fig_a8
 from figures import hyperparameters
 from figures import inference
+from figures import sample_complexity
+from figures import scaling_law
 from figures import table_a1
 from figures import tables_a2_a8
 from figures import theorem
@@ -96,6 +98,14 @@ SECTIONS = {
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
     },
     'Beyond the paper': {
+        'scaling_law': Figure(
+            scaling_law.TITLE, ('fig_a3',), scaling_law.draw
+        ),
+        'sample_complexity': Figure(
+            sample_complexity.TITLE,
+            ('sample_complexity',),
+            sample_complexity.draw,
+        ),
         'acting_success': Figure(
             acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
         ),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs import fig3b
 from configs import fig4c
 from configs import fig4e
 from figures import decoded
@@ -22,10 +23,13 @@ _KEY = jax.random.key(5)
 _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # Rows down, columns right.
 
 
+_CONFIGS = {'goals': fig4e, 'preferences': fig4c, 'hyperteacher': fig3b}
+
+
 @functools.cache
 def _untrained(world):
   """A student of the smoke preset, before any training."""
-  config = {'goals': fig4e, 'preferences': fig4c}[world].get_config('smoke')
+  config = _CONFIGS[world].get_config('smoke')
   run = sweeps.expand(config)[0]
   built = experiment.build(run.config, num_devices=1)
   root = experiment.root_keys(built.training)[0]
@@ -151,7 +155,7 @@ def test_models_can_be_drawn(world):
 
 
 def test_what_is_decoded_is_drawn_beside_the_latent():
-  trained = _untrained('preferences')
+  trained = _untrained('hyperteacher')
   figure, table = decoded.draw(trained, 'ood', _KEY, 'a title')
   task = trained.sample('ood', _KEY)
   np.testing.assert_array_equal(figure.data[0].y, task.latent[0])
