@@ -24,6 +24,7 @@ from figures import tables
 from modular_hyperteacher import errors
 from modular_hyperteacher import flops
 from modular_hyperteacher import results
+from modular_hyperteacher import sweeps
 
 PATH = pathlib.Path(__file__).resolve().parents[1] / 'README.md'
 _BEGIN = '<!-- table: begin; python figures/readme.py writes it -->\n'
@@ -96,10 +97,15 @@ def _laptop(library, experiment):
   """Returns what the bundled runs took, of how many that there are."""
   frame = library.every_preset(experiment)
   runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
+  described = {
+      sweeps.digest(run.run_id)
+      for run in reference.described_runs(experiment, 'laptop')
+  }
+  runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
   if runs.empty or not runs['wall_s'].all():
     return 'not timed'
-  described = len(reference.described_runs(experiment, 'laptop'))
-  number = 'all' if len(runs) == described else f'{len(runs)} of {described}'
+  all_runs = len(runs) == len(described)
+  number = 'all' if all_runs else f'{len(runs)} of {len(described)}'
   return f'{runs["wall_s"].sum() / 60:.0f} min, {number} runs'
 
 

@@ -7,6 +7,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from configs import fig2c
@@ -250,6 +251,28 @@ def test_bundled_parameters_belong_to_bundled_runs():
     assert all(np.isfinite(leaf).all() for leaf in leaves)
   files = pretrained.BUNDLED.glob('*/*/parameters/*')
   assert sum(path.stat().st_size for path in files) <= 10_000_000
+
+
+def test_bundled_parameters_give_the_bundled_results():
+  """One seed of Figure 3B's, on all evaluation tasks."""
+  loaded = pretrained.load(
+      'fig3b/laptop',
+      model='linear_hypernetwork',
+      task_support='random',
+      results_root='/nowhere',
+  )
+  evaluated = loaded.student(2020).evaluate()
+  table = pd.read_csv(pretrained.BUNDLED / 'fig3b/laptop/results.csv')
+  reported = table[
+      (table['run_id'] == loaded.run_id)
+      & (table['seed'] == 2020)
+      & (table['kind'] == 'last')
+  ].set_index(['split', 'metric'])['value']
+  for split in ('test', 'ood', 'ood_k8'):
+    for metric, tolerance in (('accuracy', 2e-3), ('loss', 1e-3)):
+      assert evaluated[split][metric] == pytest.approx(
+          reported[split, metric], abs=tolerance
+      )
 
 
 def test_the_example_runs(root):
