@@ -12,6 +12,7 @@ from modular_hyperteacher import results
 FORMATS = ('svg', 'png', 'pdf')
 _SCALES = {'png': 2}  # Pixels per unit of the layout.
 _TIMEOUT_S = 90
+_SECONDS_PER_IMAGE = 5  # At most, on average; busy machines need some of it.
 _SCRIPT = 'plotly.min.js'  # As plotly calls it where it lies beside a page.
 
 
@@ -73,7 +74,9 @@ def export(
           (folder / f'{name}.{image_format}').write_bytes(image)
 
   try:
-    asyncio.run(asyncio.wait_for(draw(), _TIMEOUT_S + 30))
+    num_images = len(figures) * len(formats)
+    timeout = _TIMEOUT_S + _SECONDS_PER_IMAGE * num_images
+    asyncio.run(asyncio.wait_for(draw(), timeout))
   # A browser fails in ways of its own, and the HTML is there in any case.
   except Exception as error:  # pylint: disable=broad-exception-caught
     reason = str(next(iter(error.args), '')).strip().partition('\n')[0]

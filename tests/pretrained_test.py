@@ -186,7 +186,9 @@ def test_some_seeds_of_some_runs_can_be_bundled(root, tmp_path):
   assert 'Parameters of all bundles: 0.' in done.stdout
   found = pretrained.available(tmp_path / 'nothing', tmp_path)
   assert found['seeds'].tolist() == [(7,)]
-  loaded = pretrained.load('fig3b/smoke', bundled_root=tmp_path)
+  loaded = pretrained.load(
+      'fig3b/smoke', results_root=tmp_path / 'nothing', bundled_root=tmp_path
+  )
   whole = _load(root).meta_params
   jax.tree.map(
       lambda part, all_: np.testing.assert_array_equal(part, all_[:1]),
@@ -205,7 +207,8 @@ def test_damaged_parameters_are_not_loaded(root, tmp_path):
     arrays = dict(file)
   name = next(iter(arrays))
   np.savez(path, **(arrays | {name: arrays[name] + 1}))
-  where = {'bundled_root': tmp_path, 'task_support': 'random'}
+  where = {'bundled_root': tmp_path, 'results_root': tmp_path / 'nothing'}
+  where['task_support'] = 'random'
   with pytest.raises(errors.UserError, match='does not hold the parameters'):
     pretrained.load('fig3b/smoke', **where)
   path.write_bytes(b'no longer an archive')
@@ -227,7 +230,12 @@ def test_damaged_parameters_are_not_loaded(root, tmp_path):
 )
 def test_what_is_not_there_is_told_with_what_is(root, name, fields, message):
   with pytest.raises(errors.UserError, match=message):
-    pretrained.load(name, results_root=root / 'own', **fields)
+    pretrained.load(
+        name,
+        results_root=root / 'own',
+        bundled_root=root / 'small',
+        **fields,
+    )
 
 
 def test_what_a_student_cannot_do_is_told(root):
