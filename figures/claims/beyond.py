@@ -1,6 +1,6 @@
 """Claims of ours, which the paper does not make: sample complexity.
 
-Hypotheses, settled before the runs that decide them were made.
+Hypotheses, written down before the runs that decide them were complete.
 """
 
 import math
