@@ -3,10 +3,10 @@
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
 With --parameters also the trained parameters, which `pretrained.load` finds;
---only and --num_seeds choose which, as all of them together must stay small:
+--only, --without and --num_seeds choose which, as all must stay small:
 
-  python figures/bundle.py --experiment=fig4e --parameters \
-      --only=task_support=random --num_seeds=1
+  python figures/bundle.py --experiment=fig4e --parameters --num_seeds=1 \
+      --only=task_support=random --without=model=nonlinear_hypernetwork
 """
 
 import pathlib
@@ -44,6 +44,9 @@ _PARAMETERS = flags.DEFINE_bool(
 )
 _ONLY = flags.DEFINE_multi_string(
     'only', [], 'Parameters only of runs with field=value; repeat to narrow.'
+)
+_WITHOUT = flags.DEFINE_multi_string(
+    'without', [], 'Parameters of no run with field=value; repeatable.'
 )
 _NUM_SEEDS = flags.DEFINE_integer(
     'num_seeds', None, 'Parameters of so many seeds; all by default.', 1
@@ -87,15 +90,21 @@ def _write_parameters(source, target, finished):
       sweeps.Run(_EXPERIMENT.value, _PRESET.value, run['config'], run_id)
       for run_id, run in finished.items()
   ]
+  left_out = [
+      run
+      for condition in _WITHOUT.value
+      for run in sweeps.select(runs, [condition])
+  ]
   for run in sweeps.select(runs, _ONLY.value):
-    _write_run(source, target / pretrained.FOLDER, run)
+    if run not in left_out:
+      _write_run(source, target / pretrained.FOLDER, run)
   size = _parameter_bytes()
   if size > _MAX_PARAMETER_BYTES:
     shutil.rmtree(target / pretrained.FOLDER)
     raise errors.UserError(
         f'--parameters: all bundles together would hold {size / 1e6:.1f} MB, of'
         f' at most {_MAX_PARAMETER_BYTES / 1e6:g}; none of these are bundled.'
-        ' Choose fewer, with --only or --num_seeds.'
+        ' Choose fewer, with --only, --without or --num_seeds.'
     )
 
 

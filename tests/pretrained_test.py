@@ -195,7 +195,12 @@ def test_some_seeds_of_some_runs_can_be_bundled(root, tmp_path):
       loaded.meta_params,
       whole,
   )
-  _bundle(root, tmp_path)  # Without: none are left that could be another's.
+  without = '--without=task_support=random'
+  _bundle(root, tmp_path, '--parameters', without)
+  found = pretrained.available(tmp_path / 'nothing', tmp_path)
+  assert found['seeds'].tolist() == [(7, 8)]
+  assert 'non_compositional' in found['run_id'].iloc[0]
+  _bundle(root, tmp_path)  # Without any: none are left that could be another's.
   assert not list(tmp_path.rglob('*.npz'))
 
 
