@@ -15,6 +15,7 @@ from figures import style
 TITLE_SUCCESS = 'Acting on goals: how often the agent gets there'
 TITLE_PATHS = 'Acting on goals: the way of agents that get there'
 TITLE_RETURN = 'Acting on preferences: what the agent earns'
+TITLE_CONNECTED = 'Acting on preferences: the same, connected support or not'
 _NOT_IN_PAPER = 'Not in the paper, which judges predictions only.'
 
 
@@ -56,23 +57,26 @@ def draw_paths(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def draw_return(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the return relative to the demonstrating agent's."""
-  mixed, pairs = (
-      cells.read(library, experiment, gridworlds.CELL)
-      for experiment in ('fig4c', 'fig4b')
+  supports = ('random', 'non_compositional')
+  return _draw_return(library, 'fig4c', supports, style.MODELS, TITLE_RETURN)
+
+
+def draw_connected(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the same with connected support or not."""
+  supports = ('connected', 'disconnected')
+  return _draw_return(
+      library, 'fig4b', supports, style.HYPERNETWORKS, TITLE_CONNECTED
   )
-  # Different numbers of templates are mixed, so each has its own figure's K.
-  found = mixed._replace(
-      frame=pd.concat([mixed.frame, pairs.frame], ignore_index=True),
-      cells=mixed.cells + pairs.cells,
-      caption=[f'K of 3: {line}' for line in mixed.caption]
-      + [f'K of 2, connected or not: {line}' for line in pairs.caption],
-  )
+
+
+def _draw_return(library, experiment, supports, models, title):
+  found = cells.read(library, experiment, gridworlds.CELL)
   figure = gridworlds.draw_bars(
       found,
       'relative_return',
-      supports=('random', 'non_compositional', 'connected', 'disconnected'),
-      models=style.MODELS,
-      title=TITLE_RETURN,
+      supports=supports,
+      models=models,
+      title=title,
       y_title='return / demonstrator\'s (OOD tasks)',
       caption=found.caption
       + [

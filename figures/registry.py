@@ -113,7 +113,10 @@ SECTIONS = {
             acting.TITLE_PATHS, ('fig4e',), acting.draw_paths
         ),
         'acting_return': Figure(
-            acting.TITLE_RETURN, ('fig4c', 'fig4b'), acting.draw_return
+            acting.TITLE_RETURN, ('fig4c',), acting.draw_return
+        ),
+        'acting_connected': Figure(
+            acting.TITLE_CONNECTED, ('fig4b',), acting.draw_connected
         ),
     },
     'Hyperparameters': {

@@ -51,8 +51,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=found.caption
       + [f'{name}: {_sentence(laws.get(name))}' for name in panels]
       + [
-          'Not in the paper. Points: mean and standard error over seeds; line'
-          ' and wider band: power law, 95% of bootstrap draws.',
+          'Not in the paper. Points: mean and standard error over seeds;'
+          ' dashed, with its band: power law, 95% of bootstrap draws.',
       ],
   )
   for index, name in enumerate(panels):
