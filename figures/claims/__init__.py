@@ -1,10 +1,11 @@
-"""The paper's claims, collected from one module per area."""
+"""The paper's claims, and some of ours, collected from a module per area."""
 
 from typing import Any
 
 from figures import data
 from figures import verdicts
 from figures.claims import appendix
+from figures.claims import beyond
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import theory
@@ -14,6 +15,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
+    *beyond.CLAIMS,
 )
 
 

@@ -71,6 +71,9 @@ class Learner(NamedTuple):
   # step(state, task_params, data_key) -> state, metrics; inside of a mapped
   # axis named DEVICE_AXIS.
   step: Callable[..., tuple[TrainState, Metrics]]
+  # adapt(meta_params, task_params, task, key) -> fast_params, from the task's
+  # support set (or its latent, if every inner step draws a fresh one)
+  adapt: Callable[..., models.FastParams]
   # judge(meta_params, task_params, task, key) -> metrics of one task,
   # fast_params
   judge: Callable[..., tuple[Metrics, models.FastParams]]
@@ -161,7 +164,7 @@ def make_learner(
     metrics |= {'support_loss_before': before, 'support_loss_after': after}
     return metrics, fast_params
 
-  return Learner(init, step, judge)
+  return Learner(init, step, functions.adapt, judge)
 
 
 def _make_task_functions(task, objective, model, inner):
