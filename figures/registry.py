@@ -10,6 +10,7 @@ from typing import Callable, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures import amortised
 from figures import bridges
 from figures import data
 from figures import fig2c
@@ -82,6 +83,9 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
+        'amortised': Figure(
+            amortised.TITLE, ('amortised',), amortised.draw
+        ),
     },
     'Grid worlds': {
         'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),

@@ -1,9 +1,10 @@
-"""The paper's claims, collected from one module per area."""
+"""The paper's claims and some of ours, from one module per area."""
 
 from typing import Any
 
 from figures import data
 from figures import verdicts
+from figures.claims import amortised
 from figures.claims import appendix
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
@@ -14,6 +15,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
+    *amortised.CLAIMS,
 )
 
 
