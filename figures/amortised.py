@@ -7,7 +7,7 @@ embeddings, and what inferring one task costs.
 """
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -41,7 +41,12 @@ _PANELS = {
     'r2': 'R² of decoded latents (OOD)',
     'cost': 'CPU time of inference per task, ms',
 }
-_SYMBOLS = {'random': 'circle', 'non_compositional': 'circle-open'}
+_SYMBOLS = {
+    'random': 'circle',
+    'non_compositional': 'circle-open',
+    'laptop': 'circle',
+    'paper': 'diamond',
+}
 _SPREAD = 0.17  # Between two marks at a tick.
 
 
@@ -62,10 +67,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       subplot_titles=list(_PANELS.values()),
   )
   for column, measure in enumerate(_PANELS, start=1):
-    for mark in _marks(table, measure):
-      figure.add_trace(mark, row=1, col=column)
-    for x in _gaps(table, measure):
-      layout.name_missing(figure, 'not measured', x, 1, column)
+    for marks in _marks(table, measure):
+      figure.add_trace(_trace(marks), row=1, col=column)
+      for x, value in zip(marks.places, marks.values):
+        if pd.isna(value):
+          layout.name_missing(figure, 'not measured', x, 1, column)
   figure.update_annotations(font={'size': 14})
   figure.update_xaxes(
       tickvals=list(range(len(INFERENCE))),
@@ -85,13 +91,13 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def make_table(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns a row per inference, hypernetwork and support.
 
-  `_mean` and `_se` are over seeds, at the last step. 'cost' is the CPU time in
-  ms of inferring a task among 32, 'cost_alone' that of a task on its own; they
-  do not depend on the support.
+  `_mean` and `_se` are over seeds, at the last step. 'cost_laptop' and
+  'cost_paper' are the CPU times in ms of inferring one task among 32, at that
+  scale; they do not depend on the support.
   """
-  cost = inference_cost.load().set_index(
-      ['model', 'num_steps', 'tasks_at_once']
-  )['cpu_ms_per_task']
+  cost = inference_cost.load()
+  cost = cost[cost['tasks_at_once'] == max(inference_cost.BATCHES)]
+  cost = cost.set_index(['preset', 'model', 'num_steps'])['cpu_ms_per_task']
   rows = []
   for support, inference, model in itertools.product(
       SUPPORTS, INFERENCE, MODELS
@@ -103,56 +109,61 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
       row[f'{name}_mean'] = mean.value
       row[f'{name}_se'] = mean.standard_error
     row['num_seeds'] = data.rows(frame, cell)['seed'].nunique()
-    timed = cell['model.name'], cell['model.inner.num_steps']
-    for name, num_tasks in (('cost', 32), ('cost_alone', 1)):
-      row[name] = cost.get((*timed, num_tasks))
+    for preset in inference_cost.CALLS:
+      timed = preset, cell['model.name'], cell['model.inner.num_steps']
+      row[f'cost_{preset}'] = cost.get(timed)
     rows.append(row)
   return pd.DataFrame(rows)
 
 
-def _places(table, measure):
-  """Yields the rows to be shown, and where they stand."""
-  shown = SUPPORTS if measure != 'cost' else SUPPORTS[:1]
-  marks = list(itertools.product(MODELS, shown))
-  for index, (model, support) in enumerate(marks):
-    rows = table[
-        (table['model'] == model) & (table['task_support'] == support)
-    ]
-    shift = _SPREAD * (index - (len(marks) - 1) / 2)
-    yield model, support, rows, [x + shift for x in range(len(rows))]
+class _Marks(NamedTuple):
+  """What is shown of one hypernetwork, over the ways of inference."""
+
+  model: str
+  kind: str  # The support, or the scale of a cost.
+  places: list[float]
+  values: pd.Series
+  errors: pd.Series | None
 
 
 def _marks(table, measure):
-  for model, support, rows, places in _places(table, measure):
-    name = f'{style.MODEL_NAMES[model]}, {style.SUPPORT_NAMES[support].lower()}'
-    mean, error = f'{measure}_mean', f'{measure}_se'
-    if measure == 'cost':
-      name, mean, error = style.MODEL_NAMES[model], 'cost', None
-    yield go.Scatter(
-        x=places,
-        y=rows[mean],
-        error_y={'array': rows[error]} if error else None,
-        mode='markers',
-        showlegend=False,
-        marker={
-            'color': style.COLOURS[model],
-            'symbol': _SYMBOLS[support],
-            'size': 10,
-            'line': {'width': 2, 'color': style.COLOURS[model]},
-        },
-        hovertemplate=f'{name}<br>%{{y:.3f}}<extra></extra>',
-    )
+  """Returns the marks of a panel."""
+  kinds = SUPPORTS if measure != 'cost' else tuple(inference_cost.CALLS)
+  pairs = list(itertools.product(MODELS, kinds))
+  marks = []
+  for index, (model, kind) in enumerate(pairs):
+    shift = _SPREAD * (index - (len(pairs) - 1) / 2)
+    support = kind if measure != 'cost' else SUPPORTS[0]
+    rows = table[
+        (table['model'] == model) & (table['task_support'] == support)
+    ]
+    column = f'{measure}_{kind}' if measure == 'cost' else f'{measure}_mean'
+    errors = None if measure == 'cost' else rows[f'{measure}_se']
+    places = [x + shift for x in range(len(rows))]
+    marks.append(_Marks(model, kind, places, rows[column], errors))
+  return marks
 
 
-def _gaps(table, measure):
-  """Returns where a value is missing."""
-  column = 'cost' if measure == 'cost' else f'{measure}_mean'
-  return [
-      x
-      for _, _, rows, places in _places(table, measure)
-      for x, value in zip(places, rows[column])
-      if pd.isna(value)
-  ]
+def _trace(marks):
+  colour = style.COLOURS[marks.model]
+  kind = style.SUPPORT_NAMES.get(marks.kind, f'{marks.kind} scale')
+  return go.Scatter(
+      x=marks.places,
+      y=marks.values,
+      error_y=None if marks.errors is None else {'array': marks.errors},
+      mode='markers',
+      showlegend=False,
+      marker={
+          'color': colour,
+          'symbol': _SYMBOLS[marks.kind],
+          'size': 10,
+          'line': {'width': 2, 'color': colour},
+      },
+      hovertemplate=(
+          f'{style.MODEL_NAMES[marks.model]}, {kind.lower()}<br>%{{y:.3f}}'
+          '<extra></extra>'
+      ),
+  )
 
 
 def _explain(figure):
@@ -161,9 +172,10 @@ def _explain(figure):
       for model in MODELS
   ]
   line = {'color': style.MUTED, 'width': 2}
-  for support, symbol in _SYMBOLS.items():
+  for support in SUPPORTS:
     name = style.SUPPORT_NAMES[support].lower()
-    entries.append((name, symbol, style.MUTED, line))
+    entries.append((name, _SYMBOLS[support], style.MUTED, line))
+  entries.append(('published scale', _SYMBOLS['paper'], style.MUTED, line))
   layout.explain(figure, entries)
 
 
@@ -174,8 +186,11 @@ def _caption(frame, table, left_out):
   lines = [
       f'Ours: {style.scale_note(frame, CELL)}. Whiskers: standard error over'
       ' seeds.',
-      'CPU time: from support set to fast parameters, 32 tasks at once,'
-      f' median of {timed["rounds"]} rounds on {timed["processor"]}.',
+      'CPU time: from support set to fast parameters, of one among'
+      f' {max(inference_cost.BATCHES)} tasks, median of {timed["rounds"]}'
+      f' rounds on {timed["processor"]};',
+      'circles: laptop scale, diamonds: the published scale, at which nothing'
+      ' but this time was measured.',
   ]
   if 0 < len(missing) < len(table):
     lines.append(f'{len(missing)} of {len(table)} runs are missing.')

@@ -1,7 +1,8 @@
 """Measures what inferring a task costs, for the figure of amortised inference.
 
-From support set to fast parameters, with freshly initialised models of the
-laptop preset. All models are timed in turn, many times over, in one process:
+From support set to fast parameters, with freshly initialised models at the
+laptop's and at the published scale. All models are timed in turn, many times
+over, in one process:
 
   python figures/inference_cost.py
 
@@ -31,10 +32,10 @@ from modular_hyperteacher import results
 
 PATH = pathlib.Path(__file__).parent / 'data' / 'inference_cost.csv'
 EXPERIMENT = 'amortised'
-# At once: one after the other, or as an outer step's meta-batch.
+# Tasks at once: one after the other, or as a meta-batch.
 BATCHES = (1, 32)
-_ROUNDS = 30
-_CALLS = 10  # Timed together, once per round.
+_ROUNDS = 20
+CALLS = {'laptop': 10, 'paper': 1}  # Timed together, once per round.
 
 
 def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
@@ -56,8 +57,9 @@ def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
           lambda task, k: built.learner.adapt(meta_params, task_params, task, k)
       )
   )
-  program = infer.lower(drawn, jax.random.split(key, num_tasks)).compile()
-  return lambda: program(drawn, jax.random.split(key, num_tasks))
+  keys = jax.random.split(key, num_tasks)
+  program = infer.lower(drawn, keys).compile()
+  return lambda: program(drawn, keys)
 
 
 def measure(
@@ -77,29 +79,25 @@ def measure(
 
 
 def load() -> pd.DataFrame:
-  """Returns what was measured: a row per model, inner steps and batch."""
+  """Returns what was measured: a row per preset, model, steps and batch."""
   return pd.read_csv(PATH)
 
 
-def main() -> None:
-  """Measures all models of the laptop preset."""
-  runs = [
-      run
-      for run in reference.described_runs(EXPERIMENT, 'laptop')
-      if run.config['task']['task_support'] == 'random'
-  ]
+def measure_preset(preset: str) -> pd.DataFrame:
+  """Returns the rows of all models of a preset."""
   programs = {
       (model['name'], model['inner']['num_steps'], num_tasks): make_infer(
           run.config, num_tasks
       )
       for num_tasks in BATCHES
-      for run in runs
+      for run in reference.described_runs(EXPERIMENT, preset)
       for model in [run.config['model']]
+      if run.config['task']['task_support'] == 'random'
   }
-  seconds = measure(programs, _ROUNDS, _CALLS)
-  facts = provenance.describe()
-  frame = pd.DataFrame([
+  seconds = measure(programs, _ROUNDS, CALLS[preset])
+  return pd.DataFrame([
       {
+          'preset': preset,
           'model': name,
           'num_steps': num_steps,
           'tasks_at_once': num_tasks,
@@ -107,13 +105,21 @@ def main() -> None:
           'first_quartile': 1e3 * np.quantile(values, 0.25) / num_tasks,
           'third_quartile': 1e3 * np.quantile(values, 0.75) / num_tasks,
           'rounds': _ROUNDS,
-          'commit': facts['commit'],
-          'processor': facts['processor'],
-          'jax': facts['versions']['jax'],
-          'date': facts['started'][:10],
       }
       for (name, num_steps, num_tasks), values in seconds.items()
   ])
+
+
+def main() -> None:
+  """Measures all models of both presets."""
+  facts = provenance.describe()
+  frame = pd.concat([measure_preset(preset) for preset in CALLS])
+  frame = frame.assign(
+      commit=facts['commit'],
+      processor=facts['processor'],
+      jax=facts['versions']['jax'],
+      date=facts['started'][:10],
+  )
   results.write_atomically(PATH, frame.to_csv(index=False, float_format='%.4g'))
   print(frame.to_string(index=False, float_format='{:.4g}'.format))
 

@@ -96,8 +96,8 @@ def test_the_figure_shows_means_and_names_what_is_missing(tmp_path):
   assert row['r2_mean'] == pytest.approx(0.62)
   shown = [trace for trace in figure.data if trace.x[0] is not None]
   assert list(shown[0].y) == pytest.approx([0.80, 0.81, 0.85])
-  # Accuracy and R2 of two models and supports; cost of two models.
-  assert len(shown) == 4 + 4 + 2
+  # Of two models: accuracy and R2 on two supports, cost at two scales.
+  assert len(shown) == 4 + 4 + 4
   for folder in tmp_path.glob('amortised/laptop/random-combined_linear*'):
     (folder / 'summary.json').unlink()
   figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
@@ -140,11 +140,12 @@ def test_costs_are_cpu_time_and_measured_in_turn():
 def test_every_model_was_timed():
   table = inference_cost.load()
   timed = {
-      (row.model, row.num_steps, row.tasks_at_once)
+      (row.preset, row.model, row.num_steps, row.tasks_at_once)
       for row in table.itertuples()
   }
   expected = {
-      (*list(amortised.make_cell(name, model, 'random').values())[:2], count)
+      (preset, *list(amortised.make_cell(name, model, '').values())[:2], count)
+      for preset in inference_cost.CALLS
       for name in amortised.INFERENCE
       for model in amortised.MODELS
       for count in inference_cost.BATCHES

@@ -1,5 +1,7 @@
 """Amortised inference: the set encoder, and what stays a hypernetwork."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,25 +33,26 @@ def fixture_name(request):
   return request.param
 
 
+@functools.cache
 def _moved(name):
-  """Returns a model and parameters off their special values."""
+  """Returns a compiled model, and parameters off their special values."""
   model = tiny.MODELS[name]()
-  params = model.init(jax.random.key(0))
-  leaves, treedef = jax.tree.flatten(params)
-  keys = jax.random.split(jax.random.key(1), len(leaves))
-  return model, treedef.unflatten([
-      leaf + 0.3 * jax.random.normal(key, leaf.shape)
-      for leaf, key in zip(leaves, keys)
-  ])
+  model = model._replace(infer=jax.jit(model.infer))
+  params = jax.jit(model.init)(jax.random.key(0))
+  draw = np.random.default_rng(0).normal
+  return model, jax.tree.map(
+      lambda x: np.float32(x + 0.3 * draw(size=x.shape)), params
+  )
 
 
 def _support(num_support=6, seed=2):
-  input_key, target_key = jax.random.split(jax.random.key(seed))
-  return tasks.Batch(
-      jax.random.uniform(input_key, (num_support, 3), minval=-1.0),
-      jax.nn.softmax(3 * jax.random.normal(target_key, (num_support, 4))),
-      jnp.ones(num_support),
+  draw = np.random.default_rng(seed)
+  batch = tasks.Batch(
+      draw.uniform(-1, 1, (num_support, 3)),
+      draw.dirichlet(np.full(4, 0.3), num_support),
+      np.ones(num_support),
   )
+  return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), batch)
 
 
 def _assert_close(actual, expected, rtol=1e-5, atol=1e-6):
@@ -116,7 +119,7 @@ def test_the_order_of_examples_is_irrelevant(name):
   differences = jax.tree.map(
       lambda a, b: jnp.abs(a - b).max(), predicted, other
   )
-  assert min(jax.tree.leaves(differences)) > 1e-3
+  assert max(jax.tree.leaves(differences)) > 1e-2
 
 
 def test_examples_that_do_not_count_are_not_read(name):
@@ -148,12 +151,13 @@ def test_actions_are_read_as_classes():
   built = experiment.build(run.config | {'model': block}, num_devices=1)
 
   params = built.task.init(jax.random.key(0))
-  drawn = built.task.sample(params, jax.random.key(0), 'train')
-  assert drawn.support.targets.ndim == 1
-  fast = jax.eval_shape(
-      lambda key: built.model.infer(built.model.init(key), drawn.support),
-      jax.random.key(0),
-  )
+
+  def infer(key):
+    support = built.task.sample(params, key, 'train').support
+    assert support.targets.ndim == 1
+    return built.model.infer(built.model.init(key), support)
+
+  fast = jax.eval_shape(infer, jax.random.key(0))
   assert fast['embeddings']['input'].shape == (1, 4)
 
 
@@ -183,83 +187,87 @@ def test_without_steps_nothing_is_differentiated(name):
     adapt(params, draw, jax.random.key(0), predicted)
 
 
-def _learner(name, world, **inner):
-  return tiny.learner(world, name, inner=inner)
+@functools.cache
+def _world():
+  """Returns a world and one of its tasks."""
+  world = tiny.task()
+  sample = jax.jit(lambda params, key: world.sample(params, key, 'train'))
+  params = world.init(jax.random.key(0))
+  return world, sample(params, jax.random.key(1))
+
+
+@functools.cache
+def _judge(name, **inner):
+  """Returns `judge(params) -> metrics, fast parameters` of the task."""
+  world, drawn = _world()
+  learner = tiny.learner(world, name, inner=inner)
+  key = jax.random.key(2)
+  return jax.jit(lambda params: learner.judge(params, None, drawn, key))
 
 
 def test_a_silent_encoder_leaves_the_plain_hypernetwork(name):
   """Predict, then adapt, with all of the heads' last layers at zero."""
-  world = tiny.task()
-  drawn = world.sample(
-      world.init(jax.random.key(0)), jax.random.key(1), 'train'
-  )
   _, params = _moved(name)
   encoder = {
       layer: jax.tree.map(jnp.zeros_like, p) if 'linear_1' in layer else p
       for layer, p in params['encoder'].items()
   }
   silent = params | {'encoder': encoder}
-  judge = lambda name, params: _learner(name, world, num_steps=3).judge(
-      params, None, drawn, jax.random.key(2)
-  )
-  expected = judge(_PLAIN[name], params['model'])
-  _assert_close(judge(name, silent), expected)
-  talking = judge(name, params)
+  expected = _judge(_PLAIN[name], num_steps=3)(params['model'])
+  judge = _judge(name, num_steps=3)
+  _assert_close(judge(silent), expected)
+  talking = judge(params)
   assert abs(talking[0]['loss'] - expected[0]['loss']) > 1e-3
 
 
 def test_steps_start_from_the_prediction(name):
   """One step of AdamW moves no parameter by more than its learning rate."""
-  world = tiny.task()
-  drawn = world.sample(
-      world.init(jax.random.key(0)), jax.random.key(1), 'train'
-  )
+  _, drawn = _world()
   model, params = _moved(name)
   predicted = model.infer(params, drawn.support)
-  for num_steps, low, high in ((0, 0, 0), (1, 1e-4, 1.1e-3)):
-    learner = _learner(name, world, num_steps=num_steps, learning_rate=1e-3)
-    metrics, fast = learner.judge(params, None, drawn, jax.random.key(2))
+  for num_steps, low, high in ((0, 0, 1e-6), (1, 1e-4, 1.1e-3)):
+    inner = {'num_steps': num_steps, 'learning_rate': 1e-3}
+    metrics, fast = _judge(name, **inner)(params)
     moved = jax.tree.map(lambda a, b: jnp.abs(a - b).max(), fast, predicted)
     assert low <= max(jax.tree.leaves(moved)) <= high
     before = metrics['support_loss_before']
     after = metrics['support_loss_after']
-    assert (before == after) if num_steps == 0 else (after < before)
+    assert after == before if num_steps == 0 else after < before
 
 
-def test_gradient_of_a_mere_prediction_against_finite_differences(name):
-  """In double precision; with inner steps, see outer_loop_test."""
+def test_gradient_of_a_prediction_against_finite_differences(name):
+  """In double precision. That of the loss, after steps: outer_loop_test."""
   with jax.enable_x64(True):
-    world = tiny.task()
-    learner = _learner(name, world, num_steps=0)
     double = lambda tree: jax.tree.map(
-        lambda x: x.astype(jnp.float64) if x.dtype == jnp.float32 else x, tree
+        lambda x: jnp.asarray(x, jnp.float64), tree
     )
-    drawn = double(
-        world.sample(world.init(jax.random.key(0)), jax.random.key(1), 'train')
-    )
-    params = double(_moved(name)[1])
-    # Of a function of the prediction; the outer gradient proper counts the
-    # norm of embeddings as a constant, see `hypernetwork.normalise`.
-    flat, unravel = jax.flatten_util.ravel_pytree(params['encoder'])
+    support, params = double(_support()), double(_moved(name)[1])
     model = tiny.MODELS[name]()
+    flat, unravel = jax.flatten_util.ravel_pytree(params['encoder'])
 
     @jax.jit
     def readout(flat):
-      fast = model.infer(params | {'encoder': unravel(flat)}, drawn.support)
+      fast = model.infer(params | {'encoder': unravel(flat)}, support)
       return sum(jnp.sin(leaf).sum() for leaf in jax.tree.leaves(fast))
 
     gradient = jax.jit(jax.grad(readout))(flat)
+    assert gradient.dtype == jnp.float64
     direction = jax.random.normal(jax.random.key(3), flat.shape)
     h = 1e-6
     difference = (
         readout(flat + h * direction) - readout(flat - h * direction)
     ) / (2 * h)
     np.testing.assert_allclose(gradient @ direction, difference, rtol=1e-6)
-    loss = lambda params: learner.judge(
-        params, None, drawn, jax.random.key(2)
-    )[0]['loss']
-    outer = jax.jit(jax.grad(loss))(params)
-    assert all(jnp.abs(x).max() > 0 for x in jax.tree.leaves(outer['encoder']))
+
+
+def test_the_memory_learns_without_inner_steps(name):
+  judge = _judge(name, num_steps=0)
+  gradient = jax.jit(jax.grad(lambda params: judge(params)[0]['loss']))
+  encoder = gradient(_moved(name)[1])['encoder']
+  # Heads as small as these may have no active unit.
+  memory = {layer: p for layer, p in encoder.items() if 'head' not in layer}
+  assert len(memory) == 6
+  assert all(jnp.abs(x).max() > 0 for x in jax.tree.leaves(memory))
 
 
 # Around it.
@@ -267,15 +275,20 @@ def test_gradient_of_a_mere_prediction_against_finite_differences(name):
 
 def test_latents_are_decoded_from_predictions(name):
   """The analysis of adapted parameters, against a ridge by hand."""
-  world = tiny.task()
+  world, _ = _world()
   world_params = world.init(jax.random.key(0))
   model, params = _moved(name)
+
+  def draw_and_infer(key, split):
+    drawn = world.sample(world_params, key, split)
+    return drawn.latent, model.infer(params, drawn.support)
+
   latents, fast = {}, {}
   for split in ('test', 'ood'):
     keys = jax.random.split(jax.random.key(len(split)), 20)
-    drawn = jax.vmap(lambda k, s=split: world.sample(world_params, k, s))(keys)
-    latents[split] = np.asarray(drawn.latent)
-    fast[split] = jax.vmap(model.infer, (None, 0))(params, drawn.support)
+    infer = jax.jit(jax.vmap(functools.partial(draw_and_infer, split=split)))
+    latent, fast[split] = infer(keys)
+    latents[split] = np.asarray(latent)
   measured = decoding.make_analysis(world, model).measure(
       analyses.Adapted(world_params, params, latents, fast, jax.random.key(0))
   )['ood']
