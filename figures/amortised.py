@@ -80,7 +80,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       showgrid=False,
   )
   figure.update_yaxes(range=[0, 1], dtick=0.2, col=1)
-  figure.update_yaxes(type='log', col=len(_PANELS))
+  figure.update_yaxes(rangemode='tozero', col=2)
+  figure.update_yaxes(type='log', dtick=1, col=3)
   _explain(figure)
   layout.finish(
       figure, title=TITLE, caption=_caption(frame, table, left_out)
@@ -175,7 +176,6 @@ def _explain(figure):
   for support in SUPPORTS:
     name = style.SUPPORT_NAMES[support].lower()
     entries.append((name, _SYMBOLS[support], style.MUTED, line))
-  entries.append(('published scale', _SYMBOLS['paper'], style.MUTED, line))
   layout.explain(figure, entries)
 
 
