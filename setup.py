@@ -26,10 +26,13 @@ setuptools.setup(
         'tqdm>=4.70',
     ],
     extras_require={
-        'test': ['hypothesis>=6.100', 'pytest>=9.0'],
+        # Several processes: a test suite that compiles is slow on one core.
+        'test': ['hypothesis>=6.100', 'pytest>=9.0', 'pytest-xdist>=3.8'],
         'figures': ['kaleido>=1.0'],
         # Sweeps over many machines: launch/ray_cluster.py, launch/slurm.py.
         'ray': ['ray>=2.50'],
         'slurm': ['submitit>=1.5'],
+        # A copy of metrics where groups look at them: --wandb=offline.
+        'wandb': ['wandb>=0.31'],
     },
 )

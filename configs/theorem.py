@@ -25,6 +25,8 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   config.task.update({'teacher_hidden_dim': 4, 'latent_type': 'continuous'})
   if preset != 'smoke':
     config.training.seeds = tuple(range(100, 112))
+  if preset == 'laptop':
+    config.models.levenberg_marquardt.outer.learning_rate = 3e-3
   config.sweep = (
       theory.solver_axes('levenberg_marquardt', preset, _LAPTOP)
       + theory.size_axes(config, 1, 1)

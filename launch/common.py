@@ -21,6 +21,7 @@ from modular_hyperteacher import host_devices
 from modular_hyperteacher import interrupt
 from modular_hyperteacher import report
 from modular_hyperteacher import runner
+from modular_hyperteacher import tracking
 
 # Until a run that another launcher trains is looked at again.
 HELD_AGAIN_S = 2.0
@@ -136,6 +137,7 @@ def settings(plan: Plan, num_cores: int) -> worker.Settings:
       str(plan.sweep.root.absolute()),
       host_devices.suit([run.run for run in plan.runs], num_cores),
       _CACHE.value,
+      tracking.mode(),
   )
 
 

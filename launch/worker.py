@@ -25,6 +25,7 @@ from modular_hyperteacher import host_devices
 from modular_hyperteacher import interrupt
 from modular_hyperteacher import runner
 from modular_hyperteacher import sweeps
+from modular_hyperteacher import tracking
 from modular_hyperteacher import turns
 
 FINISHED = 'finished'
@@ -42,6 +43,7 @@ class Settings(NamedTuple):
   results: str
   num_host_devices: int  # per worker, on a CPU
   compilation_cache: str  # folder; '' for none
+  wandb: str = tracking.OFF  # as --wandb
 
 
 @functools.cache
@@ -98,7 +100,8 @@ def train(
 def _train_one(run, settings, guard):
   planned = runner.plan([run], pathlib.Path(settings.results))
   for _, mine, check_lock in turns.in_turn(planned, guard, wait=False):
-    runner.execute(mine, guard, lambda progress: None, check_lock)
+    with tracking.Tracker(mine.run, mine.folder, settings.wandb) as tracker:
+      runner.execute(mine, guard, tracker.update, check_lock)
   return FINISHED if planned[0].folder.finished else HELD
 
 

@@ -18,6 +18,7 @@ from ml_collections import config_flags
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import sweeps
+from modular_hyperteacher import tracking
 
 _RESULTS = 'results'
 _ONLY = 'only'
@@ -32,7 +33,7 @@ class Sweep(NamedTuple):
 
 
 def define_sweep_flags() -> None:
-  """Defines --config, --results and --only."""
+  """Defines --config, --results, --only and --wandb."""
   config_flags.DEFINE_config_file(
       'config', None, 'Experiment: configs/NAME.py or configs/NAME.py:PRESET.'
   )
@@ -40,6 +41,7 @@ def define_sweep_flags() -> None:
   flags.DEFINE_multi_string(
       _ONLY, [], 'Train only runs with field=value; repeat to narrow down.'
   )
+  tracking.define_flag()
 
 
 def check_arguments(argv: list[str]) -> None:

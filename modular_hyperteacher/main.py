@@ -31,6 +31,7 @@ from modular_hyperteacher import processes
 from modular_hyperteacher import progress
 from modular_hyperteacher import report
 from modular_hyperteacher import runner
+from modular_hyperteacher import tracking
 from modular_hyperteacher import turns
 
 command_line.define_sweep_flags()
@@ -109,10 +110,19 @@ def _run() -> int:
 
 
 def _train(planned: list[runner.PlannedRun]) -> None:
+  tracked = tracking.mode()
   with interrupt.Guard() as guard:
     for place, run, check_lock in turns.in_turn(planned, guard):
-      with progress.Bar(run, place, len(planned)) as bar:
-        runner.execute(run, guard, bar.update, check_lock)
+      with (
+          progress.Bar(run, place, len(planned)) as bar,
+          tracking.Tracker(run.run, run.folder, tracked) as tracker,
+      ):
+
+        def watch(latest):
+          bar.update(latest)
+          tracker.update(latest)
+
+        runner.execute(run, guard, watch, check_lock)
       if processes.is_first():
         report.print_result(run)
 

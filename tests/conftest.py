@@ -1,12 +1,22 @@
-"""Eight host devices and strict shapes for all tests."""
+"""Eight host devices, strict shapes, and programs compiled once, for all tests."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 # Added to what the user set; must happen before JAX starts its backend.
 os.environ['XLA_FLAGS'] = (
     os.environ.get('XLA_FLAGS', '')
     + ' --xla_force_host_platform_device_count=8'
 ).strip()
+# Many tests need the same small programs, and most of their time is XLA's:
+# workers and commands that tests start share what is compiled.
+if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
+  _COMPILED = tempfile.mkdtemp(prefix='compiled-')
+  atexit.register(shutil.rmtree, _COMPILED, ignore_errors=True)
+  os.environ['JAX_COMPILATION_CACHE_DIR'] = _COMPILED
+  os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.1'
 
 import jax  # pylint: disable=wrong-import-position
 
