@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures import acting
+from figures import amortised
 from figures import bridges
 from figures import data
 from figures import fig2c
@@ -85,6 +86,9 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
+        'amortised': Figure(
+            amortised.TITLE, ('amortised',), amortised.draw
+        ),
     },
     'Grid worlds': {
         'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),

@@ -4,6 +4,7 @@ from typing import Any
 
 from figures import data
 from figures import verdicts
+from figures.claims import amortised
 from figures.claims import appendix
 from figures.claims import beyond
 from figures.claims import gridworlds
@@ -16,6 +17,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
     *beyond.CLAIMS,
+    *amortised.CLAIMS,
 )
 
 
