@@ -32,6 +32,9 @@ from figures import hyperparameters
 from figures import inference
 from figures import sample_complexity
 from figures import scaling_law
+from figures import scan_attention
+from figures import scan_lengths
+from figures import scan_tables
 from figures import table_a1
 from figures import tables_a2_a8
 from figures import theorem
@@ -121,6 +124,36 @@ SECTIONS = {
         ),
         'acting_connected': Figure(
             acting.TITLE_CONNECTED, ('fig4b',), acting.draw_connected
+        ),
+    },
+    'Meta sequence-to-sequence learning': {
+        'scan_me': Figure(
+            scan_tables.TITLES['scan_me'],
+            ('scan_me',),
+            scan_tables.make_draw('scan_me'),
+        ),
+        'scan_attention_me': Figure(
+            scan_attention.TITLES['scan_attention_me'],
+            ('scan_me',),
+            scan_attention.make_draw('scan_attention_me'),
+        ),
+        'scan_table2': Figure(
+            scan_tables.TITLES['scan_table2'],
+            ('scan_add_jump',),
+            scan_tables.make_draw('scan_table2'),
+        ),
+        'scan_attention': Figure(
+            scan_attention.TITLES['scan_attention'],
+            ('scan_add_jump',),
+            scan_attention.make_draw('scan_attention'),
+        ),
+        'scan_table3': Figure(
+            scan_tables.TITLES['scan_table3'],
+            ('scan_around_right', 'scan_length'),
+            scan_tables.make_draw('scan_table3'),
+        ),
+        'scan_lengths': Figure(
+            scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw
         ),
     },
     'Hyperparameters': {

@@ -82,11 +82,9 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   config = config | {'training': config['training'] | {'seeds': seeds}}
   built = experiments.build(config, jax.device_count())
   compiled = programs.Programs(
-      built.task,
-      built.learner,
+      built.system,
       experiments.root_keys(built.training),
       experiments.draw_worlds(built),
-      task_chunk_size=built.execution.task_chunk_size,
   )
   state = compiled.init()
   started = time.perf_counter()

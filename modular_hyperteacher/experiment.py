@@ -19,7 +19,7 @@ from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import decoding
-from modular_hyperteacher.learning import evaluation
+from modular_hyperteacher.learning import bilevel
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
 from modular_hyperteacher.learning import outer_loop
@@ -31,6 +31,11 @@ from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.seq2seq import learner as seq2seq_learner
+from modular_hyperteacher.seq2seq import mutual_exclusivity
+from modular_hyperteacher.seq2seq import model as seq2seq_model
+from modular_hyperteacher.seq2seq import scan_episodes
+from modular_hyperteacher.seq2seq import system as seq2seq_system
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import goals
 from modular_hyperteacher.tasks import hyperteacher
@@ -77,6 +82,15 @@ MODELS = {
     'amortised_linear_hypernetwork': amortised.make_linear,
     'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
     'modular_student': modular_student.make,
+}
+# The second system's worlds and models.
+EPISODES = {
+    'mutual_exclusivity': mutual_exclusivity.MutualExclusivity,
+    'scan': scan_episodes.ScanEpisodes,
+}
+SEQUENCE_MODELS = {
+    'meta_seq2seq': seq2seq_model.make_meta_seq2seq,
+    'seq2seq': seq2seq_model.make_seq2seq,
 }
 # On a CPU, what a few tasks need stays in the cache; accelerators want more.
 _CHUNK_SIZES = {'cpu': 4}
@@ -129,12 +143,18 @@ class ExecutionConfig:
 class Experiment:
   """Everything that a run is made of."""
 
+  system: programs.System
+  training: TrainingConfig
+  execution: ExecutionConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class BilevelExperiment(Experiment):
+  """A run of the bilevel system, and what it is made of."""
+
   task: tasks.TaskDistribution
   model: models.MetaModel
   learner: outer_loop.Learner
-  training: TrainingConfig
-  execution: ExecutionConfig
-  analysis: analyses.Analysis | None
 
 
 def build(config: dict[str, Any], num_devices: int) -> Experiment:
@@ -157,9 +177,39 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
     share = training.meta_batch_size // num_devices
     chunk_size = math.gcd(share, _CHUNK_SIZES.get(jax.default_backend(), 32))
     execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
+  if config['task']['name'] in EPISODES:
+    return _build_seq2seq(config, training, execution, num_devices)
+  return _build_bilevel(config, training, execution)
 
+
+def _build_seq2seq(config, training, execution, num_devices):
+  task_block, model_block = dict(config['task']), dict(config['model'])
+  world = _call(_choose(EPISODES, 'task', task_block), 'task', task_block)
+  make_model = _choose(SEQUENCE_MODELS, 'model', model_block)
+  outer_block = model_block.pop('outer') | {
+      'meta_batch_size': training.meta_batch_size,
+      'num_outer_steps': training.num_outer_steps,
+  }
+  outer = _call(seq2seq_learner.OuterConfig, 'model.outer', outer_block)
+  network = _call(
+      make_model,
+      'model',
+      model_block
+      | {'input_vocab': world.input_vocab, 'output_vocab': world.output_vocab},
+  )
+  system = seq2seq_system.make_system(
+      world,
+      network,
+      outer,
+      num_evaluation_tasks=training.num_evaluation_tasks,
+      num_devices=num_devices,
+  )
+  return Experiment(system, training, execution)
+
+
+def _build_bilevel(config, training, execution):
   task_block = dict(config['task'])
-  entry = _choose(TASKS, 'task', task_block)
+  entry = _choose(TASKS | EPISODES, 'task', task_block)
   task = _call(entry.make, 'task', task_block)
 
   model_block = dict(config['model'])
@@ -206,7 +256,15 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
         _MAX_KEPT_BYTES // 2**30,
     )
     analysis = None
-  return Experiment(task, model, learner, training, execution, analysis)
+  system = bilevel.make_system(
+      task,
+      model,
+      learner,
+      num_evaluation_tasks=training.num_evaluation_tasks,
+      task_chunk_size=execution.task_chunk_size,
+      analysis=analysis,
+  )
+  return BilevelExperiment(system, training, execution, task, model, learner)
 
 
 def root_keys(training: TrainingConfig) -> list[jax.Array]:
@@ -222,17 +280,8 @@ def draw_worlds(experiment: Experiment) -> list[programs.World]:
   Raises:
     ValueError: if the support cannot be drawn.
   """
-  draw_latents = evaluation.make_draw_latents(
-      experiment.task, experiment.training.num_evaluation_tasks
-  )
-  worlds = []
-  for root in root_keys(experiment.training):
-    task_params = experiment.task.init(randomness.stream(root, 'task'))
-    latents = draw_latents(
-        task_params, randomness.stream(root, 'evaluation_latents')
-    )
-    worlds.append(programs.World(task_params, latents))
-  return worlds
+  draw = experiment.system.draw_world
+  return [draw(root) for root in root_keys(experiment.training)]
 
 
 def count_combinations(
@@ -241,10 +290,10 @@ def count_combinations(
   """Returns how many combinations each split holds, one number per seed."""
   return {
       split: [
-          experiment.task.num_combinations(world.task_params, split)
+          experiment.system.num_combinations(world.task_params, split)
           for world in worlds
       ]
-      for split in ('train',) + experiment.task.evaluation_splits
+      for split in ('train',) + experiment.system.evaluation_splits
   }
 
 

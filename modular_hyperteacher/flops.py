@@ -24,7 +24,9 @@ example, whichever is less.
 
 from typing import Any, NamedTuple
 
+from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.seq2seq import flops as seq2seq_flops
 from modular_hyperteacher.tasks import goals
 from modular_hyperteacher.tasks import preferences
 
@@ -49,6 +51,10 @@ def outer_step(config: dict[str, Any]) -> float:
   Args:
     config: a run's config.
   """
+  if config['task']['name'] in experiments.EPISODES:
+    task = dict(config['task'])
+    world = experiments.EPISODES[task.pop('name')](**task)
+    return seq2seq_flops.outer_step(config, world)
   if config['model']['name'] == 'modular_student':
     return config['training']['meta_batch_size'] * _theory(config)
   world = _WORLDS[config['task']['name']](config['task'])

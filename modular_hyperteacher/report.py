@@ -89,7 +89,9 @@ def _row(run, tabulated) -> dict[str, Any]:
   summary = run.folder.read('summary.json')
   row = {
       'model': config['model']['name'],
-      'support': config['task'].get('task_support'),
+      'support': config['task'].get(
+          'task_support', config['task'].get('meanings')
+      ),
       'test': _mean_and_error(_headline(summary['last'], 'test')),
       'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
       'OOD best': _mean_and_error(

@@ -17,10 +17,8 @@ from modular_hyperteacher import processes
 from modular_hyperteacher import provenance
 from modular_hyperteacher import results
 from modular_hyperteacher import sweeps
-from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.learning import trainer
-from modular_hyperteacher.models import base as models
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +45,7 @@ class PlannedRun:
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
     """Returns what `--describe` prints of this run."""
-    num_meta, num_fast = models.count_params(self.experiment.model)
+    num_meta, num_fast = self.experiment.system.num_params
     config = self.run.config
     return {
         'run_id': self.run.run_id,
@@ -132,25 +130,19 @@ def execute(
   if processes.is_first():
     folder.open(run.config)
   started = time.monotonic()
-  compiled = programs.Programs(
-      built.task,
-      built.learner,
-      experiments.root_keys(built.training),
-      planned.worlds,
-      task_chunk_size=built.execution.task_chunk_size,
-      kept_splits=built.analysis.splits if built.analysis else (),
-  )
+  roots = experiments.root_keys(built.training)
+  compiled = programs.Programs(built.system, roots, planned.worlds)
   training = trainer.Trainer(
       compiled,
       folder,
       seeds=built.training.seeds,
-      evaluation_splits=built.task.evaluation_splits,
+      evaluation_splits=built.system.evaluation_splits,
       empty={s: np.array(n) == 0 for s, n in planned.count().items()},
       num_outer_steps=built.training.num_outer_steps,
       evaluate_every=built.training.evaluate_every,
       log_every=built.execution.log_every,
       checkpoint_every_s=built.execution.checkpoint_every_s,
-      analyse=_make_analyse(planned),
+      analyse=built.system.make_analyse(planned.worlds, roots),
       call=guard.call,
       watch=watch,
       agree=guard.agree,
@@ -166,18 +158,6 @@ def execute(
   _record_session(folder, session, training.step, started)
   if processes.is_first():
     folder.write('summary.json', summarise(run, training.rows))
-
-
-def _make_analyse(planned):
-  built = planned.experiment
-  if built.analysis is None:
-    return None
-  return analyses.over_seeds(
-      built.analysis,
-      built.task.evaluation_splits,
-      planned.worlds,
-      experiments.root_keys(built.training),
-  )
 
 
 def _record_session(folder, session, last_step, started):

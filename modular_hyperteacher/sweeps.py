@@ -20,6 +20,16 @@ import ml_collections
 from modular_hyperteacher import errors
 
 IDENTITY = ('task', 'model', 'training')
+# What is asked, at any scale.
+_QUESTION = (
+    'model.name',
+    'task.task_support',
+    'task.split',
+    'task.meanings',
+    'task.num_extra',
+    'model.use_decoder_attention',
+    'model.outer.support_loss',
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,9 +115,10 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
   return runs
 
 
-def condition(run: Run) -> tuple[str, str | None]:
+def condition(run: Run) -> tuple:
   """Returns what a run has in common with the published one beside it."""
-  return run.config['model']['name'], run.config['task'].get('task_support')
+  fields = dict(flatten(run.identity))
+  return tuple(fields.get(path) for path in _QUESTION)
 
 
 def deviations(run: Run, published: list[Run]) -> dict[str, Any]:

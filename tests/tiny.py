@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
+from modular_hyperteacher.learning import bilevel
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
@@ -110,9 +111,14 @@ def make_worlds(task_distribution, seeds, num_tasks=8):
 def make_programs(task_distribution, algorithm, seeds, num_tasks=8):
   """Returns the programs of these seeds."""
   roots, worlds = make_worlds(task_distribution, seeds, num_tasks)
-  return programs.Programs(
-      task_distribution, algorithm, roots, worlds, task_chunk_size=None
+  system = bilevel.make_system(
+      task_distribution,
+      MODELS['maml'](),  # Counted, and nothing else.
+      algorithm,
+      num_evaluation_tasks=num_tasks,
+      task_chunk_size=None,
   )
+  return programs.Programs(system, roots, worlds)
 
 
 def on_devices(function, num_devices):

@@ -1,4 +1,4 @@
-"""The paper's claims, and some of ours, collected from a module per area."""
+"""The papers' claims, and some of ours, collected from a module per area."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from figures.claims import appendix
 from figures.claims import beyond
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
+from figures.claims import seq2seq
 from figures.claims import theory
 
 CLAIMS: tuple[verdicts.Claim, ...] = (
@@ -18,6 +19,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *gridworlds.CLAIMS,
     *beyond.CLAIMS,
     *amortised.CLAIMS,
+    *seq2seq.CLAIMS,
 )
 
 

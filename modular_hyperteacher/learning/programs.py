@@ -9,7 +9,7 @@ devices, while indices and means run over the devices of all.
 """
 
 from concurrent import futures
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
 import jax
 from jax import lax
@@ -18,9 +18,7 @@ import numpy as np
 
 from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
-from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
-from modular_hyperteacher.tasks import base as tasks
 
 
 def replicate(tree: Any) -> Any:
@@ -53,8 +51,43 @@ def fetch_divided(tree: Any) -> Any:
 class World(NamedTuple):
   """What one seed's tasks are drawn from."""
 
-  task_params: tasks.TaskParams
-  evaluation_latents: jax.Array  # [splits, tasks, L, M]
+  task_params: Any
+  # What decides the tasks of evaluation: of the bilevel system, an array
+  # [splits, tasks, L, M].
+  evaluation_latents: Any
+
+
+Evaluation = Mapping[str, jax.Array]  # metric -> [splits]
+# (meta_params [R, ...], kept [R, kept splits, tasks, ...]), on the host ->
+# split -> metric -> [R]
+Analyse = Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]
+
+
+class System(NamedTuple):
+  """What is trained: all that a run needs to know, as functions of one seed.
+
+  `step` and `evaluate` are pure and run inside of a mapped axis named
+  `outer_loop.DEVICE_AXIS`, over whose devices the tasks are divided. The other
+  functions run on the host.
+  """
+
+  evaluation_splits: tuple[str, ...]  # 'valid' is one of them
+  num_params: tuple[int, int]  # meta, fast
+  draw_world: Callable[[jax.Array], World]  # (the seed's root key)
+  # (task_params, split) -> how many different tasks a split holds. 0: there is
+  # nothing to measure.
+  num_combinations: Callable[[Any, str], int]
+  init: Callable[[jax.Array], outer_loop.TrainState]
+  # (state, task_params, data_key) -> state, metrics
+  step: Callable[..., tuple[outer_loop.TrainState, outer_loop.Metrics]]
+  # (meta_params, task_params, evaluation_latents, key) -> metrics of all
+  # splits, and what is kept of this device's tasks for the analysis, [kept
+  # splits, tasks / D, ...]
+  evaluate: Callable[..., tuple[Evaluation, Any]]
+  # (worlds, roots) -> what is measured after the last step, or None.
+  make_analyse: Callable[
+      [Sequence[World], Sequence[jax.Array]], Analyse | None
+  ]
 
 
 class Programs:
@@ -62,36 +95,26 @@ class Programs:
 
   def __init__(
       self,
-      task: tasks.TaskDistribution,
-      learner: outer_loop.Learner,
+      system: System,
       roots: Sequence[jax.Array],
       worlds: Sequence[World],
-      *,
-      task_chunk_size: int | None,
-      kept_splits: tuple[str, ...] = (),
   ):
     """Prepares; nothing is compiled before `compile` or a first call.
 
     Args:
-      task: the distribution to draw from.
-      learner: the algorithm.
+      system: what to train.
       roots: one root key per seed.
       worlds: one per seed.
-      task_chunk_size: tasks computed at once on a device; None for all.
-      kept_splits: evaluation splits whose adapted parameters are kept.
     """
-    self._init = jax.jit(jax.vmap(learner.init))
+    self._init = jax.jit(jax.vmap(system.init))
     self._init_keys = _stack_streams(roots, 'init')
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
     self._task_params, self._latents = replicate(stacked)
     self._data_keys = replicate(_stack_streams(roots, 'data'))
     self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))
-    step = _over_seeds(learner.step, len(roots))
+    step = _over_seeds(system.step, len(roots))
     self._train = _Compiled(_make_train(step), num_broadcast=1)
-    evaluate = evaluation.make_evaluate(
-        task, learner, task_chunk_size, kept_splits
-    )
-    self._evaluate = _Compiled(_over_seeds(evaluate, len(roots)))
+    self._evaluate = _Compiled(_over_seeds(system.evaluate, len(roots)))
 
   def init(self) -> outer_loop.TrainState:
     """Returns the state before the first step, on the devices."""
@@ -125,12 +148,12 @@ class Programs:
     """
     return self._train(*self._train_arguments(state, num_steps))
 
-  def evaluate(self, meta_params: Any) -> tuple[evaluation.Evaluation, Any]:
+  def evaluate(self, meta_params: Any) -> tuple[Evaluation, Any]:
     """Evaluates parameters [D, R, ...].
 
     Returns:
-      Metrics, metric -> [D, R, splits]; and the adapted parameters of the
-      tasks of the kept splits, [D, R, kept splits, tasks / D, ...].
+      Metrics, metric -> [D, R, splits]; and what is kept of tasks, [D, R, kept
+      splits, tasks / D, ...].
     """
     return self._evaluate(*self._evaluate_arguments(meta_params))
 

@@ -1,0 +1,36 @@
+"""SCAN's longer outputs (Lake 2019, Section 4.6).
+
+Support sets hold short commands, queries ask for longer ones, and the test
+for longer ones still. No network of the paper gets far.
+
+  python -m modular_hyperteacher.main --config=configs/scan_length.py
+  python figures/make_all.py --only=scan_table3,scan_lengths
+"""
+
+import ml_collections
+
+from configs import seq2seq
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  task = seq2seq.scan_task('length', 'extended', num_extra=20)
+  task.update({
+      'num_support': 100,
+      'max_query_actions': 22,
+      'max_support_actions': 11,
+  })
+  config = seq2seq.experiment('scan_length', preset, task)
+  seq2seq.scale(config)
+  if preset != 'paper':
+    config.task.update({
+        'num_support': 40,
+        'max_actions': 12,
+        'max_query_actions': 8,
+        'max_support_actions': 6,
+    })
+  config.sweep = (
+      (('model', ('meta_seq2seq',)),),
+      seq2seq.standard_axes(),
+  )
+  return config

@@ -1,0 +1,26 @@
+"""Mutual exclusivity (Lake 2019, Section 4.2): the meaning of a new word.
+
+Four words stand for four colours, anew in every episode; the support set says
+what three of them mean. The network names the fourth, under bijections that it
+was not trained on.
+
+  python -m modular_hyperteacher.main --config=configs/scan_me.py
+  python figures/make_all.py --only=scan_me
+"""
+
+import ml_collections
+
+from configs import seq2seq
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  task = seq2seq.mutual_exclusivity_task()
+  config = seq2seq.experiment('scan_me', preset, task)
+  seq2seq.scale(config, num_outer_steps=10_000, decay_after=0.5)
+  if preset != 'paper':
+    network = config.models.meta_seq2seq
+    network.dropout_rate = 0.0
+    network.outer.learning_rate = 3e-3
+  config.sweep = ((('model', ('meta_seq2seq',)),),)
+  return config

@@ -1,0 +1,182 @@
+"""Claims of meta sequence-to-sequence learning (Lake, 2019)."""
+
+import functools
+
+from figures import scan
+from figures import verdicts
+
+# "Near 100", and by how much what fails stays below what does not.
+_NEAR_ONE = 0.95
+_FAR = 0.5
+
+
+def _sample(frame, trained, metric='accuracy'):
+  found = verdicts.sample(frame, trained.cell, 'ood', metric)
+  parts = [trained.network.name, trained.meanings, metric]
+  if trained.num_extra:
+    parts.insert(2, f'{trained.num_extra} extra words')
+  return found._replace(name=', '.join(part for part in parts if part))
+
+
+def _mutual_exclusivity(frame):
+  trained = scan.Trained('scan_me', scan.META)
+  return [
+      verdicts.level(_sample(frame, trained, metric), _NEAR_ONE)
+      for metric in ('accuracy', 'accuracy_withheld')
+  ]
+
+
+def _add_jump(frame, network, meanings):
+  num_extra = 20 if meanings in ('extended', 'aligned') else 0
+  return _sample(
+      frame, scan.Trained('scan_add_jump', network, meanings, num_extra)
+  )
+
+
+def _far_above_lesions(frame):
+  full = _add_jump(frame, scan.META, 'permuted')
+  return [
+      verdicts.difference(full, _add_jump(frame, *other), _FAR)
+      for other in (
+          (scan.NO_SUPPORT_LOSS, 'permuted'),
+          (scan.NO_ATTENTION, 'permuted'),
+          (scan.STANDARD, 'fixed'),
+      )
+  ]
+
+
+def _both_near_one(frame):
+  return [
+      verdicts.level(_add_jump(frame, network, 'extended'), _NEAR_ONE)
+      for network in (scan.META, scan.NO_SUPPORT_LOSS)
+  ]
+
+
+def _augmented_lesions(frame):
+  full = _add_jump(frame, scan.META, 'extended')
+  aligned = _add_jump(frame, scan.STANDARD, 'aligned')
+  standard = _add_jump(frame, scan.STANDARD, 'fixed')
+  without = _add_jump(frame, scan.NO_ATTENTION, 'extended')
+  return [
+      verdicts.difference(full, without, _FAR),
+      verdicts.difference(aligned, standard),
+      verdicts.difference(full, aligned, _FAR),
+  ]
+
+
+def _around_right(frame, network, meanings, num_extra):
+  return _sample(
+      frame,
+      scan.Trained('scan_around_right', network, meanings, num_extra),
+  )
+
+
+def _around_right_near_one(frame):
+  full = _around_right(frame, scan.META, 'extended', 2)
+  standard = _around_right(frame, scan.STANDARD, 'fixed', 0)
+  return [
+      verdicts.level(full, _NEAR_ONE),
+      verdicts.difference(full, standard, _NEAR_ONE - 0.05),
+  ]
+
+
+def _more_directions_are_harder(frame):
+  few, many = (
+      _around_right(frame, scan.META, 'extended', number) for number in (2, 20)
+  )
+  return [verdicts.difference(few, many, 0.25)]
+
+
+def _length(frame):
+  meta, standard = (
+      _sample(frame, scan.Trained('scan_length', *trained))
+      for trained in (
+          (scan.META, 'extended', 20),
+          (scan.STANDARD, 'fixed', 0),
+      )
+  )
+  low = verdicts.between(f'-{meta.name}', [meta], [-1.0], -_FAR)
+  return [verdicts.difference(meta, standard), low]
+
+
+# A standard network sees batches of another form than episodes.
+_claim = functools.partial(
+    verdicts.Claim, cell=(*scan.CELL, 'task.num_support', 'task.num_query')
+)
+CLAIMS = (
+    _claim(
+        id='MS-1',
+        sentence=(
+            'With a memory of three words and their meanings, a network names'
+            ' the fourth, of mappings that it was not trained on.'
+        ),
+        artefact='Lake (2019), Section 4.2',
+        experiment='scan_me',
+        figure='scan_me',
+        decide=_mutual_exclusivity,
+    ),
+    _claim(
+        id='MS-2',
+        sentence=(
+            'Trained on permuted meanings, meta seq2seq uses "jump" in new'
+            ' commands; without support loss or decoder attention, or as a'
+            ' standard network, it hardly does.'
+        ),
+        artefact='Lake (2019), Table 2',
+        experiment='scan_add_jump',
+        figure='scan_table2',
+        decide=_far_above_lesions,
+    ),
+    _claim(
+        id='MS-3',
+        sentence=(
+            'Trained on meanings out of 24, it does so with and without support'
+            ' loss.'
+        ),
+        artefact='Lake (2019), Table 2',
+        experiment='scan_add_jump',
+        figure='scan_table2',
+        decide=_both_near_one,
+    ),
+    _claim(
+        id='MS-4',
+        sentence=(
+            'It does not without decoder attention; a standard network with'
+            ' more verbs is better than without them, and still far below.'
+        ),
+        artefact='Lake (2019), Table 2',
+        experiment='scan_add_jump',
+        figure='scan_table2',
+        decide=_augmented_lesions,
+    ),
+    _claim(
+        id='MS-5',
+        sentence=(
+            'Meta seq2seq understands "around right" from "around left" and'
+            ' "right"; a standard network does not.'
+        ),
+        artefact='Lake (2019), Table 3',
+        experiment='scan_around_right',
+        figure='scan_table3',
+        decide=_around_right_near_one,
+    ),
+    _claim(
+        id='MS-6',
+        sentence='With 20 extra directions in place of two it is far lower.',
+        artefact='Lake (2019), Section 4.5',
+        experiment='scan_around_right',
+        figure='scan_table3',
+        decide=_more_directions_are_harder,
+    ),
+    _claim(
+        id='MS-7',
+        sentence=(
+            'No network makes outputs longer than those of training well; meta'
+            ' seq2seq is better than a standard network.'
+        ),
+        artefact='Lake (2019), Table 3',
+        experiment='scan_length',
+        figure='scan_table3',
+        decide=_length,
+    ),
+)

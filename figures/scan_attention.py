@@ -1,0 +1,150 @@
+"""Figures A.1 and A.2 of Lake (2019): where attention goes.
+
+Above, every step of a query looks into the memory, whose cells are the support
+inputs. Below, every output symbol looks at the query's contexts. Means over
+seeds. According to the paper a step of the query attends to the cells that do
+*not* hold its word in mutual exclusivity, but for the last; in SCAN, verbs look
+up their own cell; and the decoder reads the query in order.
+"""
+
+import functools
+import importlib
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly import subplots
+
+from figures import data
+from figures import layout
+from figures import scan
+from figures import style
+from modular_hyperteacher import experiment as experiments
+
+TITLES = {
+    'scan_attention_me': 'Figure A.1: attention in mutual exclusivity',
+    'scan_attention': 'Figure A.2: attention in SCAN, "jump"',
+}
+TRAINED = {
+    'scan_attention_me': scan.Trained('scan_me', scan.META),
+    'scan_attention': scan.Trained('scan_add_jump', scan.META, 'permuted', 0),
+}
+
+
+def make_draw(name: str):
+  """Returns the function that draws one of TITLES."""
+
+  def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+    trained = TRAINED[name]
+    frame, left_out = scan.read(library, trained.experiment)
+    frame = data.rows(frame, trained.cell)
+    words, actions, items = symbols(trained.experiment)
+    maps = {
+        'memory attention': (attention(frame, 'memory'), words, items),
+        'decoder attention': (attention(frame, 'decoder'), actions, words),
+    }
+    figure = _draw(maps, TITLES[name], [
+        f'{style.scale_note(frame, scan.CELL)}. Rows sum to one.',
+        *scan.caption(frame),
+        *style.left_out_notes(left_out),
+    ])
+    return figure, make_table(maps)
+
+  return draw
+
+
+@functools.cache
+def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
+  """Returns the example's query, its output, and the support inputs."""
+  module = importlib.import_module(f'configs.{experiment}')
+  task = module.get_config('paper').task.to_dict()
+  world = experiments.EPISODES[task.pop('name')](**task)
+  episode = world.example()
+
+  def decode(sequences, vocab):
+    return [vocab.decode(row) for row in np.asarray(sequences.tokens).tolist()]
+
+  (query,) = decode(episode.query.inputs, world.input_vocab)
+  (output,) = decode(episode.query.outputs, world.output_vocab)
+  support = decode(episode.support.inputs, world.input_vocab)
+  return (
+      [*query, 'EOS'],
+      [*output, 'EOS'],
+      [' '.join(command) for command in support],
+  )
+
+
+def attention(frame: pd.DataFrame, kind: str) -> np.ndarray | None:
+  """Returns the mean over seeds of 'memory' or 'decoder' attention."""
+  found = {}
+  for metric in frame['metric'].unique():
+    match = re.fullmatch(rf'{kind}_attention_(\d+)_(\d+)', metric)
+    if match:
+      values = data.values(frame, {}, 'ood', metric=metric)
+      found[tuple(map(int, match.groups()))] = values.mean()
+  if not found:
+    return None
+  means = np.full(np.max(list(found), axis=0) + 1, np.nan)
+  for place, value in found.items():
+    means[place] = value
+  return means
+
+
+def make_table(maps: dict[str, Any]) -> pd.DataFrame:
+  """Returns a row per cell of the maps."""
+  rows = [
+      {
+          'attention': name,
+          'step': f'{row + 1} {row_names[row]}',
+          'to': f'{column + 1} {column_names[column]}',
+          'share': value,
+      }
+      for name, (means, row_names, column_names) in maps.items()
+      if means is not None
+      for (row, column), value in np.ndenumerate(means)
+  ]
+  return pd.DataFrame(rows, columns=['attention', 'step', 'to', 'share'])
+
+
+def _draw(maps, title, caption):
+  figure = subplots.make_subplots(
+      rows=1, cols=2, horizontal_spacing=0.16, subplot_titles=list(maps)
+  )
+  for column, (means, row_names, names) in enumerate(maps.values(), start=1):
+    if means is None:
+      layout.name_empty(figure, 'no finished run', 1, column)
+      continue
+    figure.add_trace(
+        go.Heatmap(
+            z=means,
+            coloraxis='coloraxis',
+            texttemplate='%{z:.2f}',
+            hovertemplate='%{y} to %{x}: %{z:.3f}<extra></extra>',
+        ),
+        row=1,
+        col=column,
+    )
+    # By place: the same word may occur twice.
+    figure.update_xaxes(
+        tickvals=list(range(len(names))), ticktext=names, col=column
+    )
+    figure.update_yaxes(
+        tickvals=list(range(len(row_names))),
+        ticktext=row_names,
+        autorange='reversed',
+        col=column,
+    )
+  figure.update_xaxes(showgrid=False, ticks='')
+  figure.update_yaxes(showgrid=False, ticks='')
+  figure.update_layout(
+      coloraxis={
+          'colorscale': 'Cividis',
+          'cmin': 0,
+          'cmax': 1,
+          'colorbar': {'title': {'text': 'share', 'side': 'right'}},
+      }
+  )
+  layout.finish(figure, title=title, caption=caption, plot_height=480)
+  return figure

@@ -1,0 +1,89 @@
+"""SCAN: accuracy by the length of the output that is asked for."""
+
+import re
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import data
+from figures import lines
+from figures import scan
+from figures import stats
+from figures import style
+
+TITLE = 'SCAN: accuracy by the number of actions that a command takes'
+EXPERIMENTS = ('scan_add_jump', 'scan_around_right', 'scan_length')
+_LINES = {
+    '"jump", permuted meanings': (
+        scan.Trained('scan_add_jump', scan.META, 'permuted', 0),
+        scan.Trained('scan_add_jump', scan.NO_SUPPORT_LOSS, 'permuted', 0),
+        scan.Trained('scan_add_jump', scan.NO_ATTENTION, 'permuted', 0),
+        scan.Trained('scan_add_jump', scan.STANDARD, 'fixed', 0),
+    ),
+    '"jump", meanings out of 24': (
+        scan.Trained('scan_add_jump', scan.META, 'extended', 20),
+        scan.Trained('scan_add_jump', scan.NO_SUPPORT_LOSS, 'extended', 20),
+        scan.Trained('scan_add_jump', scan.NO_ATTENTION, 'extended', 20),
+        scan.Trained('scan_add_jump', scan.STANDARD, 'aligned', 20),
+    ),
+    '"around right"': (
+        scan.Trained('scan_around_right', scan.META, 'extended', 2),
+        scan.Trained('scan_around_right', scan.STANDARD, 'fixed', 0),
+    ),
+    'Longer outputs': (
+        scan.Trained('scan_length', scan.META, 'extended', 20),
+        scan.Trained('scan_length', scan.STANDARD, 'fixed', 0),
+    ),
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  read = {name: scan.read(library, name) for name in EXPERIMENTS}
+  panels, rows = {}, []
+  for title, entries in _LINES.items():
+    panels[title] = []
+    for trained in entries:
+      found = by_length(read[trained.experiment][0], trained)
+      panels[title].append(
+          lines.Line(trained.network.name, trained.network.colour, found)
+      )
+      rows += [
+          {
+              'test': title,
+              'network': trained.network.name,
+              'num_actions': length,
+              'accuracy_mean': stats.mean(values.dropna()).value,
+              'accuracy_se': stats.mean(values.dropna()).standard_error,
+              'num_seeds': len(values.dropna()),
+          }
+          for length, values in found.iterrows()
+      ]
+  caption = [
+      f'{name}: {style.scale_note(frame, scan.CELL)}.'
+      for name, (frame, _) in read.items()
+  ]
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='actions',
+      y_title='accuracy (fraction of rows)',
+      caption=[*caption, 'Bands: standard error over seeds.'],
+      num_columns=2,
+      y_range=(0, 1.02),
+  )
+  columns = ['test', 'network', 'num_actions', 'accuracy_mean', 'accuracy_se']
+  return figure, pd.DataFrame(rows, columns=[*columns, 'num_seeds'])
+
+
+def by_length(frame: pd.DataFrame, trained: scan.Trained) -> pd.DataFrame:
+  """Returns accuracies, number of actions x seed; empty without a run."""
+  metrics = data.rows(frame, trained.cell)['metric'].unique()
+  found = {
+      int(match.group(1)): data.values(
+          frame, trained.cell, 'ood', metric=metric
+      )
+      for metric in metrics
+      if (match := re.fullmatch(r'accuracy_length_(\d+)', metric))
+  }
+  return pd.DataFrame(found).T.sort_index()

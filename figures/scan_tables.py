@@ -1,0 +1,174 @@
+"""Tables 2 and 3 of Lake (2019), and mutual exclusivity: test accuracies.
+
+Beside ours stand the published values, over five runs; what a diamond's
+whisker is, the paper calls the standard deviation.
+"""
+
+import math
+from typing import NamedTuple, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import bars
+from figures import data
+from figures import reference
+from figures import scan
+from figures import stats
+from figures import style
+
+TITLES = {
+    'scan_me': 'Mutual exclusivity: words whose meaning was never shown',
+    'scan_table2': 'SCAN, Table 2: using "jump" in new commands',
+    'scan_table3': 'SCAN, Table 3: "around right", and longer outputs',
+}
+
+
+class _Row(NamedTuple):
+  label: str
+  trained: scan.Trained
+  metric: str = 'accuracy'
+
+
+def _add_jump(network, meanings, num_extra=0):
+  name = network.name.replace(' ', '<br>', 1)
+  trained = scan.Trained('scan_add_jump', network, meanings, num_extra)
+  return _Row(name.replace('decoder ', 'decoder<br>'), trained)
+
+
+def _mutual_exclusivity(label, metric):
+  return _Row(label, scan.Trained('scan_me', scan.META), metric)
+
+
+_META_NETWORKS = (scan.META, scan.NO_SUPPORT_LOSS, scan.NO_ATTENTION)
+PANELS = {
+    'scan_me': {
+        'Held-out mappings of words': (
+            _mutual_exclusivity('all queries', 'accuracy'),
+            _mutual_exclusivity(
+                'with the<br>withheld word', 'accuracy_withheld'
+            ),
+            _mutual_exclusivity('without it', 'accuracy_shown'),
+            _mutual_exclusivity(
+                'one word withheld<br>per mapping', 'accuracy_one_withheld'
+            ),
+        )
+    },
+    'scan_table2': {
+        'Permuted meanings; SCAN itself': (
+            *(_add_jump(network, 'permuted') for network in _META_NETWORKS),
+            _add_jump(scan.STANDARD, 'fixed'),
+        ),
+        'Meanings out of 24; more verbs': (
+            *(_add_jump(network, 'extended', 20) for network in _META_NETWORKS),
+            _add_jump(scan.STANDARD, 'aligned', 20),
+        ),
+    },
+    'scan_table3': {
+        '"around right"': tuple(
+            _Row(label, scan.Trained('scan_around_right', *trained))
+            for label, trained in (
+                ('meta seq2seq', (scan.META, 'extended', 2)),
+                ('the same, 20<br>extra words', (scan.META, 'extended', 20)),
+                ('standard<br>seq2seq', (scan.STANDARD, 'fixed', 0)),
+            )
+        ),
+        'Longer outputs': tuple(
+            _Row(label, scan.Trained('scan_length', *trained))
+            for label, trained in (
+                ('meta seq2seq', (scan.META, 'extended', 20)),
+                ('standard<br>seq2seq', (scan.STANDARD, 'fixed', 0)),
+            )
+        ),
+    },
+}
+
+
+def make_draw(name: str):
+  """Returns the function that draws one of PANELS."""
+
+  def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+    panels = PANELS[name]
+    experiments = dict.fromkeys(
+        row.trained.experiment for rows in panels.values() for row in rows
+    )
+    read = {name: scan.read(library, name) for name in experiments}
+    frames = {name: frame for name, (frame, _) in read.items()}
+    figure = bars.draw(
+        {
+            title: [_bar(frames[row.trained.experiment], row) for row in rows]
+            for title, rows in panels.items()
+        },
+        title=TITLES[name],
+        y_title=scan.ACCURACY,
+        y_range=(0, 1),
+        caption=_caption(read),
+        beside_name='published, whisker: standard deviation',
+    )
+    return figure, make_table(panels, frames)
+
+  return draw
+
+
+def make_table(
+    panels: dict[str, Sequence[_Row]], frames: dict[str, pd.DataFrame]
+) -> pd.DataFrame:
+  """Returns a row per bar.
+
+  'training' is the accuracy on fresh episodes, or batches, of the kind that
+  training had; fractions of rows, `_mean` and `_se` over seeds.
+  """
+  rows = []
+  for title, entries in panels.items():
+    for label, trained, metric in entries:
+      frame = frames[trained.experiment]
+      test = _values(frame, trained, metric)
+      training = data.values(frame, trained.cell, 'test')
+      mean, deviation = _published(trained, metric) or (math.nan, math.nan)
+      runs = data.rows(frame, trained.cell)
+      rows.append({
+          'tested_on': title,
+          'network': trained.network.name,
+          'trained_on': trained.meanings or 'mappings',
+          'what': label.replace('<br>', ' '),
+          'test_mean': stats.mean(test).value,
+          'test_se': stats.mean(test).standard_error,
+          'training_mean': stats.mean(training).value,
+          'training_se': stats.mean(training).standard_error,
+          'num_seeds': len(test),
+          'preset': ', '.join(runs['preset'].unique()),
+          'published_test': mean,
+          'published_std': deviation,
+      })
+  return pd.DataFrame(rows)
+
+
+def _values(frame, trained, metric):
+  return data.values(frame, trained.cell, 'ood', metric=metric)
+
+
+def _bar(frame, row):
+  return bars.Bar(
+      label=row.label,
+      colour=row.trained.network.colour,
+      seeds=_values(frame, row.trained, row.metric),
+      missing='no finished run',
+      beside=_published(row.trained, row.metric),
+  )
+
+
+def _published(trained, metric):
+  """Returns what the paper measured: of mutual exclusivity, one number."""
+  if metric not in ('accuracy', 'accuracy_one_withheld') or (
+      trained.experiment == 'scan_me' and metric == 'accuracy'
+  ):
+    return None
+  return reference.published_accuracy(trained.experiment, trained.cell, 'ood')
+
+
+def _caption(read):
+  lines = []
+  for experiment, (frame, left_out) in read.items():
+    lines.append(f'{experiment}: {style.scale_note(frame, scan.CELL)}.')
+    lines += scan.caption(frame) + style.left_out_notes(left_out)
+  return lines

@@ -1,0 +1,78 @@
+"""The numbers of Lake (2019), to set beside ours."""
+
+import functools
+import math
+import pathlib
+from typing import Any
+
+import pandas as pd
+
+_PATH = pathlib.Path(__file__).parents[1] / 'figures' / 'published_seq2seq.csv'
+_METRIC = 'exact-match accuracy'
+# (task.split, task.meanings) -> how the file names the experiment.
+_EXPERIMENTS = {
+    (None, None): '4.2 mutual exclusivity',
+    ('add_jump', 'permuted'): '4.3 SCAN add jump (permutation meta-training)',
+    ('add_jump', 'fixed'): '4.3 SCAN add jump (standard training)',
+    ('add_jump', 'extended'): (
+        '4.4 SCAN add jump (augmentation meta-training, 20 extra primitives)'
+    ),
+    ('add_jump', 'aligned'): (
+        '4.4 SCAN add jump (augmented standard training, 20 extra primitives)'
+    ),
+    ('around_right', 'extended'): '4.5 SCAN around right',
+    ('around_right', 'fixed'): '4.5 SCAN around right',
+    ('length', 'extended'): '4.6 SCAN length',
+    ('length', 'fixed'): '4.6 SCAN length',
+}
+
+
+@functools.cache
+def table() -> pd.DataFrame:
+  """Returns all published values, or no rows where the file is not at hand."""
+  if not _PATH.exists():
+    return pd.DataFrame(columns=['experiment', 'model', 'condition', 'metric'])
+  return pd.read_csv(_PATH)
+
+
+def accuracy(
+    config: dict[str, Any], split: str
+) -> tuple[float, float] | None:
+  """Returns a published test accuracy, as fractions.
+
+  Args:
+    config: of a run; what it says of scale does not count.
+    split: only 'ood' is published.
+
+  Returns:
+    (mean, standard deviation over 5 runs), the latter 0 where none is printed;
+    or None where there is no number, as for other systems than this one.
+  """
+  task, model = config['task'], config['model']
+  experiment = _EXPERIMENTS.get((task.get('split'), task.get('meanings')))
+  if split != 'ood' or 'seq2seq' not in model['name'] or experiment is None:
+    return None
+  # 'around_right' was trained with two numbers of extra directions.
+  condition = f'{task.get("num_extra")} extra directions'
+  is_directions = task.get('split') == 'around_right' and task['num_extra']
+  frame = table()
+  rows = frame[
+      (frame['experiment'] == experiment)
+      & (frame['model'] == _model_name(model))
+      & (frame['metric'] == _METRIC)
+      & frame['condition'].str.startswith(condition if is_directions else '')
+  ]
+  if len(rows) != 1:
+    return None
+  mean, deviation = (float(rows[column].iloc[0]) for column in ('mean', 'std'))
+  return mean / 100, 0.0 if math.isnan(deviation) else deviation / 100
+
+
+def _model_name(model):
+  if model['name'] == 'seq2seq':
+    return 'standard seq2seq'
+  lesions = [
+      (model['outer']['support_loss'], ' without support loss'),
+      (model['use_decoder_attention'], ' without decoder attention'),
+  ]
+  return 'meta seq2seq' + ''.join(text for whole, text in lesions if not whole)

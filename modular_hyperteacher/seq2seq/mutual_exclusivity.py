@@ -1,0 +1,160 @@
+"""Mutual exclusivity: what a word means that is missing from the support set.
+
+Source: Section 4.2 of Lake (2019). Four pseudowords stand for four colours,
+one to one, anew in every episode. The support set says what three of them
+mean; queries are sequences of all four:
+
+  support: dax -> RED, lug -> BLUE, zup -> GREEN
+  query:   wif dax wif -> YELLOW RED YELLOW
+
+Five of the 24 bijections are kept for testing.
+"""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.seq2seq import episodes
+from modular_hyperteacher.seq2seq import vocabulary
+
+WORDS = vocabulary.Vocabulary(('dax', 'lug', 'wif', 'zup'))
+COLOURS = vocabulary.Vocabulary(('RED', 'YELLOW', 'GREEN', 'BLUE'))
+NUM_WORDS = 4
+NUM_HELD_OUT = 5
+LENGTHS = (2, 6)  # Words of a query: at least, at most.
+_BIJECTIONS = np.array(list(itertools.permutations(range(4))), np.int32)
+# Of 64 queries at random, fewer than 20 are different with a probability that
+# is zero for all purposes: more than 44 would have to be repetitions.
+_NUM_CANDIDATES = 64
+
+
+class MutualExclusivity(episodes.EpisodeDistribution):
+  """Episodes of three words with their colours, and queries of all four."""
+
+  input_vocab = WORDS
+  output_vocab = COLOURS
+  has_support = True
+
+  def __init__(self, *, num_query: int):
+    """Checks the only choice there is.
+
+    Args:
+      num_query: N, different queries of an episode.
+
+    Raises:
+      ValueError: if there are not so many.
+    """
+    if not 1 <= num_query <= 20:
+      raise errors.UserError(
+          f'task.num_query is {num_query}; allowed are 1 to 20.'
+      )
+    self._num_query = num_query
+    num_training = len(_BIJECTIONS) - NUM_HELD_OUT
+    self.num_rows = dict.fromkeys(('train', 'valid', 'test'), num_training)
+    self.num_rows['ood'] = NUM_HELD_OUT
+
+  def init(self, key: episodes.Key) -> dict[str, jax.Array]:
+    """Returns mappings [.., 4], word -> colour, to train and to test on."""
+    shuffled = jax.random.permutation(key, _BIJECTIONS)
+    return {
+        'training': shuffled[NUM_HELD_OUT:],
+        'held_out': shuffled[:NUM_HELD_OUT],
+    }
+
+  def sample(self, params: Any, key: episodes.Key) -> episodes.Episode:
+    """Returns an episode of a training mapping, one word withheld."""
+    mapping_key, withheld_key, query_key = jax.random.split(key, 3)
+    mapping = jax.random.choice(mapping_key, params['training'])
+    withheld = jax.random.randint(withheld_key, (), 0, NUM_WORDS)
+    return self._make_episode(mapping, withheld, query_key)
+
+  def _make_episode(self, mapping, withheld, key):
+    shown = jnp.arange(NUM_WORDS - 1)
+    shown += shown >= withheld
+    return episodes.Episode(
+        _translate(_finish(shown[:, None], jnp.ones_like(shown)), mapping),
+        _translate(self._draw_queries(key), mapping),
+    )
+
+  def _draw_queries(self, key):
+    """Returns the first different ones of many queries."""
+    length_key, word_key = jax.random.split(key)
+    shape = _NUM_CANDIDATES, LENGTHS[1]
+    lengths = jax.random.randint(
+        length_key, shape[:1], LENGTHS[0], LENGTHS[1] + 1
+    )
+    symbols = jax.random.randint(word_key, shape, 0, NUM_WORDS)
+    drawn = _finish(symbols, lengths)
+    is_equal = (drawn.tokens[:, None] == drawn.tokens[None]).all(-1)
+    is_repeated = jnp.tril(is_equal, -1).any(1)
+    return vocabulary.take(drawn, jnp.argsort(is_repeated)[: self._num_query])
+
+  def make_test_set(
+      self, params: Any, key: episodes.Key, num_devices: int
+  ) -> episodes.TestSet:
+    """Returns every held-out mapping with every word withheld, in turn."""
+    cases = list(itertools.product(range(NUM_HELD_OUT), range(NUM_WORDS)))
+    weights = np.ones(len(cases), np.float32)
+    missing = -len(cases) % num_devices
+    cases = np.array(cases + cases[:1] * missing)
+    drawn = jax.jit(jax.vmap(self._make_episode))(
+        params['held_out'][cases[:, 0]],
+        cases[:, 1],
+        jax.random.split(key, len(cases)),
+    )
+    weights = np.pad(weights, (0, missing))
+    return episodes.TestSet(
+        drawn, jnp.tile(weights[:, None], (1, self._num_query))
+    )
+
+  def measure(
+      self, test_set: episodes.TestSet, correct: np.ndarray
+  ) -> dict[str, float]:
+    """Returns the accuracies of queries with and without the withheld word.
+
+    `accuracy_one_withheld` is over what the paper tested: each mapping once,
+    one word withheld.
+    """
+    query = jax.tree.map(np.asarray, test_set.episodes.query.inputs)
+    shown = np.asarray(test_set.episodes.support.inputs.tokens)[:, :, 0]
+    is_word = query.tokens < NUM_WORDS
+    is_shown = (query.tokens[..., None] == shown[:, None, None]).any(-1)
+    asks_withheld = (is_word & ~is_shown).any(-1)
+    counted = np.asarray(test_set.weights) > 0
+    cases = np.arange(NUM_HELD_OUT)
+    once = correct[NUM_WORDS * cases + cases % NUM_WORDS]
+    return {
+        'accuracy_withheld': float(correct[counted & asks_withheld].mean()),
+        'accuracy_shown': float(correct[counted & ~asks_withheld].mean()),
+        'accuracy_one_withheld': float(once.mean()),
+    }
+
+  def example(self) -> episodes.Episode:
+    """Returns 'zup dax wif lug zup', 'zup' withheld, each its own colour."""
+    rows = WORDS.encode([('zup', 'dax', 'wif', 'lug', 'zup')], LENGTHS[1] + 1)
+    shown = jnp.arange(NUM_WORDS - 1)
+    mapping = jnp.arange(NUM_WORDS)
+    return episodes.Episode(
+        _translate(_finish(shown[:, None], jnp.ones_like(shown)), mapping),
+        _translate(jax.tree.map(jnp.asarray, rows), mapping),
+    )
+
+
+def _translate(inputs, mapping):
+  """Returns inputs with their meanings."""
+  table = jnp.concatenate([mapping, jnp.array([COLOURS.sos, COLOURS.eos])])
+  return vocabulary.Pairs(inputs, vocabulary.relabel(inputs, table))
+
+
+def _finish(symbols, lengths):
+  """Returns symbols [N, up to 6] as sequences of these lengths, and EOS."""
+  missing = LENGTHS[1] + 1 - symbols.shape[1]
+  symbols = jnp.pad(symbols, ((0, 0), (0, missing)))
+  places, ends = jnp.arange(LENGTHS[1] + 1)[None], lengths[:, None]
+  tokens = jnp.where(places < ends, symbols, WORDS.sos)
+  tokens = jnp.where(places == ends, WORDS.eos, tokens)
+  return vocabulary.Sequences(tokens.astype(jnp.int32), lengths + 1)

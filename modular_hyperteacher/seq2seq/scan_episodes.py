@@ -1,0 +1,296 @@
+"""Episodes of SCAN: commands in which some words have new meanings.
+
+Source: Sections 4.3 to 4.6 of Lake (2019), and the released code. Which
+commands an episode has, and what words mean in it, is drawn independently. If
+jump means I_WALK and walk means I_JUMP, the others having their own meanings,
+
+  jump twice and walk left -> I_WALK I_WALK I_TURN_LEFT I_JUMP
+
+After training, the support set spells out SCAN's own meanings, and the queries
+are a split's test rows. A standard network, which has no support set, is
+trained on a split's training rows instead.
+"""
+
+from typing import Any, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.seq2seq import episodes
+from modular_hyperteacher.seq2seq import meanings as meanings_lib
+from modular_hyperteacher.seq2seq import scan
+from modular_hyperteacher.seq2seq import vocabulary
+
+# What is tested: split -> support set, of 'length' drawn from its training
+# rows instead; and a query whose attention is shown.
+_SUPPORTS = {
+    'add_jump': tuple((word,) for word in scan.PRIMITIVES),
+    'around_right': (('turn', 'left'), ('turn', 'right')),
+    'length': (),
+}
+_EXAMPLES = {
+    'add_jump': 'jump twice after run left',
+    'around_right': 'run around right',
+    'length': 'jump thrice and walk thrice',
+}
+MEANINGS = ('permuted', 'extended', 'fixed', 'aligned')
+_NUM_SUPPORTS = 5  # Support sets of 'length' that are averaged over.
+_MAX_WORDS = 9
+_CHUNK_SIZE = 128  # Test rows that are computed at once.
+
+
+class ScanEpisodes(episodes.EpisodeDistribution):
+  """Episodes that differ in what words mean; without a support set, batches."""
+
+  def __init__(
+      self,
+      *,
+      split: str,
+      meanings: str,
+      num_support: int,
+      num_query: int,
+      num_extra: int,
+      max_actions: int,
+      max_query_actions: int,
+      max_support_actions: int,
+  ):
+    """Selects the commands that episodes are made of.
+
+    Args:
+      split: 'add_jump', 'around_right' or 'length'; decides what is tested.
+      meanings: 'permuted' or 'extended', see `meanings.py`; or 'fixed',
+        SCAN's own; or 'aligned', where words are replaced row by row together
+        with their actions, and every batch has one "jump".
+      num_support: I, of an episode; 0 for 'fixed' and 'aligned'.
+      num_query: N.
+      num_extra: words that SCAN has not, and as many actions; 0 for
+        'permuted' and 'fixed'.
+      max_actions: of any command; fewer than SCAN's 48 make a smaller world.
+      max_query_actions: of queries in training; those with more are tested in
+        'length'. At least `max_actions` in other splits.
+      max_support_actions: of the support set in training; the queries of
+        'length' have more. At least `max_actions` in other splits.
+
+    Raises:
+      ValueError: if this does not fit together.
+    """
+    self._split = split
+    self._meanings = meanings
+    self._num_support = num_support
+    self._num_query = num_query
+    self._max_actions = max_actions
+    self._limits = max_support_actions, max_query_actions
+    self._check(num_extra)
+    self.input_vocab, self.output_vocab = meanings_lib.vocabularies(
+        split, num_extra
+    )
+    self._draw_tables = _make_draw_tables(split, meanings, num_extra)
+    self._pairs = [p for p in scan.all_pairs() if len(p.actions) <= max_actions]
+    if split == 'length':
+      sides = scan.split_by_length(self._pairs, max_query_actions)
+    else:
+      sides = scan.split(split, self._pairs)
+    self._training, self._tested = sides
+    self._pools = self._make_pools()
+    self.num_rows = self._count_rows()
+
+  def _check(self, num_extra):
+    """Raises for fields that cannot be, or not together."""
+    for field, value, allowed in (
+        ('split', self._split, tuple(_SUPPORTS)),
+        ('meanings', self._meanings, MEANINGS),
+    ):
+      if value not in allowed:
+        raise errors.UserError(
+            f"task.{field} is '{value}'; choose one of {', '.join(allowed)}."
+        )
+    if self._meanings == 'aligned' and self._split != 'add_jump':
+      raise errors.UserError(
+          f"task.split is '{self._split}'; with task.meanings 'aligned' it must"
+          " be 'add_jump'."
+      )
+    has_extra = self._meanings in ('extended', 'aligned')
+    if (num_extra > 0) != has_extra or num_extra < 0:
+      raise errors.UserError(
+          f"task.num_extra is {num_extra}; with task.meanings"
+          f" '{self._meanings}' it must be {'positive' if has_extra else 0}."
+      )
+    if self._num_query < 1:
+      raise errors.UserError(
+          f'task.num_query is {self._num_query}; it must be at least 1.'
+      )
+    self._check_sizes()
+
+  def _check_sizes(self):
+    if (self._num_support > 0) != self.has_support or self._num_support < 0:
+      wanted = 'positive' if self.has_support else '0'
+      raise errors.UserError(
+          f"task.num_support is {self._num_support}; with task.meanings"
+          f" '{self._meanings}' it must be {wanted}."
+      )
+    if not 4 <= self._max_actions <= scan.MAX_ACTIONS:
+      raise errors.UserError(
+          f'task.max_actions is {self._max_actions}; allowed are 4 to'
+          f' {scan.MAX_ACTIONS}.'
+      )
+    low, high = self._limits
+    if self._split == 'length':
+      fits, wanted = 0 < low < high < self._max_actions, 'in this order below'
+    else:
+      fits, wanted = min(low, high) >= self._max_actions, 'at least'
+    if not fits:
+      raise errors.UserError(
+          f'task.max_support_actions is {low} and task.max_query_actions'
+          f" {high}; with task.split '{self._split}' they must be {wanted}"
+          f' task.max_actions, {self._max_actions}.'
+      )
+
+  @property
+  def has_support(self) -> bool:
+    """Whether it is episodes that are drawn, and not batches."""
+    return self._meanings in ('permuted', 'extended')
+
+  def _make_pools(self):
+    """Returns which commands are drawn from, by their place in all of them."""
+    place = {pair: i for i, pair in enumerate(self._pairs)}
+    sizes = np.array([len(pair.actions) for pair in self._pairs])
+    support, query = (np.flatnonzero(sizes <= limit) for limit in self._limits)
+    if self._meanings == 'fixed':
+      query = np.array([place[pair] for pair in self._training])
+    elif self._split == 'length':
+      query = np.setdiff1d(query, support)
+      episodes.check_distinct('task.num_query', self._num_query, len(query))
+    if self.has_support:
+      number = self._num_support
+      number += 0 if self._split == 'length' else self._num_query
+      episodes.check_distinct('task.num_support', number, len(support))
+    return {'support': support, 'query': query}
+
+  def _count_rows(self):
+    number = len(set(self._pools['query'].tolist()))
+    rows = dict.fromkeys(('train', 'valid', 'test'), number)
+    return {**rows, 'ood': len(self._tested)}
+
+  def init(self, key: episodes.Key) -> dict[str, Any]:
+    """Returns all commands as tokens, and the pools; the same for all keys."""
+    del key
+    pairs = self.encode(self._pairs, self._max_actions)
+    return jax.tree.map(jnp.asarray, {'pairs': pairs, **self._pools})
+
+  def encode(
+      self, pairs: Sequence[scan.Pair], max_actions: int
+  ) -> vocabulary.Pairs:
+    """Returns pairs as NumPy arrays with room for so many actions and EOS."""
+    return vocabulary.Pairs(
+        self.input_vocab.encode([p.command for p in pairs], _MAX_WORDS + 1),
+        self.output_vocab.encode([p.actions for p in pairs], max_actions + 1),
+    )
+
+  def sample(self, params: Any, key: episodes.Key) -> episodes.Episode:
+    """Returns an episode, or a batch without support set, to train on."""
+    row_key, other_key, table_key = jax.random.split(key, 3)
+    if not self.has_support:
+      return self._sample_batch(params, row_key, table_key)
+    num_support, num_query = self._num_support, self._num_query
+    if self._split == 'length':
+      support = self._draw_rows(params['support'], row_key, num_support)
+      query = self._draw_rows(params['query'], other_key, num_query)
+    else:
+      rows = self._draw_rows(params['query'], row_key, num_support + num_query)
+      support, query = rows[:num_support], rows[num_support:]
+    tables = self._draw_tables(table_key)
+    return episodes.Episode(*(
+        meanings_lib.replace(self._take(params, rows, limit), tables)
+        for rows, limit in zip((support, query), self._limits)
+    ))
+
+  def _draw_rows(self, pool, key, number):
+    return pool[episodes.draw_distinct(key, number, len(pool))]
+
+  def _sample_batch(self, params, row_key, table_key):
+    rows = jax.random.choice(row_key, params['query'], (self._num_query,))
+    batch = self._take(params, rows, self._limits[1])
+    if self._meanings == 'aligned':
+      keys = jax.random.split(table_key, self._num_query)
+      batch = jax.vmap(meanings_lib.replace)(
+          batch, jax.vmap(self._draw_tables)(keys)
+      )
+      isolated = self.encode([_pair(('jump',))], self._limits[1])
+      batch = jax.tree.map(
+          lambda x, y: x.at[0].set(jnp.asarray(y)[0]), batch, isolated
+      )
+    return episodes.Episode(_no_rows(batch), batch)
+
+  def _take(self, params, rows, max_actions):
+    """Returns commands by their places, without padding that none needs."""
+    pairs = jax.tree.map(lambda x: x[rows], params['pairs'])
+    tokens = pairs.outputs.tokens[:, : max_actions + 1]
+    return pairs._replace(outputs=pairs.outputs._replace(tokens=tokens))
+
+  def make_test_set(
+      self, params: Any, key: episodes.Key, num_devices: int
+  ) -> episodes.TestSet:
+    """Returns the split's test rows, asked of its support sets."""
+    del params
+    queries = self.encode(self._tested, self._max_actions)
+    if not self.has_support:
+      supports = [_no_rows(queries)]
+    elif self._split == 'length':
+      supports = [
+          self._draw_support(k) for k in jax.random.split(key, _NUM_SUPPORTS)
+      ]
+    else:
+      supports = [self._spelled_out()]
+    return episodes.chunk(queries, supports, _CHUNK_SIZE, num_devices)
+
+  def _draw_support(self, key):
+    rows = jax.random.permutation(key, len(self._training))
+    rows = np.asarray(rows[: self._num_support])
+    return self.encode([self._training[i] for i in rows], self._limits[1])
+
+  def _spelled_out(self):
+    pairs = [_pair(command) for command in _SUPPORTS[self._split]]
+    return self.encode(pairs, max(len(pair.actions) for pair in pairs))
+
+  def measure(
+      self, test_set: episodes.TestSet, correct: np.ndarray
+  ) -> dict[str, float]:
+    """Returns the accuracy of every output length that occurs."""
+    sizes = np.asarray(test_set.episodes.query.outputs.lengths) - 1
+    counted = np.asarray(test_set.weights) > 0
+    return {
+        f'accuracy_length_{size}': float(
+            correct[counted & (sizes == size)].mean()
+        )
+        for size in np.unique(sizes[counted])
+    }
+
+  def example(self) -> episodes.Episode:
+    """Returns a command, and the support set of its split."""
+    query = self.encode(
+        [_pair(tuple(_EXAMPLES[self._split].split()))], self._max_actions
+    )
+    support = self._spelled_out() if self.has_support else _no_rows(query)
+    if self._split == 'length' and self.has_support:
+      support = self._draw_support(jax.random.key(0))
+    return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
+
+
+def _make_draw_tables(split, meanings, num_extra):
+  if meanings == 'permuted':
+    return meanings_lib.make_permuted(split)
+  if meanings == 'extended':
+    return meanings_lib.make_extended(split, num_extra)
+  if meanings == 'aligned':
+    return meanings_lib.make_aligned(split, num_extra)
+  return None
+
+
+def _pair(command):
+  return scan.Pair(command, scan.interpret(command))
+
+
+def _no_rows(pairs):
+  return jax.tree.map(lambda x: x[:0], pairs)
