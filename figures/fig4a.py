@@ -48,9 +48,10 @@ def draw_preferences(seed: int, title: str) -> Drawn:
       np.asarray, _sample_preferences(world, params, key)
   )
   drawn = [
-      _preferences_picture(
+      preferences_picture(
+          f'the best action is worth {shown.values[i, 0].max():.2f}',
           *jax.tree.map(lambda x, i=i: x[i], (instances, shown)),
-          arrival[-1, :, i],
+          arrival[-1, :, i][preferences.NEXT],
           worth,
       )
       for i in range(_NUM_SHOWN)
@@ -84,14 +85,12 @@ def draw_goals(seed: int, title: str) -> Drawn:
     columns[name] = pd.Series(batch.targets[:num_rows], dtype='Int64')
     title_i = f'{name}: {num_rows} actions'
     path = batch.inputs.agent[0, :num_rows]
-    drawn.append(_goals_picture(title_i, walls, instance, path, factors))
-  quadrant, interaction, maze, target_type = factors
+    drawn.append(goals_picture(title_i, walls, instance, path, factors))
   figure = pictures.draw(
       drawn,
       title=title,
       caption=[
-          f'The goal: {_TYPE_NAMES[target_type]}, in the {_QUADRANTS[quadrant]}'
-          f' quadrant of maze {maze}, by interaction {interaction}.',
+          name_goal(factors),
           'A shortest path, then the interaction; a distractor in the cell of'
           f' the goal hides it. Seed {seed}.',
       ],
@@ -147,29 +146,59 @@ def _sample_goals(world, params, key):
   return sample(params, key)
 
 
-def _preferences_picture(instance, shown, arrival, worth):
+def preferences_picture(
+    title: str,
+    instance: preferences.Instances,
+    shown: preferences.Demonstrations,
+    values: np.ndarray,
+    worth: np.ndarray,
+) -> pictures.Picture:
+  """Returns the picture of one instance and what an agent does in it.
+
+  Args:
+    title: of the picture.
+    instance: leaves without the axis of instances.
+    shown: the same.
+    values: of all actions while all objects are there, [free cells, actions].
+    worth: of the colours.
+  """
   cells = preferences.FREE_CELLS
-  values = {}
+  by_action = {}
   for action, name in enumerate(('stay', 'up', 'right', 'down', 'left')):
     of_cells = np.full(preferences.WALLS.size, np.nan)
-    of_cells[cells] = arrival[preferences.NEXT[:, action]]
-    values[name] = of_cells
+    of_cells[cells] = values[:, action]
+    by_action[name] = of_cells
   num_steps = int(shown.mask.sum())
   path = [*shown.cells[:num_steps]]
   path.append(preferences.NEXT[path[-1], shown.actions[num_steps - 1]])
   names = [f'{n}, worth {w:.2f}' for n, w in zip(_COLOUR_NAMES, worth)]
   return pictures.Picture(
-      title=f'the best action is worth {shown.values[0].max():.2f}',
+      title=title,
       walls=preferences.WALLS,
       object_cells=cells[instance.object_cells],
       object_types=instance.colours,
       type_names=names,
       path=cells[path],
-      values=values,
+      values=by_action,
   )
 
 
-def _goals_picture(title, walls, instance, path, factors):
+def goals_picture(
+    title: str,
+    walls: np.ndarray,
+    instance: goals.Instance,
+    path: np.ndarray,
+    factors: np.ndarray,
+) -> pictures.Picture:
+  """Returns the picture of one instance and an agent's way in it.
+
+  Args:
+    title: of the picture.
+    walls: of all mazes, [mazes, cells].
+    instance: where everything is.
+    path: the agent's cells.
+    factors: the goal's, [4].
+  """
   # As seen: a distractor replaces the goal in its cell.
   seen = [] if instance.target in instance.distractors else [instance.target]
   return pictures.Picture(
@@ -180,4 +209,13 @@ def _goals_picture(title, walls, instance, path, factors):
       type_names=_TYPE_NAMES,
       path=path,
       goal=int(instance.target),
+  )
+
+
+def name_goal(factors: np.ndarray) -> str:
+  """Returns a goal in words."""
+  quadrant, interaction, maze, target_type = factors
+  return (
+      f'The goal: {_TYPE_NAMES[target_type]}, in the {_QUADRANTS[quadrant]}'
+      f' quadrant of maze {maze}, by interaction {interaction}.'
   )

@@ -56,9 +56,11 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
 
   Returns:
     Columns model, K, M, level, seed, tasks (NaN where the level was never
-    reached) and preset. Counted in whole evaluations.
+    reached), tasks_before (at the evaluation before that; 0 if there is none)
+    and preset. Counted in whole evaluations.
   """
-  columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'preset']
+  columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'tasks_before']
+  columns.append('preset')
   rows = []
   for cell in found.cells:
     ood = {**cell, 'split': 'ood', 'metric': 'accuracy'}
@@ -66,8 +68,10 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
     for seed, curve in runs.groupby('seed'):
       for level in LEVELS:
         tasks = tasks_to_reach(curve, level)
+        before = _tasks(curve)[_tasks(curve) < tasks].max()
+        before = 0 if math.isnan(before) else before
         preset = curve['preset'].iloc[0]
-        rows.append([*cell.values(), level, seed, tasks, preset])
+        rows.append([*cell.values(), level, seed, tasks, before, preset])
   return pd.DataFrame(rows, columns=columns)
 
 
@@ -82,11 +86,12 @@ def tasks_to_reach(curve: pd.DataFrame, level: float) -> float:
     Tasks until the first evaluation at or above the level; NaN if there is
     none.
   """
-  reached = curve[curve['value'] >= level]
-  if reached.empty:
-    return math.nan
-  tasks_per_step = curve['training.meta_batch_size'].iloc[0]
-  return float(reached['step'].min() * tasks_per_step)
+  reached = _tasks(curve)[curve['value'] >= level]
+  return math.nan if reached.empty else float(reached.min())
+
+
+def _tasks(curve):
+  return curve['step'] * curve['training.meta_batch_size']
 
 
 def _line(table, model, max_active, level):

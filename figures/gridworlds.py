@@ -37,7 +37,7 @@ def draw_bars(
     found: of CELL.
     metric: such as 'loss'.
     supports: one panel each.
-    models: one bar each.
+    models: one bar each, where there should be a run.
     title: of the figure.
     y_title: with the unit.
     caption: lines below.
@@ -57,7 +57,11 @@ def draw_bars(
 
   return bars.draw(
       {
-          style.SUPPORT_NAMES[support]: [bar(m, support) for m in models]
+          style.SUPPORT_NAMES[support]: [
+              bar(model, support)
+              for model in models
+              if cell(model, support) in found.cells
+          ]
           for support in supports
       },
       title=title,

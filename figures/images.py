@@ -1,13 +1,33 @@
-"""Static images of figures, where a browser can be found to draw them."""
+"""Pages of figures, and images where a browser can be found to draw them."""
 
 import asyncio
 import pathlib
 
 import plotly.graph_objects as go
+from plotly import offline
+
+from figures import style
+from modular_hyperteacher import results
 
 FORMATS = ('svg', 'png', 'pdf')
 _SCALES = {'png': 2}  # Pixels per unit of the layout.
 _TIMEOUT_S = 90
+_SECONDS_PER_IMAGE = 5  # At most, on average; busy machines need some of it.
+_SCRIPT = 'plotly.min.js'  # As plotly calls it where it lies beside a page.
+
+
+def to_page(figure: go.Figure, name: str) -> str:
+  """Returns a page of one figure, which needs the script in its folder."""
+  return figure.to_html(
+      config=style.PAGE, include_plotlyjs='directory', div_id=name
+  )
+
+
+def write_script(folder: pathlib.Path) -> None:
+  """Writes plotly's script: once for all pages, which need no network then."""
+  path, script = folder / _SCRIPT, offline.get_plotlyjs()
+  if not path.exists() or path.stat().st_size != len(script.encode()):
+    results.write_atomically(path, script)
 
 
 def export(
@@ -54,7 +74,9 @@ def export(
           (folder / f'{name}.{image_format}').write_bytes(image)
 
   try:
-    asyncio.run(asyncio.wait_for(draw(), _TIMEOUT_S + 30))
+    num_images = len(figures) * len(formats)
+    timeout = _TIMEOUT_S + _SECONDS_PER_IMAGE * num_images
+    asyncio.run(asyncio.wait_for(draw(), timeout))
   # A browser fails in ways of its own, and the HTML is there in any case.
   except Exception as error:  # pylint: disable=broad-exception-caught
     reason = str(next(iter(error.args), '')).strip().partition('\n')[0]

@@ -24,7 +24,6 @@ from figures import data
 from figures import images
 from figures import registry
 from figures import report
-from figures import style
 from figures import tables
 from figures import verdicts
 from modular_hyperteacher import errors
@@ -53,6 +52,7 @@ def main() -> None:
   output = pathlib.Path(_OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
+    images.write_script(output)
     drawn = {name: _make(name, library, output) for name in names}
     charts = {name: d.figure for name, d in drawn.items() if d.figure}
     obstacle = images.export(charts, formats, output)
@@ -93,7 +93,7 @@ def _make(name, library, output):
 def _page(name, figure, table):
   if figure is None:
     return tables.to_page(registry.FIGURES[name].title, table)
-  return figure.to_html(config=style.PAGE, include_plotlyjs=True, div_id=name)
+  return images.to_page(figure, name)
 
 
 def _print_origins(names, library):

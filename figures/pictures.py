@@ -43,6 +43,8 @@ class Picture(NamedTuple):
   goal: int | None = None  # The cell to get to, if there is one.
   # Action ('stay', 'up', ...) -> value in every cell, [cells], NaN for none.
   values: dict[str, np.ndarray] | None = None
+  path_name: str = 'optimal path'
+  path_colour: str = style.INK
 
 
 def draw(
@@ -118,8 +120,8 @@ def _traces(picture):
       x=x,
       y=y,
       mode='lines',
-      line={'color': style.INK, 'width': 2, 'dash': 'dot'},
-      name='optimal path',
+      line={'color': picture.path_colour, 'width': 3, 'dash': 'dot'},
+      name=picture.path_name,
       hoverinfo='skip',
   )
   if picture.goal is not None:

@@ -10,6 +10,8 @@ from typing import Callable, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures import acting
+from figures import amortised
 from figures import bridges
 from figures import data
 from figures import fig2c
@@ -28,6 +30,8 @@ from figures import fig_a4
 from figures import fig_a8
 from figures import hyperparameters
 from figures import inference
+from figures import sample_complexity
+from figures import scaling_law
 from figures import scan_attention
 from figures import scan_lengths
 from figures import scan_tables
@@ -85,6 +89,9 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
+        'amortised': Figure(
+            amortised.TITLE, ('amortised',), amortised.draw
+        ),
     },
     'Grid worlds': {
         'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),
@@ -96,6 +103,28 @@ SECTIONS = {
         'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
         'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
+    },
+    'Beyond the paper': {
+        'scaling_law': Figure(
+            scaling_law.TITLE, ('fig_a3',), scaling_law.draw
+        ),
+        'sample_complexity': Figure(
+            sample_complexity.TITLE,
+            ('sample_complexity',),
+            sample_complexity.draw,
+        ),
+        'acting_success': Figure(
+            acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
+        ),
+        'acting_paths': Figure(
+            acting.TITLE_PATHS, ('fig4e',), acting.draw_paths
+        ),
+        'acting_return': Figure(
+            acting.TITLE_RETURN, ('fig4c',), acting.draw_return
+        ),
+        'acting_connected': Figure(
+            acting.TITLE_CONNECTED, ('fig4b',), acting.draw_connected
+        ),
     },
     'Meta sequence-to-sequence learning': {
         'scan_me': Figure(

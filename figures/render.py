@@ -1,9 +1,16 @@
-"""Draws a task of a grid world: walls, objects, the agent and its way.
+"""Draws a task of a grid world, or what a trained model does in one.
 
   python -m figures.render --world=goals --seed=3
   python -m figures.render --world=preferences --seed=3 --format=html,png
 
-Trains nothing and needs no results; a seed always gives the same picture.
+draw walls, objects, the agent and its optimal way. With the name or the folder
+of a trained run, its model adapts to a task and acts beside the optimal agent;
+where there is nothing to act in, what can be decoded from it is drawn:
+
+  python -m figures.render --run=fig4e/laptop --model=anil --seed=3
+  python -m figures.render --run=results/fig3b/laptop/RUN_ID --split=test
+
+Trains nothing; the same arguments always give the same picture.
 """
 
 import pathlib
@@ -14,12 +21,17 @@ if not __package__:  # Run as a script: imports start at the repository root.
 
 # pylint: disable=g-import-not-at-top,wrong-import-position
 from absl import flags
+import jax
 
 from figures import cli
+from figures import decoded
 from figures import fig4a
 from figures import images
+from figures import rollouts
 from figures import style
 from modular_hyperteacher import errors
+from modular_hyperteacher import pretrained
+from modular_hyperteacher import randomness
 from modular_hyperteacher import results
 
 _FORMATS = ('html', *images.FORMATS)
@@ -28,30 +40,41 @@ _FORMATS = ('html', *images.FORMATS)
 def define_flags() -> None:
   """Defines what the command line takes."""
   flags.DEFINE_string('world', None, f'Of {", ".join(fig4a.WORLDS)}.')
-  flags.DEFINE_integer('seed', fig4a.SEED, 'Of world and task.')
+  flags.DEFINE_integer(
+      'seed', fig4a.SEED, 'Of world and task; of the task alone, with --run.'
+  )
+  flags.DEFINE_string('run', None, 'Of a trained model: its name or folder.')
+  flags.DEFINE_string('model', None, 'With --run: which model.')
+  flags.DEFINE_string('task_support', 'random', 'With --run and --model.')
+  flags.DEFINE_string('split', 'ood', 'With --run: what the task is drawn of.')
+  flags.DEFINE_string('results', 'results', 'Folder of results.')
   flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
   flags.DEFINE_list('format', ['html'], f'Of {", ".join(_FORMATS)}.')
 
 
 def main() -> None:
-  """Draws one task and says where."""
-  world, seed = flags.FLAGS['world'].value, flags.FLAGS['seed'].value
-  _check('world', [world], tuple(fig4a.WORLDS))
+  """Draws one picture and says where."""
   formats = flags.FLAGS['format'].value
   _check('format', formats, _FORMATS)
+  seed = flags.FLAGS['seed'].value
   if not 0 <= seed < 2**32:
     raise errors.UserError(
         f'--seed is {seed}; it must be at least 0 and below 2^32.'
     )
-  figure, _ = fig4a.WORLDS[world](seed, f'A task of {world}, seed {seed}')
-  folder, name = pathlib.Path(flags.FLAGS['output'].value), f'{world}_{seed}'
+  if flags.FLAGS['run'].value:
+    figure, name = _draw_run(seed)
+  else:
+    world = flags.FLAGS['world'].value
+    _check('world', [world], tuple(fig4a.WORLDS))
+    title = f'A task of {world}, seed {seed}'
+    (figure, _), name = fig4a.WORLDS[world](seed, title), f'{world}_{seed}'
+  folder = pathlib.Path(flags.FLAGS['output'].value)
   obstacle = None
   try:
     folder.mkdir(parents=True, exist_ok=True)
     if 'html' in formats:
-      page = figure.to_html(
-          config=style.PAGE, include_plotlyjs=True, div_id=name
-      )
+      images.write_script(folder)
+      page = images.to_page(figure, name)
       results.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)
@@ -64,6 +87,35 @@ def main() -> None:
     print(folder / f'{name}.{ending}')
   if obstacle:
     print(obstacle)
+
+
+def _draw_run(seed):
+  """Returns the figure of a trained model, and a name for its file."""
+  model, split = flags.FLAGS['model'].value, flags.FLAGS['split'].value
+  which = {}
+  if model:
+    support = flags.FLAGS['task_support'].value
+    which = {'model': model, 'task_support': support}
+  loaded = pretrained.load(
+      flags.FLAGS['run'].value,
+      results_root=flags.FLAGS['results'].value,
+      **which,
+  )
+  world = loaded.config['task']['name']
+  if flags.FLAGS['world'].value not in (None, world):
+    raise errors.UserError(
+        f"--world is '{flags.FLAGS['world'].value}'; the run's is '{world}'."
+    )
+  student = loaded.student()
+  draw = rollouts.WORLDS.get(world, decoded.draw)
+  name = loaded.config['model']['name']
+  title = (
+      f'{style.MODEL_NAMES.get(name, name)} in a task of {world} ({split}),'
+      f' seed {seed}'
+  )
+  key = jax.random.fold_in(randomness.stream(student.root, 'picture'), seed)
+  figure, _ = draw(student, split, key, title)
+  return figure, f'{loaded.run_id}_{split}_{seed}'
 
 
 def _check(flag, given, allowed):

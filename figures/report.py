@@ -116,8 +116,8 @@ def _summary(drawn, judged, library):
       ' the published one.</p>\n'
       f'{notice if stale else ""}'
       '<div class="scroll" tabindex="0" role="region" aria-label="All claims">'
-      '<table><thead><tr><th scope="col">claim</th><th scope="col">what the'
-      ' paper says</th><th scope="col">verdict</th><th scope="col">effect'
+      '<table><thead><tr><th scope="col">claim</th><th scope="col">sentence'
+      '</th><th scope="col">verdict</th><th scope="col">effect'
       '</th><th scope="col">seeds</th><th scope="col">scale</th></tr></thead>\n'
       f'<tbody>{rows}</tbody></table></div>\n<p>{_text(verdicts.RULE)}</p>'
   )

@@ -6,6 +6,7 @@ experiment and preset:
   results.csv      one row per run, seed, kind, split and metric
   curves.csv       loss and accuracy at every evaluation
   provenance.json  run id -> config and sessions, as the run left them
+  parameters/      of some of its runs, see `modular_hyperteacher.parameters`
 """
 
 import pathlib

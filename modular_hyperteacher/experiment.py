@@ -24,6 +24,7 @@ from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.models import amortised
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import linear_hypernetwork
@@ -78,6 +79,8 @@ MODELS = {
     'anil': anil.make,
     'linear_hypernetwork': linear_hypernetwork.make,
     'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
+    'amortised_linear_hypernetwork': amortised.make_linear,
+    'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
     'modular_student': modular_student.make,
 }
 # The second system's worlds and models.
@@ -235,6 +238,7 @@ def _build_bilevel(config, training, execution):
       model_block
       | {'input_dim': task.input_dim, 'output_dim': task.output_dim},
   )
+  _check_start(inner, model)
   learner = outer_loop.make_learner(
       task, entry.objective, model, inner, outer
   )
@@ -365,11 +369,23 @@ def _check_training(training, execution, num_devices):
     )
 
 
-def _check_inner(inner, objective):
-  if inner.num_steps < 1:
+def _check_start(inner, model):
+  """Checks what depends on where the inner loop starts."""
+  least = 1 if model.infer is None else 0
+  if inner.num_steps < least:
     raise errors.UserError(
-        f'model.inner.num_steps is {inner.num_steps}; it must be at least 1.'
+        f'model.inner.num_steps is {inner.num_steps}; it must be at least'
+        f' {least}.'
     )
+  for field, needed in (('second_order', True), ('random_start', False)):
+    if model.infer is not None and getattr(inner, field) != needed:
+      raise errors.UserError(
+          f'model.inner.{field} is {getattr(inner, field)}; for a model that'
+          f' predicts its fast parameters it must be {needed}.'
+      )
+
+
+def _check_inner(inner, objective):
   if inner.batch_size is not None and inner.batch_size < 1:
     raise errors.UserError(
         f'model.inner.batch_size is {inner.batch_size}; it must be at least 1,'

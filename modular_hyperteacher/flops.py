@@ -14,7 +14,7 @@ readout), the inner loop does not need it but the outer one does: six. A query
 or an encoding is a forward and a backward pass: three products per layer, two
 for the first. What a linear map generates weights from (`e Theta`) is needed
 forward, for the gradient of e, and twice more for each in the outer gradient:
-six.
+six. A set encoder reads every support set once: a forward and a backward pass.
 
 Observations of grid worlds are so sparse that a first layer adds up a few rows
 of its weights: nothing is multiplied. A hypernetwork generates the weights of
@@ -67,9 +67,7 @@ def _theory(config):
   task, model = config['task'], config['model']
   inputs, outputs = task['input_dim'], task['output_dim']
   num_steps = model['inner']['num_steps']
-  num_modules = model['num_modules'] or (
-      model['modules_per_teacher_module'] * task['num_modules']
-  )
+  num_modules = _num_modules(config)
   support, query = task['num_support'], task['num_query']
   teacher = task['teacher_hidden_dim'] * (inputs + outputs)
   width = model['hidden_dim']
@@ -161,7 +159,31 @@ def _student(world, config):
     return 2 * (body + readout)
   inner = num_steps * batch * (4 * first + 9 * (middle + last))
   outer = query * (2 * first + 3 * (middle + last))
-  return 2 * (inner + outer + _generators(world, config))
+  generated = _generators(world, config)
+  return 2 * (inner + outer + generated + _encoder(world, config))
+
+
+def _num_modules(config):
+  model = config['model']
+  return model['num_modules'] or (
+      model['modules_per_teacher_module'] * config['task']['num_modules']
+  )
+
+
+def _encoder(world, config):
+  """Multiply-adds in predicting fast parameters, see `models.amortised`."""
+  model = config['model']
+  if 'encoder_hidden_dim' not in model:
+    return 0
+  width, queries = model['encoder_hidden_dim'], model['encoder_num_queries']
+  slot_dims = [_num_modules(config)] * (model['num_hidden'] + 1)
+  if 'generator_hidden_dim' not in model:
+    slot_dims.append(world.output_dim)  # The linear hypernetwork's fast bias.
+  first = (world.multiplied + world.output_dim) * width
+  layers = (model['encoder_num_hidden'] + 1) * width**2  # Keys, values too.
+  attention = 2 * len(slot_dims) * queries * width
+  heads = sum((queries * width + dim) * width for dim in slot_dims)
+  return world.support * (2 * first + 3 * (layers + attention)) + 3 * heads
 
 
 def _generators(world, config):
@@ -169,9 +191,7 @@ def _generators(world, config):
   model = config['model']
   if 'num_modules' not in model:
     return 0
-  num_modules = model['num_modules'] or (
-      model['modules_per_teacher_module'] * config['task']['num_modules']
-  )
+  num_modules = _num_modules(config)
   features = model.get('generator_hidden_dim', num_modules)
   blocks = hypernetwork.base_blocks(
       world.input_dim,

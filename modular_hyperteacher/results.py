@@ -123,16 +123,16 @@ class RunFolder:
     return frame.astype({'step': int, 'seed': int}).assign(value=value)
 
 
-def write_atomically(path: pathlib.Path, text: str) -> None:
-  """Replaces a file by `text` in one step that cannot be seen half done.
+def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
+  """Replaces a file in one step that cannot be seen half done.
 
   Raises:
     StorageError: if it cannot be written; an older file is as before.
   """
   temporary = path.with_name(_UNFINISHED % uuid.uuid4().hex)
   try:
-    with open(temporary, 'x') as file:
-      file.write(text)
+    with open(temporary, 'xb') as file:
+      file.write(content.encode() if isinstance(content, str) else content)
       file.flush()
       os.fsync(file.fileno())
     os.replace(temporary, path)

@@ -5,6 +5,7 @@ import functools
 import jax
 import pytest
 
+from configs import amortised
 from configs import fig2c
 from configs import fig3b
 from configs import fig4c
@@ -45,6 +46,17 @@ def test_an_outer_step_multiplies_no_more_than_it_must(figure, model):
   )
   # What is counted in addition is small: trunks, embeddings of the reference,
   # and in the goals world walls, which are multiplied once per task.
+  assert 0.99 < _ratio(runs[0].config) < 1.2
+
+
+@pytest.mark.parametrize('num_steps', [0, 3])
+@pytest.mark.parametrize('kind', ['linear', 'nonlinear'])
+def test_an_outer_step_of_amortised_inference(kind, num_steps):
+  model = f'model=amortised_{kind}_hypernetwork'
+  runs = sweeps.select(
+      sweeps.expand(amortised.get_config('paper')),
+      [model, 'task_support=random', f'inner.num_steps={num_steps}'],
+  )
   assert 0.99 < _ratio(runs[0].config) < 1.2
 
 

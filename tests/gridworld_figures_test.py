@@ -131,6 +131,53 @@ def test_bars_are_means_of_ood_tasks_beside_test_tasks(tmp_path):
   assert table['relative_return_mean'].isna().all()  # Not measured.
 
 
+@pytest.mark.parametrize(
+    'name, metric, num_bars',
+    [
+        ('acting_success', 'success', 4),
+        ('acting_paths', 'path_ratio', 4),
+        ('acting_return', 'relative_return', 4),
+        ('acting_connected', 'relative_return', 2),
+    ],
+)
+def test_acting_is_shown_of_all_models_and_supports(
+    tmp_path, name, metric, num_bars
+):
+  """Twice the number of bars; then without one model's runs."""
+  level = {model: 0.1 * i for i, model in enumerate(style.MODELS, start=1)}
+  expected = [0.1, 0.2, 0.3, 0.4][-num_bars:]
+
+  def measure(run):
+    values = [level[run.config['model']['name']] + d for d in made_up.SPREAD]
+    return {split: {metric: values} for split in ('valid', 'test', 'ood')}
+
+  def draw(root):
+    for experiment in registry.FIGURES[name].experiments:
+      config = importlib.import_module(f'configs.{experiment}')
+      config = config.get_config('laptop')
+      if root.name == 'some':
+        config.sweep = tuple(
+            tuple(
+                (field, tuple(v for v in values if 'nonlinear' not in str(v)))
+                for field, values in grid
+            )
+            for grid in config.sweep
+        )
+      made_up.write_experiment(root, config, measure)
+    return registry.FIGURES[name].draw(library(root))
+
+  figure, table = draw(tmp_path / 'all')
+  heights = [t.y[0] for t in figure.data if t.type == 'bar']
+  assert len(heights) == len(table) == 2 * num_bars
+  assert heights == pytest.approx(2 * expected)
+  assert 'Not in the paper' in made_up.texts(figure)
+  assert 'no run' not in made_up.texts(figure)
+  figure, _ = draw(tmp_path / 'some')
+  assert 'runs are missing: Nonlinear hypernetwork' in made_up.texts(figure)
+  empty, _ = registry.FIGURES[name].draw(library(tmp_path / 'none'))
+  assert 'no finished runs' in made_up.texts(empty)
+
+
 def test_figure_4f_shows_the_fall_seed_by_seed(tmp_path):
   rule = by_cell(supports(0.8, 0.5), supports(0.6, 0.65))
   write(tmp_path, 'fig4e', rule)

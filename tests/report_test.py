@@ -9,10 +9,12 @@ import shutil
 import subprocess
 
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 
 from figures import claims
 from figures import data
+from figures import images
 from figures import registry
 from figures import report
 from tests import made_up
@@ -136,17 +138,37 @@ def test_discrepancies_are_the_45_documented_ones(text):
 
 
 def test_a_browser_draws_every_figure_without_complaint(text, tmp_path):
+  path = tmp_path / 'report.html'
+  path.write_text(text)
+  run = _browse(path)
+  assert 'data-finished="yes"' in run.stdout
+  assert 'data-errors' not in run.stdout
+  charts = re.findall('<div class="plot[^>]*data-drawn="yes"', run.stdout)
+  assert len(charts) == len(_Page(text).images) > 10
+  # Drawn means that there is something in it.
+  assert run.stdout.count('class="main-svg"') >= len(charts)
+
+
+def test_a_browser_draws_a_page_with_the_script_beside_it(tmp_path):
+  figure = go.Figure(go.Scatter(y=[1, 2]))
+  path = tmp_path / 'one.html'
+  path.write_text(images.to_page(figure, 'one'))
+  assert path.stat().st_size < 20_000
+  images.write_script(tmp_path)
+  assert 'class="main-svg"' in _browse(path).stdout
+
+
+def _browse(path):
+  """Opens a page in a browser, which must not complain."""
   browser = os.environ.get('BROWSER_PATH') or next(
       filter(None, map(shutil.which, _BROWSERS)), None
   )
   if browser is None:
     pytest.skip('no Chrome or Chromium; apt-get install chromium, for one')
-  path = tmp_path / 'report.html'
-  path.write_text(text)
   run = subprocess.run(
       [
           *(browser, '--headless=new', '--no-sandbox', '--disable-gpu'),
-          f'--user-data-dir={tmp_path / "profile"}',
+          f'--user-data-dir={path.parent / "profile"}',
           *('--virtual-time-budget=60000', '--enable-logging=stderr'),
           *('--dump-dom', path.as_uri()),
       ],
@@ -156,11 +178,6 @@ def test_a_browser_draws_every_figure_without_complaint(text, tmp_path):
       timeout=_TIMEOUT_S,
   )
   assert run.returncode == 0, run.stderr
-  assert 'data-finished="yes"' in run.stdout
-  assert 'data-errors' not in run.stdout
   said = [line for line in run.stderr.splitlines() if 'CONSOLE' in line]
   assert not said, said
-  charts = re.findall('<div class="plot[^>]*data-drawn="yes"', run.stdout)
-  assert len(charts) == len(_Page(text).images) > 10
-  # Drawn means that there is something in it.
-  assert run.stdout.count('class="main-svg"') >= len(charts)
+  return run

@@ -11,6 +11,7 @@ from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.models import amortised
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
@@ -18,6 +19,11 @@ from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import hyperteacher
 
 _SIZES = {'input_dim': 3, 'output_dim': 4, 'num_hidden': 2, 'hidden_dim': 4}
+_ENCODER = {
+    'encoder_hidden_dim': 5,
+    'encoder_num_hidden': 2,
+    'encoder_num_queries': 2,
+}
 MODELS = {
     'anil': lambda: anil.make(**_SIZES),
     'maml': lambda: maml.make(**_SIZES),
@@ -29,6 +35,16 @@ MODELS = {
         generator_num_hidden=2,
         generator_hidden_dim=3,
         **_SIZES,
+    ),
+    'amortised_linear_hypernetwork': lambda: amortised.make_linear(
+        num_modules=5, **_SIZES, **_ENCODER
+    ),
+    'amortised_nonlinear_hypernetwork': lambda: amortised.make_nonlinear(
+        num_modules=5,
+        generator_num_hidden=2,
+        generator_hidden_dim=3,
+        **_SIZES,
+        **_ENCODER,
     ),
 }
 

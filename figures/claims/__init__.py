@@ -1,10 +1,12 @@
-"""The papers' claims, collected from one module per area."""
+"""The papers' claims, and some of ours, collected from a module per area."""
 
 from typing import Any
 
 from figures import data
 from figures import verdicts
+from figures.claims import amortised
 from figures.claims import appendix
+from figures.claims import beyond
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import seq2seq
@@ -15,6 +17,8 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
+    *beyond.CLAIMS,
+    *amortised.CLAIMS,
     *seq2seq.CLAIMS,
 )
 

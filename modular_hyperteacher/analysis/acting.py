@@ -140,6 +140,24 @@ def reach_goal(
     Success, [] bool, and moves before the right interaction, [] int; what it
     is without success means nothing.
   """
+  visited, actions = walk(params, nexts, instance, factors, policy)
+  interacts = actions == 4 + factors[1]
+  done = interacts & (visited == instance.target)
+  return done.any(), done.argmax()
+
+
+def walk(
+    params: goals.GoalsParams,
+    nexts: jax.Array,
+    instance: goals.Instance,
+    factors: jax.Array,
+    policy: Policy,
+) -> tuple[jax.Array, jax.Array]:
+  """Returns the cells an agent is in, and what it does there, [cells] both.
+
+  It goes on whatever happens, for as many steps as there are cells. Arguments
+  are those of `reach_goal`.
+  """
   cells = jnp.arange(goals.SIDE**2)
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)
   moves = nexts[instance.maze, cells, jnp.minimum(actions, 3)]
@@ -147,9 +165,7 @@ def reach_goal(
   _, visited = lax.scan(
       lambda cell, _: (onward[cell], cell), instance.agent, length=len(cells)
   )
-  interacts = actions[visited] == 4 + factors[1]
-  done = interacts & (visited == instance.target)
-  return done.any(), done.argmax()
+  return visited, actions[visited]
 
 
 def earn(
@@ -165,6 +181,19 @@ def earn(
   Returns:
     Discounted returns, [I] both.
   """
+  return tuple(
+      preferences.discounted_returns(instances, worth, done)
+      for done in (
+          follow(instances, policy),
+          preferences.demonstrate(instances, worth),
+      )
+  )
+
+
+def follow(
+    instances: preferences.Instances, policy: Policy
+) -> preferences.Demonstrations:
+  """Returns what an agent does that takes the action of the largest output."""
 
   def action_values(cells, remaining):
     scenes = preferences.observe(
@@ -172,13 +201,7 @@ def earn(
     )
     return policy(scenes)
 
-  return tuple(
-      preferences.discounted_returns(instances, worth, done)
-      for done in (
-          preferences.act(instances, action_values),
-          preferences.demonstrate(instances, worth),
-      )
-  )
+  return preferences.act(instances, action_values)
 
 
 def _policy(model, meta_params, fast_params):

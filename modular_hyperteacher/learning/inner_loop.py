@@ -3,7 +3,7 @@
 Source: Section 2, Algorithm 2. From where the model starts, the fast
 parameters follow the gradient of the loss on the task's support set:
 
-  phi_0 = init_fast(theta)
+  phi_0 = init_fast(theta), or what a model predicts from the support set
   phi_{t+1} = AdamW(phi_t, grad_phi loss(phi_t, theta; support))
 
 It is differentiable throughout, the optimiser's own arithmetic included, so
@@ -34,7 +34,8 @@ _MAX_JOINED = 2**13
 # Batches of fresh examples that are drawn at once; the same whatever it is.
 _DRAWN_AHEAD = 25
 
-Adapt = Callable[[models.MetaParams, Draw, jax.Array], models.FastParams]
+# (meta_params, draw, key, start=None)
+Adapt = Callable[..., models.FastParams]
 
 
 SOLVERS = ('adamw', 'levenberg_marquardt')
@@ -45,7 +46,8 @@ class InnerConfig:
   """The inner loop's settings.
 
   Attributes:
-    num_steps: inner steps, or iterations of Levenberg-Marquardt.
+    num_steps: inner steps, or iterations of Levenberg-Marquardt; 0 to take
+      what a model predicts as it is.
     learning_rate: of AdamW.
     weight_decay: of AdamW, on every fast parameter.
     eps_root: added to the second moment under the root. Without it the second
@@ -84,11 +86,12 @@ def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
 def make_adapt(
     model: models.MetaModel, objective: losses.Objective, config: InnerConfig
 ) -> Adapt:
-  """Returns `adapt(meta_params, draw, key) -> fast_params`.
+  """Returns `adapt(meta_params, draw, key, start=None) -> fast_params`.
 
-  `draw(key)` returns the batch of one inner step, with *encodings* in place of
-  inputs. See `from_support` for a finite support set; a world that offers
-  fresh examples at every step draws those.
+  `start` are the fast parameters to adapt, None for where the model starts
+  with any task. `draw(key)` returns the batch of one inner step, with
+  *encodings* in place of inputs. See `from_support` for a finite support set; a
+  world that offers fresh examples at every step draws those.
   """
   make_solver = {
       'adamw': _make_descend,
@@ -96,8 +99,10 @@ def make_adapt(
   }[config.solver]
   solve = make_solver(model, objective, config)
 
-  def adapt(meta_params, draw, key):
-    fast_params = model.init_fast(meta_params)
+  def adapt(meta_params, draw, key, start=None):
+    fast_params = model.init_fast(meta_params) if start is None else start
+    if config.num_steps == 0:
+      return fast_params
     if config.random_start:
       key, start_key = jax.random.split(key)
       fast_params = optax.tree.random_like(

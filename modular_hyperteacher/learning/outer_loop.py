@@ -71,6 +71,9 @@ class Learner(NamedTuple):
   # step(state, task_params, data_key) -> state, metrics; inside of a mapped
   # axis named DEVICE_AXIS.
   step: Callable[..., tuple[TrainState, Metrics]]
+  # adapt(meta_params, task_params, task, key) -> fast_params, from the task's
+  # support set (or its latent, if every inner step draws a fresh one)
+  adapt: Callable[..., models.FastParams]
   # judge(meta_params, task_params, task, key) -> metrics of one task,
   # fast_params
   judge: Callable[..., tuple[Metrics, models.FastParams]]
@@ -116,6 +119,7 @@ def num_skipped(state: TrainState) -> jax.Array:
 class _TaskFunctions(NamedTuple):
   """What is done with one task."""
 
+  start: Callable[..., models.FastParams]  # (meta_params, task)
   # (meta_params, task_params, task, key)
   adapt: Callable[..., models.FastParams]
   score: Callable[..., tuple[jax.Array, Metrics]]  # (meta, fast, batch)
@@ -153,7 +157,7 @@ def make_learner(
     return TrainState(state.step + 1, meta_params, opt_state), metrics
 
   def judge(meta_params, task_params, drawn, key):
-    start = model.init_fast(meta_params)
+    start = functions.start(meta_params, drawn)
     fast_params = functions.adapt(meta_params, task_params, drawn, key)
     before, _ = functions.score(meta_params, start, drawn.support)
     after, _ = functions.score(meta_params, fast_params, drawn.support)
@@ -161,12 +165,17 @@ def make_learner(
     metrics |= {'support_loss_before': before, 'support_loss_after': after}
     return metrics, fast_params
 
-  return Learner(init, step, judge)
+  return Learner(init, step, functions.adapt, judge)
 
 
 def _make_task_functions(task, objective, model, inner):
   """Adapting to a task, and scoring adapted parameters on a batch."""
   solve = inner_loop.make_adapt(model, objective, inner)
+
+  def start(meta_params, drawn):
+    if model.infer is None:
+      return model.init_fast(meta_params)
+    return model.infer(meta_params, drawn.support)
 
   def encode(meta_params, batch):
     return batch._replace(inputs=model.encode(meta_params, batch.inputs))
@@ -184,7 +193,7 @@ def _make_task_functions(task, objective, model, inner):
       draw = inner_loop.from_support(
           encode(meta_params, drawn.support), inner.batch_size
       )
-    return solve(meta_params, draw, key)
+    return solve(meta_params, draw, key, start(meta_params, drawn))
 
   def score(meta_params, fast_params, batch):
     encoding = model.encode(meta_params, batch.inputs)
@@ -192,7 +201,7 @@ def _make_task_functions(task, objective, model, inner):
     loss = objective.loss(outputs, batch)
     return loss, {'loss': loss, **objective.metrics(outputs, batch)}
 
-  return _TaskFunctions(adapt, score)
+  return _TaskFunctions(start, adapt, score)
 
 
 def _make_gradient(task, functions, outer):

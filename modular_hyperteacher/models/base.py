@@ -9,6 +9,8 @@ from typing import Any, Callable, NamedTuple
 
 import jax
 
+from modular_hyperteacher.tasks import base as tasks
+
 Array = jax.Array
 Key = jax.Array
 MetaParams = Any  # Pytree of arrays, what the outer loop learns.
@@ -31,6 +33,9 @@ class MetaModel(NamedTuple):
   decode: Callable[[MetaParams, FastParams, Any], Array]  # -> [N, Y]
   # -> tree of bool, which leaves the outer loop changes; None for all.
   is_learned: Callable[[MetaParams], Any] | None = None
+  # Where adaptation to the task with this support set starts; None for
+  # `init_fast`, the same for all tasks.
+  infer: Callable[[MetaParams, tasks.Batch], FastParams] | None = None
 
 
 def num_params(params: Any) -> int:

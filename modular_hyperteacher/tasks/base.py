@@ -15,6 +15,7 @@ import dataclasses
 from typing import Any, Callable, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 Array = jax.Array
 Key = jax.Array
@@ -27,6 +28,11 @@ class Batch(NamedTuple):
   inputs: Any  # [N, X], an array or a compact form of one, see `gridworld`
   targets: Array  # [N, Y], or what the objective of the world asks for
   mask: Array  # [N] float, 1 where the example counts, 0 where it is padding
+
+
+def examples(inputs: Any, targets: Array) -> Batch:
+  """Returns examples that all count, such as a support set of one's own."""
+  return Batch(inputs, targets, jnp.ones(len(targets)))
 
 
 def take(tree: Any, rows: Array) -> Any:

@@ -1,0 +1,37 @@
+"""Sample complexity, beyond the paper: examples per task against tasks.
+
+Both hypernetworks on the hyperteacher with M = 8 modules, with more and fewer
+examples to adapt on in every task. Read along the curves of training, the same
+runs tell OOD accuracy after any number of training tasks, so a grid over shots
+and tasks takes one run per number of shots. How tasks grow with M is fitted to
+the runs of Figure A3. Runs are shared with Figures 3B and A4 where these are
+the same: of the laptop preset's ten, six are Figure A4's. They have not been
+timed; at the speed of Figure 3B's, all ten take 12 minutes on two free cores.
+
+  python -m modular_hyperteacher.main --config=configs/sample_complexity.py
+  python figures/make_all.py --only=sample_complexity
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'sample_complexity',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  config.task.num_modules = 8
+  common.scale_hyperteacher(config)
+  num_support = (16, 32, 64, 128, 256)
+  if preset != 'paper':
+    num_support = (4, 8, 16, 32, 64)
+  config.sweep = (
+      (('task.num_support', num_support), ('model', common.HYPERNETWORKS)),
+  )
+  return config

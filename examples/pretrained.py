@@ -1,0 +1,45 @@
+"""Loads a trained model, adapts it to a task, and reads its modules off.
+
+  python examples/pretrained.py
+  python examples/pretrained.py --name=fig3b/laptop --results=results
+
+The first line of output lists what can be loaded; nothing is trained.
+"""
+
+from absl import app
+from absl import flags
+import jax
+import numpy as np
+
+from modular_hyperteacher import pretrained
+
+_NAME = flags.DEFINE_string('name', 'fig3b/laptop', 'Experiment and preset.')
+_MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Which model.')
+_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+
+
+def main(argv):
+  del argv
+  print(pretrained.available(_RESULTS.value).to_string(index=False))
+  loaded = pretrained.load(
+      _NAME.value,
+      model=_MODEL.value,
+      task_support='random',
+      results_root=_RESULTS.value,
+  )
+  student = loaded.student()
+  # A combination of modules that no training task had; or make a support set
+  # of your own: tasks.base.examples(inputs, targets).
+  task = student.sample('ood', jax.random.key(1))
+  fast_params = student.adapt(task.support)
+  outputs = student.predict(fast_params, task.query.inputs)
+  decode = student.fit_decoder()
+  print('outputs', outputs.shape)
+  for name, value in student.score(fast_params, task.query).items():
+    print(name, float(value))
+  print('modules', np.flatnonzero(task.latent[0]))
+  print('decoded', np.round(decode(fast_params)[0], 2))
+
+
+if __name__ == '__main__':
+  app.run(main)

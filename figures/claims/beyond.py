@@ -1,0 +1,122 @@
+"""Claims of ours, which the paper does not make: sample complexity.
+
+Hypotheses, written down before the runs that decide them were complete.
+"""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from figures import cells
+from figures import data
+from figures import fig_a3
+from figures import sample_complexity
+from figures import scaling_law
+from figures import style
+from figures import verdicts
+
+_ARTEFACT = 'beyond the paper'
+
+
+def _slower_than_combinations(curves):
+  """Exponent of the combinations less that of the tasks, in powers of M."""
+  found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
+  table = fig_a3.make_table(found)
+  effects = []
+  for (model, max_active), rows in table.groupby(['model', 'K']):
+    level, bounds = scaling_law.choose_level(rows)
+    if model not in style.HYPERNETWORKS or level is None:
+      continue
+    sizes = sorted(set(bounds['x']))
+    samples = []
+    for size in sizes:
+      cell = dict(zip(fig_a3.CELL, (model, max_active, size)))
+      num_hidden = data.rows(curves, cell)['task.teacher_num_hidden'].iloc[0]
+      combinations = _log_combinations(size, max_active, num_hidden)
+      tasks = bounds[bounds['x'] == size].set_index('seed')[['low', 'high']]
+      values = combinations - np.log(tasks.astype(float).mean(axis=1))
+      samples.append(_sample(curves, cell, values, f'log tasks to {level:g}'))
+    name = f'difference of exponents, {style.MODEL_NAMES[model]}, to {level:g}'
+    effects.append(verdicts.slope(name, samples, np.log(sizes)))
+  return effects
+
+
+def _log_combinations(num_modules, max_active, num_hidden):
+  """Returns log of the choices of 1 to K modules in every generated layer."""
+  of_layer = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+  return max(num_hidden - 1, 1) * math.log(of_layer)
+
+
+def _more_shots_on_fewer_tasks(frame):
+  """Twice the shots after half of the tasks, against the shots after all."""
+  curves = sample_complexity.accuracies(frame)
+  effects = []
+  for model in style.HYPERNETWORKS:
+    runs = data.rows(curves, {'model.name': model})
+    shots = sorted(set(runs['task.num_support']))
+    pairs = [(s, 2 * s) for s in shots if 2 * s in shots]
+    all_tasks = runs['tasks'].max()
+    if not pairs or not (runs['tasks'] * 2 == all_tasks).any():
+      continue
+    samples = [
+        _after(curves, model, num_support, tasks)
+        for few, many in pairs
+        for num_support, tasks in ((many, all_tasks // 2), (few, all_tasks))
+    ]
+    weights = [1 / len(pairs), -1 / len(pairs)] * len(pairs)
+    name = f'twice the shots on half the tasks, {style.MODEL_NAMES[model]}'
+    effects.append(verdicts.between(name, samples, weights))
+  return effects
+
+
+def _after(curves, model, num_support, tasks):
+  cell = dict(zip(sample_complexity.CELL, (model, num_support)))
+  rows = data.rows(curves, {**cell, 'tasks': tasks})
+  values = rows.set_index('seed')['value'].astype(float)
+  return _sample(curves, cell, values, f'after {tasks} tasks')
+
+
+def _sample(
+    curves: pd.DataFrame, cell: cells.Cell, values: pd.Series, what: str
+) -> verdicts.Sample:
+  return verdicts.Sample(
+      f'{style.cell_name(cell)}, {what}',
+      values,
+      data.rows(curves, cell),
+      cell,
+      'ood',
+      what,
+  )
+
+
+CLAIMS = (
+    verdicts.Claim(
+        id='SC-1',
+        sentence=(
+            'Ours: for both hypernetworks, the training tasks that a given OOD'
+            ' accuracy takes grow with a lower power of M than the number of'
+            ' module combinations does.'
+        ),
+        artefact=_ARTEFACT,
+        experiment='fig_a3',
+        figure='scaling_law',
+        cell=fig_a3.CELL,
+        decide=_slower_than_combinations,
+        read=data.Library.curves,
+    ),
+    verdicts.Claim(
+        id='SC-2',
+        sentence=(
+            'Ours: with a given number of support examples in all of training,'
+            ' both hypernetworks reach a higher OOD accuracy with twice the'
+            ' shots on half as many tasks.'
+        ),
+        artefact=_ARTEFACT,
+        experiment='sample_complexity',
+        figure='sample_complexity',
+        cell=sample_complexity.CELL,
+        decide=_more_shots_on_fewer_tasks,
+        read=data.Library.curves,
+    ),
+)

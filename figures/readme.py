@@ -1,0 +1,129 @@
+"""Writes the README's table of claims, verdicts and costs.
+
+  python figures/readme.py
+
+From the bundled results alone, so that the table is the same on all machines; a
+test compares. Costs at laptop scale are those of the bundled runs as they were
+timed; at the published scale, the least operations that the mathematics needs
+(`modular_hyperteacher/flops.py`), and how long they take at 1 TFLOP/s.
+"""
+
+import pathlib
+import sys
+
+if not __package__:  # Run as a script: imports start at the repository root.
+  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+
+# pylint: disable=g-import-not-at-top,wrong-import-position
+from figures import claims
+from figures import cli
+from figures import data
+from figures import reference
+from figures import registry
+from figures import tables
+from modular_hyperteacher import errors
+from modular_hyperteacher import flops
+from modular_hyperteacher import results
+from modular_hyperteacher import sweeps
+
+PATH = pathlib.Path(__file__).resolve().parents[1] / 'README.md'
+_BEGIN = '<!-- table: begin; python figures/readme.py writes it -->\n'
+_END = '<!-- table: end -->\n'
+_HEAD = (
+    *('claim', 'what is claimed', 'config', 'verdict'),
+    *('laptop cost', 'paper scale, estimated'),
+)
+
+
+def main() -> None:
+  """Replaces the table in the README."""
+  results.write_atomically(PATH, replace_table(PATH.read_text()))
+  print(PATH)
+
+
+def replace_table(text: str) -> str:
+  """Returns a README's text with the table as it should be.
+
+  Raises:
+    UserError: if the text has no place for it.
+  """
+  before, begin, rest = text.partition(_BEGIN)
+  _, end, after = rest.partition(_END)
+  if not begin or not end:
+    raise errors.UserError(f'{PATH} lacks the lines {_BEGIN} and {_END}.')
+  return before + begin + make_table() + end + after
+
+
+def make_table() -> str:
+  """Returns the table: a row per claim, and per experiment without one."""
+  library = data.Library(data.BUNDLED / 'nothing')
+  rows, seen = [_HEAD, ('---',) * len(_HEAD)], set()
+  for claim, entry in zip(claims.CLAIMS, claims.evaluate(library), strict=True):
+    cells = _config_verdict_costs(
+        library, claim.experiment, _verdict(entry), seen
+    )
+    rows.append((f'{claim.id} ({claim.artefact})', claim.sentence, *cells))
+  for name, figure in registry.FIGURES.items():
+    for experiment in figure.experiments:
+      if experiment not in seen:
+        shown = figure.title.replace('Beyond the paper: ', '')
+        cells = _config_verdict_costs(library, experiment, '', seen)
+        rows.append((f'none ({name})', shown, *cells))
+  return ''.join(
+      f'| {" | ".join(cell.replace("|", chr(92) + "|") for cell in row)} |\n'
+      for row in rows
+  )
+
+
+def _config_verdict_costs(library, experiment, verdict, seen):
+  """Returns the last cells of a row; costs stand in an experiment's first."""
+  if not reference.described_runs(experiment, 'laptop'):
+    return 'none: constructed', verdict, '', ''
+  config = f'`configs/{experiment}.py`'
+  if experiment in seen:
+    return config, verdict, 'same runs', 'same runs'
+  seen.add(experiment)
+  return config, verdict, _laptop(library, experiment), _paper(experiment)
+
+
+def _verdict(entry):
+  effect = tables.with_error(entry['effect'], entry['standard_error'])
+  if entry['verdict'] == 'NOT RUN':
+    return 'NOT RUN'
+  return f'{entry["verdict"]}, {effect} ({entry["preset"]})'
+
+
+def _laptop(library, experiment):
+  """Returns what the bundled runs took, of how many that there are."""
+  frame = library.every_preset(experiment)
+  runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
+  described = {
+      sweeps.digest(run.run_id)
+      for run in reference.described_runs(experiment, 'laptop')
+  }
+  runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
+  if runs.empty or not runs['wall_s'].all():
+    return 'not timed'
+  all_runs = len(runs) == len(described)
+  number = 'all' if all_runs else f'{len(runs)} of {len(described)}'
+  return f'{runs["wall_s"].sum() / 60:.0f} min, {number} runs'
+
+
+def _paper(experiment):
+  """Returns the least operations of all runs at the published scale."""
+  operations = sum(
+      run.config['training']['num_outer_steps']
+      * len(run.config['training']['seeds'])
+      * flops.outer_step(run.config)
+      for run in reference.described_runs(experiment, 'paper')
+  )
+  return f'{operations:.1e} FLOP, {_hours(operations)} at 1 TFLOP/s'
+
+
+def _hours(operations):
+  hours = operations / 3.6e15
+  return f'{hours:,.0f} h' if hours >= 10 else f'{hours:.1g} h'
+
+
+if __name__ == '__main__':
+  cli.run(main)

@@ -1,0 +1,72 @@
+"""Beyond the paper: OOD accuracy over examples per task and training tasks."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import cells
+from figures import data
+from figures import heatmaps
+from figures import stats
+from figures import style
+
+EXPERIMENT = 'sample_complexity'
+TITLE = 'Beyond the paper: OOD accuracy over shots and training tasks'
+CELL = ('model.name', 'task.num_support')
+_MAX_COLUMNS = 6
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of all that was evaluated."""
+  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
+  curves = accuracies(found.frame)
+  shown = _some(sorted(set(curves['tasks'])))
+  figure = heatmaps.draw(
+      {
+          style.MODEL_NAMES[model]: {
+              (tasks, cell['task.num_support']): heatmaps.Cell(
+                  _at(curves, cell, tasks), missing=found.missing(cell)
+              )
+              for cell in found.find(name=model)
+              for tasks in shown or [0]
+          }
+          for model in style.HYPERNETWORKS
+      },
+      title=TITLE,
+      x_title='training tasks (outer steps × tasks per step)',
+      y_title='shots per task',
+      z_title='OOD accuracy',
+      z_range=(0, 1),
+      num_columns=2,
+      caption=found.caption
+      + [
+          'Not in the paper. Read along the curves of one run per number of'
+          ' shots; a task that comes again has new examples.',
+      ],
+  )
+  groups = curves.groupby([*CELL, 'tasks'], sort=False)['value']
+  rows = [
+      dict(zip(('model', 'shots', 'tasks'), point))
+      | dict(zip(('ood_mean', 'ood_se', 'num_seeds'), stats.mean(values)))
+      for point, values in groups
+  ]
+  return figure, pd.DataFrame(rows)
+
+
+def accuracies(curves: pd.DataFrame) -> pd.DataFrame:
+  """Returns OOD accuracy at every evaluation, with 'tasks' trained on."""
+  ood = data.rows(curves, {'split': 'ood', 'metric': 'accuracy'})
+  if ood.empty:
+    return ood.assign(tasks=[])
+  tasks = ood['step'] * ood['training.meta_batch_size']
+  return ood.assign(tasks=tasks.astype(int)).astype(dict.fromkeys(CELL, object))
+
+
+def _at(curves, cell, tasks):
+  rows = data.rows(curves, {**cell, 'tasks': tasks})
+  return rows.set_index('seed')['value'].astype(float)
+
+
+def _some(values):
+  """Returns at most a few values, evenly spread, the last among them."""
+  every = -(-len(values) // _MAX_COLUMNS)
+  return values[::-1][:: every or 1][::-1]

@@ -1,0 +1,153 @@
+"""Beyond the paper: how the training tasks of Figure A3 grow with M.
+
+A power law is fitted to Figure A3's runs, per model and K, for the highest
+accuracy that leaves enough values of M at which every seed reached it. Seeds
+that never did cannot be left out: they are the slow ones.
+"""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import cells
+from figures import data
+from figures import fig_a3
+from figures import lines
+from figures import scaling
+from figures import style
+
+TITLE = 'Beyond the paper: how training tasks grow with the number of modules'
+_BAND_OPACITY = 0.2
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of fitted laws."""
+  found = cells.select(
+      fig_a3.EXPERIMENT, library.curves(fig_a3.EXPERIMENT), fig_a3.CELL
+  )
+  table = fig_a3.make_table(found)
+  panels, laws, rows = {}, {}, []
+  for max_active in found.axis('max_active'):
+    for model in style.MODELS:
+      if not found.find(name=model, max_active=max_active):
+        continue
+      name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
+      of_model = table[(table['model'] == model) & (table['K'] == max_active)]
+      level, bounds = choose_level(of_model)
+      panels[name] = [_line(model, bounds)]
+      row = {'model': model, 'K': max_active, 'level': level}
+      if reason := scaling.why_undetermined(bounds):
+        rows.append(row | {'law': reason})
+      else:
+        laws[name] = scaling.fit_power_law(bounds)
+        rows.append(row | _describe(laws[name], bounds))
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='M, modules',
+      y_title='training tasks (outer steps × tasks per step)',
+      x_type='log',
+      y_type='log',
+      empty='the law is not determined',
+      caption=found.caption
+      + [f'{name}: {_sentence(laws.get(name))}' for name in panels]
+      + [
+          'Not in the paper. Points: mean and standard error over seeds;'
+          ' dashed, with its band: power law, 95% of bootstrap draws.',
+      ],
+  )
+  for index, name in enumerate(panels):
+    if name in laws:
+      model = rows[index]['model']
+      place = {'row': index // 4 + 1, 'col': index % 4 + 1}
+      for trace in _traces(laws[name], style.COLOURS[model]):
+        figure.add_trace(trace, **place)
+  ticks = found.axis('num_modules')
+  figure.update_xaxes(tickvals=ticks, ticktext=[str(tick) for tick in ticks])
+  return figure, pd.DataFrame(rows)
+
+
+def choose_level(table: pd.DataFrame) -> tuple[float | None, pd.DataFrame]:
+  """Returns the highest level that determines a law, and the tasks to it.
+
+  Args:
+    table: rows of `fig_a3.make_table` of one model and K.
+
+  Returns:
+    The level, or None; and 'x' (M), 'seed', and the bounds 'low' and 'high'
+    between which a curve reached the level. Only values of M at which every
+    seed did, and none at its first evaluation, which bounds from one side.
+  """
+  nothing = pd.DataFrame(columns=['x', 'seed', 'low', 'high'])
+  for level in sorted(fig_a3.LEVELS, reverse=True):
+    rows = table[table['level'] == level]
+    usable = rows['tasks'].notna() & (rows['tasks_before'] > 0)
+    kept = rows[usable.groupby(rows['M']).transform('all')]
+    bounds = pd.DataFrame({
+        'x': kept['M'],
+        'seed': kept['seed'],
+        'low': kept['tasks_before'],
+        'high': kept['tasks'],
+    })
+    if len(bounds) and not scaling.why_undetermined(bounds):
+      return level, bounds
+  return None, nothing
+
+
+def _line(model, bounds):
+  middle = bounds[['low', 'high']].astype(float).mean(axis=1)
+  return lines.Line(
+      name=style.MODEL_NAMES[model],
+      colour=style.COLOURS[model],
+      seeds=bounds.assign(middle=middle).pivot_table(
+          index='x', columns='seed', values='middle'
+      ),
+  )
+
+
+def _describe(law, bounds):
+  return {
+      'exponent': law.exponent,
+      'exponent_low': law.low,
+      'exponent_high': law.high,
+      'M': ', '.join(f'{m:g}' for m in sorted(set(bounds['x']))),
+      'num_seeds': bounds['seed'].nunique(),
+      'power_law_fits_better': law.power_law_fits_better,
+      'law': _sentence(law),
+  }
+
+
+def _sentence(law):
+  """Returns what a fit says, and what it does not."""
+  if law is None:
+    return (
+        f'not determined: every seed must reach a level at {scaling.MIN_SIZES}'
+        ' values of M'
+    )
+  text = f'tasks ∝ M^{law.exponent:.1f} ({law.low:.1f} to {law.high:.1f})'
+  if not law.told_apart:
+    return f'{text}; an exponential is not ruled out'
+  form = 'a power law' if law.power_law_fits_better > 0.5 else 'an exponential'
+  return f'{text}; {form} fits better'
+
+
+def _traces(law, colour):
+  x = list(law.curve.index)
+  yield go.Scatter(
+      x=x + x[::-1],
+      y=[*law.curve['high'], *law.curve['low'][::-1]],
+      fill='toself',
+      fillcolor=colour,
+      opacity=_BAND_OPACITY,
+      line={'width': 0},
+      mode='lines',
+      hoverinfo='skip',
+      showlegend=False,
+  )
+  yield go.Scatter(
+      x=x,
+      y=law.curve['fit'],
+      mode='lines',
+      line={'color': colour, 'dash': 'dash', 'width': 1.5},
+      hovertemplate='power law at %{x:.1f}: %{y:.3g}<extra></extra>',
+      showlegend=False,
+  )

@@ -1,0 +1,230 @@
+"""Amortised hypernetworks: a set encoder predicts the fast parameters.
+
+Not part of the paper, whose hypernetworks find a task's embeddings by gradient
+descent. Here the support set is a memory that is read in one forward pass:
+every example (x, y) leaves a key and a value,
+
+  k_i, v_i = linear maps of MLP(x_i, y_i),
+
+every embedding of the hypernetwork asks it with learned queries q,
+
+  r = sum_i softmax_i(q . k_i / sqrt(E)) v_i,
+
+and an MLP turns what it was told into an offset from where the plain
+hypernetwork starts. The memory is a set: the order of examples is irrelevant.
+What is predicted can be used as it is, or adapted further by gradient descent;
+encoder and hypernetwork are trained together.
+"""
+
+import math
+from typing import Sequence
+
+import haiku as hk
+import jax
+from jax import flatten_util
+import jax.numpy as jnp
+
+from modular_hyperteacher.models import base
+from modular_hyperteacher.models import linear_hypernetwork
+from modular_hyperteacher.models import mlp
+from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.tasks import base as tasks
+
+
+class SetEncoder(hk.Module):
+  """Maps a support set to one vector per slot."""
+
+  def __init__(
+      self,
+      slot_dims: Sequence[int],
+      *,
+      output_dim: int,
+      hidden_dim: int,
+      num_hidden: int,
+      num_queries: int,
+      name: str = 'set_encoder',
+  ):
+    """Initialises the module.
+
+    Args:
+      slot_dims: the dimensions of the vectors to predict.
+      output_dim: Y.
+      hidden_dim: E, of every hidden layer, key and value.
+      num_hidden: hidden layers that an example passes.
+      num_queries: questions that a slot asks the memory.
+      name: of the module.
+    """
+    super().__init__(name=name)
+    self._slot_dims = tuple(slot_dims)
+    self._output_dim = output_dim
+    self._hidden_dim = hidden_dim
+    self._num_hidden = num_hidden
+    self._num_queries = num_queries
+
+  def __call__(self, support: tasks.Batch) -> jax.Array:
+    """Returns the vectors of all slots, one after the other."""
+    retrieved = self._read(*self._memorise(support), support.mask)
+    vectors = [
+        hk.nets.MLP([self._hidden_dim, dim], name=f'head_{slot}')(answers)
+        for slot, (dim, answers) in enumerate(zip(self._slot_dims, retrieved))
+    ]
+    return jnp.concatenate(vectors)
+
+  def _memorise(self, support):
+    """Returns the keys and values of the examples, both [S, E]."""
+    targets = support.targets
+    if targets.ndim == 1:  # Classes, as the actions of a demonstration are.
+      targets = jax.nn.one_hot(targets, self._output_dim)
+    hidden = mlp.Linear(self._hidden_dim, name='inputs')(support.inputs)
+    hidden += hk.Linear(self._hidden_dim, False, name='targets')(targets)
+    for layer in range(1, self._num_hidden):
+      hidden = hk.Linear(self._hidden_dim, name=f'hidden_{layer}')(
+          jax.nn.relu(hidden)
+      )
+    hidden = jax.nn.relu(hidden)
+    keys = hk.Linear(self._hidden_dim, name='keys')(hidden)
+    return keys, hk.Linear(self._hidden_dim, name='values')(hidden)
+
+  def _read(self, keys, values, mask):
+    """Returns what the memory answers each slot, [slots, queries * E]."""
+    queries = hk.get_parameter(
+        'queries',
+        (len(self._slot_dims), self._num_queries, self._hidden_dim),
+        init=hk.initializers.TruncatedNormal(1.0),
+    )
+    match = queries @ keys.T / math.sqrt(self._hidden_dim)
+    weights = jax.nn.softmax(match, where=mask[None, None] > 0)
+    return (weights @ values).reshape(len(self._slot_dims), -1)
+
+
+def amortise(
+    model: base.MetaModel,
+    *,
+    input_dim: int,
+    output_dim: int,
+    encoder_hidden_dim: int,
+    encoder_num_hidden: int,
+    encoder_num_queries: int,
+) -> base.MetaModel:
+  """Returns a model whose fast parameters are predicted from support sets.
+
+  Every vector of the fast parameters (for a hypernetwork: each embedding, and
+  the linear one's fast bias) is a slot.
+
+  Args:
+    model: all of whose meta-parameters are learned.
+    input_dim: X.
+    output_dim: Y; targets are [S, Y], or classes below Y, [S].
+    encoder_hidden_dim: see `SetEncoder`.
+    encoder_num_hidden: likewise.
+    encoder_num_queries: likewise.
+  """
+  meta_shapes = jax.eval_shape(model.init, jax.random.key(0))
+  fast_shapes = jax.eval_shape(model.init_fast, meta_shapes)
+  slot_dims = [
+      leaf.shape[-1]
+      for leaf in jax.tree.leaves(fast_shapes)
+      for _ in range(math.prod(leaf.shape[:-1]))
+  ]
+
+  @hk.without_apply_rng
+  @hk.transform
+  def predict(support):
+    return SetEncoder(
+        slot_dims,
+        output_dim=output_dim,
+        hidden_dim=encoder_hidden_dim,
+        num_hidden=encoder_num_hidden,
+        num_queries=encoder_num_queries,
+    )(support)
+
+  def init(key):
+    model_key, encoder_key = jax.random.split(key)
+    example = tasks.Batch(
+        jnp.zeros((1, input_dim)), jnp.zeros((1, output_dim)), jnp.ones(1)
+    )
+    return {
+        'model': model.init(model_key),
+        'encoder': predict.init(encoder_key, example),
+    }
+
+  def init_fast(meta_params):
+    return model.init_fast(meta_params['model'])
+
+  def infer(meta_params, support):
+    start, unravel = flatten_util.ravel_pytree(init_fast(meta_params))
+    return unravel(start + predict.apply(meta_params['encoder'], support))
+
+  return base.MetaModel(
+      init=init,
+      init_fast=init_fast,
+      encode=lambda meta_params, inputs: model.encode(
+          meta_params['model'], inputs
+      ),
+      decode=lambda meta_params, fast_params, encoding: model.decode(
+          meta_params['model'], fast_params, encoding
+      ),
+      infer=infer,
+  )
+
+
+def make_linear(
+    *,
+    input_dim: int,
+    output_dim: int,
+    num_hidden: int,
+    hidden_dim: int,
+    num_modules: int,
+    encoder_hidden_dim: int,
+    encoder_num_hidden: int,
+    encoder_num_queries: int,
+) -> base.MetaModel:
+  """Returns a linear hypernetwork whose embeddings are predicted."""
+  model = linear_hypernetwork.make(
+      input_dim=input_dim,
+      output_dim=output_dim,
+      num_hidden=num_hidden,
+      hidden_dim=hidden_dim,
+      num_modules=num_modules,
+  )
+  return amortise(
+      model,
+      input_dim=input_dim,
+      output_dim=output_dim,
+      encoder_hidden_dim=encoder_hidden_dim,
+      encoder_num_hidden=encoder_num_hidden,
+      encoder_num_queries=encoder_num_queries,
+  )
+
+
+def make_nonlinear(
+    *,
+    input_dim: int,
+    output_dim: int,
+    num_hidden: int,
+    hidden_dim: int,
+    num_modules: int,
+    generator_num_hidden: int,
+    generator_hidden_dim: int,
+    encoder_hidden_dim: int,
+    encoder_num_hidden: int,
+    encoder_num_queries: int,
+) -> base.MetaModel:
+  """Returns a nonlinear hypernetwork whose embeddings are predicted."""
+  model = nonlinear_hypernetwork.make(
+      input_dim=input_dim,
+      output_dim=output_dim,
+      num_hidden=num_hidden,
+      hidden_dim=hidden_dim,
+      num_modules=num_modules,
+      generator_num_hidden=generator_num_hidden,
+      generator_hidden_dim=generator_hidden_dim,
+  )
+  return amortise(
+      model,
+      input_dim=input_dim,
+      output_dim=output_dim,
+      encoder_hidden_dim=encoder_hidden_dim,
+      encoder_num_hidden=encoder_num_hidden,
+      encoder_num_queries=encoder_num_queries,
+  )
