@@ -155,6 +155,7 @@ class BilevelExperiment(Experiment):
   task: tasks.TaskDistribution
   model: models.MetaModel
   learner: outer_loop.Learner
+  analysis: analyses.Analysis | None
 
 
 def build(config: dict[str, Any], num_devices: int) -> Experiment:
@@ -264,7 +265,9 @@ def _build_bilevel(config, training, execution):
       task_chunk_size=execution.task_chunk_size,
       analysis=analysis,
   )
-  return BilevelExperiment(system, training, execution, task, model, learner)
+  return BilevelExperiment(
+      system, training, execution, task, model, learner, analysis
+  )
 
 
 def root_keys(training: TrainingConfig) -> list[jax.Array]:

@@ -122,7 +122,7 @@ def _state_shapes(experiment):
           jax.random.key(0), len(experiment.training.seeds)
       )
   )
-  return jax.eval_shape(jax.vmap(experiment.learner.init), keys)
+  return jax.eval_shape(jax.vmap(experiment.system.init), keys)
 
 
 def _named(tree):

@@ -75,8 +75,15 @@ class Pretrained:
     """Returns what one seed learned, in its world; the first seed if None.
 
     Raises:
-      UserError: if there are no parameters of this seed.
+      UserError: if there are no parameters of this seed, or if what was trained
+        does not adapt to tasks.
     """
+    if not isinstance(self.experiment, experiments.BilevelExperiment):
+      raise errors.UserError(
+          f"{self.run_id} is a '{self.config['model']['name']}', which does not"
+          ' adapt to tasks; use its meta_params with the functions in'
+          ' modular_hyperteacher.seq2seq.model.'
+      )
     seed = self.seeds[0] if seed is None else seed
     if seed not in self.seeds:
       raise errors.UserError(

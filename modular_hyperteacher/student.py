@@ -40,7 +40,7 @@ class Student:
   """
 
   config: dict[str, Any]
-  experiment: experiments.Experiment
+  experiment: experiments.BilevelExperiment
   seed: int
   root: jax.Array
   world: programs.World
