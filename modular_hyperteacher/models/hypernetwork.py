@@ -154,6 +154,15 @@ def _multiply(hidden, weights):
   return jnp.einsum('ni,oi->no', hidden, by_output)
 
 
+def _mix(features, bank):
+  """Returns the sum of a bank's [F, A, B] matrices, weighed by features [F].
+
+  As a product with a flat bank: this spares its derivatives a transposed copy
+  of the bank in every inner step.
+  """
+  return (features @ bank.reshape(len(bank), -1)).reshape(bank.shape[1:])
+
+
 class Mixture(NamedTuple):
   """Inputs after the first layer, for every row of its bank on its own.
 
@@ -161,17 +170,17 @@ class Mixture(NamedTuple):
   computes is a mixture of products that no fast parameter touches.
   """
 
-  products: jax.Array  # [N, F, H]
+  products: jax.Array  # [F, N, H]
   biases: jax.Array  # [F, H]
 
   def first_layer(self, features: jax.Array) -> jax.Array:
     """Returns what the first layer computes, [N, H], given features [F]."""
-    mixed = jnp.einsum('f,nfh->nh', features, self.products)
+    mixed = _mix(features, self.products)
     return mixed + (features @ self.biases)[None]
 
   def take_rows(self, rows: jax.Array) -> 'Mixture':
     """Returns the encoding of some rows only."""
-    return self._replace(products=self.products[rows])
+    return self._replace(products=self.products[:, rows])
 
 
 @jax.tree_util.register_dataclass
@@ -184,7 +193,7 @@ class Reduced:
 
   def first_layer(self, features: jax.Array) -> jax.Array:
     """Returns what the first layer computes, [N, H], given features [F]."""
-    weights = jnp.einsum('f,fvh->vh', features, self.bank)
+    weights = _mix(features, self.bank)
     return gridworld.project_reduced(self.inputs, weights[1:], weights[0])
 
   def take_rows(self, rows: jax.Array) -> 'Reduced':
@@ -204,7 +213,8 @@ def encode_scenes(
   columns = inputs.layout.columns
   if _ROWS_PER_COLUMN * inputs.shape[0] <= len(columns):
     products = gridworld.project(inputs, by_input)
-    return Mixture(products.reshape(-1, num_features, block.fan_out), biases)
+    products = products.reshape(-1, num_features, block.fan_out)
+    return Mixture(products.swapaxes(0, 1), biases)
   walls = gridworld.wall_weights(inputs, by_input)
   constant = biases + walls.reshape(num_features, -1)
   return Reduced(
