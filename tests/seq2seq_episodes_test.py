@@ -265,7 +265,7 @@ def test_smaller_worlds_are_filtered():
         (dict(max_actions=3), 'task.max_actions is 3; allowed are 4 to 48'),
         (dict(max_query_actions=7), 'must be at least task.max_actions, 48'),
         (
-            dict(split='length', meanings='permuted'),
+            dict(split='length', max_support_actions=30),
             'they must be in this order below task.max_actions, 48',
         ),
         (
