@@ -5,10 +5,10 @@ the families of Table A9, with discrete and with continuous latents. Module
 alignment on new combinations is close to one for connected families and lower
 for disconnected ones.
 
-To expect at laptop scale, converged inference: 0.99 for singles with the ring
-and for the ring, 0.91 for the three triples, 0.64 to 0.86 for disconnected
-families. These seven runs took 29 minutes on one of two shared cores; those with
-Adam have not been timed.
+To expect at laptop scale, converged inference: 1.00 for the ring, with and
+without singles, 0.98 for the three triples, 0.72 to 0.93 for disconnected
+families. Seven runs of five seeds; an outer step of one takes 18.5 ms on two free
+cores. Those with Adam have not been run to the end.
 
   python -m modular_hyperteacher.main --config=configs/fig2c.py
   python figures/make_all.py --only=fig2c

@@ -40,7 +40,7 @@ _LINES = {
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
   read = {name: scan.read(library, name) for name in EXPERIMENTS}
-  panels, rows = {}, []
+  panels, rows, missing = {}, [], []
   for title, entries in _LINES.items():
     panels[title] = []
     for trained in entries:
@@ -59,10 +59,15 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           }
           for length, values in found.iterrows()
       ]
+    names = [line.name for line in panels[title] if line.seeds.empty]
+    if len(names) < len(entries):  # A panel without any line says so itself.
+      missing += [f'{name} ({title})' for name in names]
   caption = [
       f'{name}: {style.scale_note(frame, scan.CELL)}.'
       for name, (frame, _) in read.items()
   ]
+  if missing:
+    caption.append(f'No finished run: {", ".join(missing)}.')
   figure = lines.draw(
       panels,
       title=TITLE,

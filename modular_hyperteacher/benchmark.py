@@ -7,9 +7,13 @@ One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
 in the same process, so that step times in MU compare across machines. The
 share of the matrix product's rate is reckoned on the least operations that the
 mathematics needs (`flops.py`). Data generation is part of every step.
+
+On a machine that is busy with other work, compare processor times: `cpu_mu` is
+the processor time of a step in that of a matrix product.
 """
 
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -91,13 +95,14 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   memory = compiled.compile_training(state).memory_analysis()
   compile_seconds = time.perf_counter() - started
   state = _train(compiled, state)
-  step_times, units = [], []
+  steps, units = [], []
   for _ in range(_REPEATS.value):
-    units.append(unit_seconds())
-    started = time.perf_counter()
+    units.append(unit_times())
+    clock = _Clock()
     state = _train(compiled, state)
-    step_times.append(time.perf_counter() - started)
-  step_seconds, unit = statistics.median(step_times), statistics.median(units)
+    steps.append(clock.times())
+  step_seconds, step_cpu_seconds = map(statistics.median, zip(*steps))
+  unit, unit_cpu_seconds = map(statistics.median, zip(*units))
   least = flops.outer_step(config) * len(seeds)
   return {
       'task': config['task']['name'],
@@ -105,6 +110,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       'step_seconds': step_seconds,
       'mu': step_seconds / unit,
       'matmul_share': least / step_seconds / (2 * _SIZE**3 / unit),
+      'cpu_mu': step_cpu_seconds / unit_cpu_seconds,
       'peak_bytes': (
           memory.temp_size_in_bytes
           + memory.argument_size_in_bytes
@@ -112,9 +118,13 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       ),
       'compile_seconds': compile_seconds,
       'unit_seconds': unit,
+      'step_cpu_seconds': step_cpu_seconds,
+      'unit_cpu_seconds': unit_cpu_seconds,
       'least_flops': least,
       'num_seeds': len(seeds),
       'num_devices': jax.device_count(),
+      'num_cores': len(os.sched_getaffinity(0)),
+      'load_average': os.getloadavg()[0],
       'task_chunk_size': built.execution.task_chunk_size,
   }
 
@@ -126,16 +136,30 @@ def _train(compiled, state):
 _multiply = jax.jit(jnp.matmul)
 
 
-def unit_seconds() -> float:
-  """Returns the seconds of one 3072^3 float32 product, the fastest of three."""
+def unit_times() -> tuple[float, float]:
+  """Returns wall and processor seconds of a 3072^3 float32 product.
+
+  Those of the fastest of three.
+  """
   matrix = jax.random.normal(jax.random.key(0), (_SIZE, _SIZE))
   jax.block_until_ready(_multiply(matrix, matrix))
-  seconds = []
+  times = []
   for _ in range(3):
-    started = time.perf_counter()
+    clock = _Clock()
     jax.block_until_ready(_multiply(matrix, matrix))
-    seconds.append(time.perf_counter() - started)
-  return min(seconds)
+    times.append(clock.times())
+  return min(wall for wall, _ in times), min(cpu for _, cpu in times)
+
+
+class _Clock:
+  """Seconds since it was made."""
+
+  def __init__(self):
+    self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+  def times(self) -> tuple[float, float]:
+    """Returns wall and processor seconds."""
+    return time.perf_counter() - self._wall, time.process_time() - self._cpu
 
 
 if __name__ == '__main__':

@@ -54,6 +54,8 @@ class TaskEntry(NamedTuple):
       ],
       ...,
   ] = ()
+  # Tasks that are best computed at once on a CPU, whose caches they share.
+  cpu_chunk_size: int = 4
 
 
 TASKS = {
@@ -67,11 +69,13 @@ TASKS = {
         preferences.make,
         losses.ACTION_VALUES,
         (decoding.make_analysis, acting.make_preferences_analysis),
+        cpu_chunk_size=16,
     ),
     'goals': TaskEntry(
         goals.make,
         losses.ACTIONS,
         (decoding.make_analysis, acting.make_goals_analysis),
+        cpu_chunk_size=32,
     ),
 }
 MODELS = {
@@ -92,8 +96,10 @@ SEQUENCE_MODELS = {
     'meta_seq2seq': seq2seq_model.make_meta_seq2seq,
     'seq2seq': seq2seq_model.make_seq2seq,
 }
-# On a CPU, what a few tasks need stays in the cache; accelerators want more.
-_CHUNK_SIZES = {'cpu': 4}
+# Tasks computed at once on accelerators.
+_CHUNK_SIZE = 32
+# On a CPU, a chunk's adapted parameters shall not exceed this, if they can.
+_MAX_CPU_CHUNK_PARAMS = 2**20
 # Adapted parameters of evaluation tasks stay on the devices; beyond this, no
 # analysis is made. Of the paper's runs, MAML's on the grid worlds exceed it.
 _MAX_KEPT_BYTES = 8 * 2**30
@@ -174,13 +180,9 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
   training = dataclasses.replace(training, seeds=tuple(training.seeds))
   execution = _call(ExecutionConfig, 'execution', config['execution'])
   _check_training(training, execution, num_devices)
-  if execution.task_chunk_size is None:
-    share = training.meta_batch_size // num_devices
-    chunk_size = math.gcd(share, _CHUNK_SIZES.get(jax.default_backend(), 32))
-    execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
   if config['task']['name'] in EPISODES:
     return _build_seq2seq(config, training, execution, num_devices)
-  return _build_bilevel(config, training, execution)
+  return _build_bilevel(config, training, execution, num_devices)
 
 
 def _build_seq2seq(config, training, execution, num_devices):
@@ -208,7 +210,7 @@ def _build_seq2seq(config, training, execution, num_devices):
   return Experiment(system, training, execution)
 
 
-def _build_bilevel(config, training, execution):
+def _build_bilevel(config, training, execution, num_devices):
   task_block = dict(config['task'])
   entry = _choose(TASKS | EPISODES, 'task', task_block)
   task = _call(entry.make, 'task', task_block)
@@ -220,7 +222,6 @@ def _build_bilevel(config, training, execution):
   outer_block = model_block.pop('outer') | {
       'meta_batch_size': training.meta_batch_size,
       'num_outer_steps': training.num_outer_steps,
-      'task_chunk_size': execution.task_chunk_size,
   }
   outer = _call(outer_loop.OuterConfig, 'model.outer', outer_block)
   _check_inner(inner, entry.objective)
@@ -240,6 +241,13 @@ def _build_bilevel(config, training, execution):
       | {'input_dim': task.input_dim, 'output_dim': task.output_dim},
   )
   _check_start(inner, model)
+  if execution.task_chunk_size is None:
+    share = training.meta_batch_size // num_devices
+    chunk_size = math.gcd(share, _suitable_chunk_size(entry, model))
+    execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
+  outer = dataclasses.replace(
+      outer, task_chunk_size=execution.task_chunk_size
+  )
   learner = outer_loop.make_learner(
       task, entry.objective, model, inner, outer
   )
@@ -298,6 +306,15 @@ def count_combinations(
       ]
       for split in ('train',) + experiment.system.evaluation_splits
   }
+
+
+def _suitable_chunk_size(entry, model):
+  """Returns how many tasks are best computed at once, a power of two."""
+  if jax.default_backend() != 'cpu':
+    return _CHUNK_SIZE
+  _, num_fast = models.count_params(model)
+  most = max(_MAX_CPU_CHUNK_PARAMS // max(num_fast, 1), 1)
+  return min(entry.cpu_chunk_size, 2 ** (most.bit_length() - 1))
 
 
 def _kept_bytes(model, analysis, training):

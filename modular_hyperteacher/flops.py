@@ -22,6 +22,7 @@ the features that occur, or mixes what each row of its bank makes of every
 example, whichever is less.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 from modular_hyperteacher import experiment as experiments
@@ -52,14 +53,21 @@ def outer_step(config: dict[str, Any]) -> float:
     config: a run's config.
   """
   if config['task']['name'] in experiments.EPISODES:
-    task = dict(config['task'])
-    world = experiments.EPISODES[task.pop('name')](**task)
-    return seq2seq_flops.outer_step(config, world)
+    counted = _count_symbols(tuple(config['task'].items()))
+    return seq2seq_flops.outer_step(config, *counted)
   if config['model']['name'] == 'modular_student':
     return config['training']['meta_batch_size'] * _theory(config)
   world = _WORLDS[config['task']['name']](config['task'])
   per_task = world.per_task + _student(world, config)
   return config['training']['meta_batch_size'] * per_task + world.shared
+
+
+@functools.cache
+def _count_symbols(task_items):
+  """Returns the world of episodes of a task block, and what they hold."""
+  task = dict(task_items)
+  world = experiments.EPISODES[task.pop('name')](**task)
+  return world, *seq2seq_flops.count_symbols(world)
 
 
 def _theory(config):

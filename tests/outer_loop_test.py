@@ -94,6 +94,19 @@ def test_chunks_change_rounding_only(chunk_size):
   _assert_trees_close(chunked_metrics, metrics, 1e-4, 1e-6)
 
 
+@pytest.mark.parametrize(
+    'name', ['linear_hypernetwork', 'nonlinear_hypernetwork']
+)
+def test_layout_of_narrow_layers_changes_rounding_only(name, monkeypatch):
+  state, metrics = _one_step(name, 1)
+  monkeypatch.setattr(hypernetwork, '_MAX_NARROW', 0)
+  wide, wide_metrics = _one_step(name, 1)
+  _assert_trees_close(
+      optax.tree.get(wide, 'mu'), optax.tree.get(state, 'mu'), 1e-3, 1e-6
+  )
+  _assert_trees_close(wide_metrics, metrics, 1e-4, 1e-6)
+
+
 def test_gradient_is_clipped_before_adamw():
   config = outer_loop.OuterConfig(
       learning_rate=0.1,

@@ -1,0 +1,213 @@
+"""Measures step times and writes them into docs/performance.md.
+
+  python -m modular_hyperteacher.performance [--only=goals] [--tasks=128]
+
+Every case of a table is measured by `benchmark.py`, in a process of its own,
+and kept in docs/performance.json. Cases that are there already are not
+measured again, unless `--again` asks for it. The page is text by hand, with
+tables between markers, `<!-- table: NAME -->` and `<!-- end -->`; a case that
+was not measured has an empty row.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+from absl import app
+from absl import flags
+import pandas as pd
+
+from modular_hyperteacher import provenance
+from modular_hyperteacher import results
+
+_ROOT = pathlib.Path(__file__).parents[1]
+_JSON = _ROOT / 'docs' / 'performance.json'
+_PAGE = _ROOT / 'docs' / 'performance.md'
+
+_ONLY = flags.DEFINE_string('only', '', 'Measure cases whose name holds this.')
+_TASKS = flags.DEFINE_integer(
+    'tasks', 128, 'Tasks per step; times are given for 128.', lower_bound=1
+)
+_AGAIN = flags.DEFINE_boolean('again', False, 'Measure known cases again.')
+_DRAW_ONLY = flags.DEFINE_boolean('draw_only', False, 'Measure nothing.')
+_REPEATS = flags.DEFINE_integer('repeats', 5, 'Steps that are timed.')
+
+_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
+_CONFIGS = {
+    'hyperteacher': ('configs/fig3b.py:paper', {'task.num_modules': 4}),
+    'preferences': ('configs/fig4c.py:paper', {}),
+    'goals': ('configs/fig4e.py:paper', {}),
+}
+_PUBLISHED_BATCH = 128
+
+
+class Case(NamedTuple):
+  """A measurement."""
+
+  table: str
+  world: str
+  model: str
+  change: str = ''  # What differs from the published scale, in words.
+  fields: dict[str, Any] = {}
+  seeds: int = 1
+  devices: int = 1
+
+  @property
+  def name(self) -> str:
+    """Unique among cases."""
+    words = (self.table, self.world, self.model, self.change)
+    return ' '.join(word for word in words if word)
+
+
+def cases() -> list[Case]:
+  """Returns everything that the page shows."""
+  steps = [
+      Case('steps', world, model) for world in _CONFIGS for model in _MODELS
+  ]
+  linear = 'hyperteacher', 'linear_hypernetwork'
+  seeds = [
+      Case('seeds', *linear, f'{number} seeds', seeds=number)
+      for number in (1, 3, 10)
+  ]
+  devices = [
+      Case('devices', *linear, f'{number} devices', devices=number)
+      for number in (1, 2)
+  ]
+  growth = [
+      Case('growth', *linear, f'{words} {value}', {field: value})
+      for words, field, values in (
+          ('modules', 'task.num_modules', (2, 4, 8)),
+          ('width', 'models.linear_hypernetwork.hidden_dim', (64, 128, 256)),
+          ('support examples', 'task.num_support', (128, 256, 512)),
+          ('tasks', 'training.meta_batch_size', (8, 16, 32)),
+          ('tasks at once', 'execution.task_chunk_size', (1, 2, 4, 8)),
+      )
+      for value in values
+  ]
+  return steps + seeds + devices + growth
+
+
+def guarded_cases() -> list[Case]:
+  """Returns the cases that a test measures again (tests/benchmark_test.py)."""
+  return [
+      Case('steps', world, model)
+      for world, model in (
+          ('hyperteacher', 'linear_hypernetwork'),
+          ('hyperteacher', 'maml'),
+          ('preferences', 'linear_hypernetwork'),
+          ('goals', 'linear_hypernetwork'),
+      )
+  ]
+
+
+def known() -> dict[str, dict[str, Any]]:
+  """Returns what was measured, by the case's name."""
+  return json.loads(_JSON.read_text()) if _JSON.exists() else {}
+
+
+def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
+  """Runs the benchmark of one case in a process of its own; returns its row."""
+  config, fields = _CONFIGS[case.world]
+  fields = {'training.meta_batch_size': num_tasks} | fields | case.fields
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / 'row.json'
+    subprocess.run(
+        [
+            sys.executable,
+            '-m',
+            'modular_hyperteacher.benchmark',
+            f'--config={config}',
+            *(f'--config.{field}={value}' for field, value in fields.items()),
+            f'--only=model={case.model}',
+            f'--seeds={case.seeds}',
+            f'--host_devices={case.devices}',
+            f'--repeats={repeats}',
+            f'--json={path}',
+        ],
+        check=True,
+        cwd=_ROOT,
+        # Which may say another number of devices.
+        env={k: v for k, v in os.environ.items() if k != 'XLA_FLAGS'},
+    )
+    (row,) = json.loads(path.read_text())
+  return row | {
+      'num_tasks': fields['training.meta_batch_size'],
+      'provenance': provenance.describe(),
+  }
+
+
+def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
+  """Returns the page's tables, given measurements by the case's name."""
+  lines = {}
+  for case in cases():
+    row = rows.get(case.name)
+    line = {'world': case.world, 'model': case.model.replace('_', ' ')}
+    if case.change:
+      line = {'case': case.change}
+    lines.setdefault(case.table, []).append(line | _describe(row))
+  return {name: pd.DataFrame(lines_) for name, lines_ in lines.items()}
+
+
+def _describe(row):
+  """Columns of a measured case, as text; none of them if it was not."""
+  if row is None:
+    return {'tasks timed': 'not measured'}
+  times = _PUBLISHED_BATCH / row['num_tasks']
+  seconds = times * row['step_cpu_seconds']
+  rate = row['least_flops'] / row['step_cpu_seconds']
+  peak = 2 * 3072**3 / row['unit_cpu_seconds']
+  return {
+      'tasks timed': str(row['num_tasks']),
+      'at once': str(row['task_chunk_size']),
+      'processor s / 128 tasks': f'{seconds:.3g}',
+      'MU': f'{times * row["cpu_mu"]:.3g}',
+      'least operations, G': f'{times * row["least_flops"] / 1e9:.3g}',
+      'share of matmul rate': f'{rate / peak:.2f}',
+      'seeds x steps / processor s': f'{row["num_seeds"] / seconds:.3g}',
+      'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
+      'load': f'{row["load_average"]:.0f}',
+  }
+
+
+def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
+  """Returns the page with the tables between its markers replaced.
+
+  Raises:
+    ValueError: if the page has no place for a table.
+  """
+  for name, frame in frames.items():
+    pattern = rf'(<!-- table: {name} -->\n).*?(<!-- end -->)'
+    if not re.search(pattern, page, re.DOTALL):
+      raise ValueError(f"the page has no marker for the table '{name}'.")
+    lines = [list(frame.columns), ['---'] * len(frame.columns)]
+    lines += frame.fillna('').values.tolist()
+    table = '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+    page = re.sub(
+        pattern,
+        lambda match, table=table: f'{match[1]}\n{table}\n\n{match[2]}',
+        page,
+        flags=re.DOTALL,
+    )
+  return page
+
+
+def main(argv: list[str]) -> None:
+  """Measures what is missing and writes the page."""
+  del argv
+  rows = known()
+  for case in cases():
+    is_known = case.name in rows and not _AGAIN.value
+    if _DRAW_ONLY.value or is_known or _ONLY.value not in case.name:
+      continue
+    rows[case.name] = measure(case, _TASKS.value, _REPEATS.value)
+    results.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
+  results.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
+
+
+if __name__ == '__main__':
+  app.run(main)

@@ -1,0 +1,42 @@
+"""How many tasks are computed at once, and that it is no matter."""
+
+import pytest
+
+from configs import fig3b
+from configs import fig4c
+from configs import fig4e
+from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import sweeps
+
+
+def _chunk_size(figure, model, num_devices=1, **training):
+  config = figure.get_config('paper')
+  config.training.update(training)
+  (run,) = sweeps.select(
+      sweeps.expand(config), [f'model={model}', 'task_support=random']
+  )
+  built = experiments.build(run.config, num_devices)
+  return built.execution.task_chunk_size
+
+
+@pytest.mark.parametrize(
+    'figure, model, expected',
+    [
+        (fig3b, 'linear_hypernetwork', 4),
+        (fig3b, 'maml', 2),
+        (fig4c, 'linear_hypernetwork', 16),
+        (fig4e, 'linear_hypernetwork', 32),
+        # Many adapted parameters fill the cache with fewer tasks.
+        (fig4c, 'maml', 2),
+        (fig4e, 'maml', 2),
+    ],
+)
+def test_chunks_on_a_cpu_suit_world_and_model(figure, model, expected):
+  assert _chunk_size(figure, model) == expected
+
+
+def test_chunks_divide_a_device_s_tasks():
+  assert _chunk_size(fig4e, 'linear_hypernetwork', meta_batch_size=24) == 8
+  assert (
+      _chunk_size(fig4e, 'linear_hypernetwork', 8, meta_batch_size=128) == 16
+  )
