@@ -326,7 +326,7 @@ def scale_preferences(config: ml_collections.ConfigDict) -> None:
       'evaluate_every': 1000,
       'num_evaluation_tasks': 256,
   })
-  config.execution.update({'log_every': 50, 'task_chunk_size': 4})
+  config.execution.log_every = 50
   _scale_to_smoke(config)
 
 
@@ -346,7 +346,7 @@ def scale_goals(config: ml_collections.ConfigDict) -> None:
       'evaluate_every': 1000,
       'num_evaluation_tasks': 256,
   })
-  config.execution.update({'log_every': 50, 'task_chunk_size': 4})
+  config.execution.log_every = 50
   _scale_to_smoke(config)
 
 
