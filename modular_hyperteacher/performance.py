@@ -29,14 +29,6 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _JSON = _ROOT / 'docs' / 'performance.json'
 _PAGE = _ROOT / 'docs' / 'performance.md'
 
-_ONLY = flags.DEFINE_string('only', '', 'Measure cases whose name holds this.')
-_TASKS = flags.DEFINE_integer(
-    'tasks', 128, 'Tasks per step; times are given for 128.', lower_bound=1
-)
-_AGAIN = flags.DEFINE_boolean('again', False, 'Measure known cases again.')
-_DRAW_ONLY = flags.DEFINE_boolean('draw_only', False, 'Measure nothing.')
-_REPEATS = flags.DEFINE_integer('repeats', 5, 'Steps that are timed.')
-
 _MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
 _CONFIGS = {
     'hyperteacher': ('configs/fig3b.py:paper', {'task.num_modules': 4}),
@@ -196,18 +188,31 @@ def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
   return page
 
 
+def define_flags() -> None:
+  """Defines this command's flags, whose names other commands have, too."""
+  flags.DEFINE_string('only', '', 'Measure cases whose name holds this.')
+  flags.DEFINE_integer(
+      'tasks', 128, 'Tasks per step; times are given for 128.', lower_bound=1
+  )
+  flags.DEFINE_boolean('again', False, 'Measure known cases again.')
+  flags.DEFINE_boolean('draw_only', False, 'Measure nothing.')
+  flags.DEFINE_integer('repeats', 5, 'Steps that are timed.', lower_bound=1)
+
+
 def main(argv: list[str]) -> None:
   """Measures what is missing and writes the page."""
   del argv
+  given = flags.FLAGS
   rows = known()
   for case in cases():
-    is_known = case.name in rows and not _AGAIN.value
-    if _DRAW_ONLY.value or is_known or _ONLY.value not in case.name:
+    is_known = case.name in rows and not given.again
+    if given.draw_only or is_known or given.only not in case.name:
       continue
-    rows[case.name] = measure(case, _TASKS.value, _REPEATS.value)
+    rows[case.name] = measure(case, given.tasks, given.repeats)
     results.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
   results.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
 
 
 if __name__ == '__main__':
+  define_flags()
   app.run(main)

@@ -19,5 +19,13 @@ if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
   os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.1'
 
 import jax  # pylint: disable=wrong-import-position
+import pytest  # pylint: disable=wrong-import-position
 
 jax.config.update('jax_numpy_rank_promotion', 'raise')
+
+
+@pytest.fixture(autouse=True, scope='module')
+def fixture_forget_programs():
+  """Frees what a file's tests compiled: gigabytes, after a few of them."""
+  yield
+  jax.clear_caches()
