@@ -9,13 +9,13 @@ import os
 import pathlib
 import secrets
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
 from typing import Iterator
 
 _PROGRAMS = ('munged', 'slurmctld', 'slurmd', 'sbatch', 'scontrol')
-_PORTS = (26817, 26818)
 _CONFIG = """
 ClusterName=loopback
 SlurmctldHost=localhost
@@ -47,6 +47,15 @@ PartitionName=all Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 """
 
 
+def _free_ports():
+  """Returns two ports of the loopback interface that nobody listens on."""
+  with socket.socket() as first, socket.socket() as second:
+    sockets = (first, second)
+    for listener in sockets:
+      listener.bind(('localhost', 0))
+    return tuple(listener.getsockname()[1] for listener in sockets)
+
+
 def missing() -> str | None:
   """Returns what keeps SLURM from being started here, if anything does."""
   absent = [name for name in _PROGRAMS if not _find(name)]
@@ -75,7 +84,7 @@ def running(num_cpus: int = 2) -> Iterator[dict[str, str]]:
     (folder / 'spool').mkdir()
     config = folder / 'slurm.conf'
     config.write_text(
-        _CONFIG.format(folder=folder, ports=_PORTS, cpus=num_cpus)
+        _CONFIG.format(folder=folder, ports=_free_ports(), cpus=num_cpus)
     )
     variables = {'SLURM_CONF': str(config)}
     daemons.append(_start_munge(folder))
