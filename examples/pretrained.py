@@ -18,7 +18,8 @@ _MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Which model.')
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
 
 
-def main(argv):
+def main(argv: list[str]) -> None:
+  """Prints what can be loaded, then one task as a trained model sees it."""
   del argv
   print(pretrained.available(_RESULTS.value).to_string(index=False))
   loaded = pretrained.load(

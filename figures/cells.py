@@ -1,6 +1,7 @@
 """The cells of a figure: what its config describes, and what was found."""
 
 import math
+import textwrap
 from typing import Any, Mapping, NamedTuple, Sequence
 
 import pandas as pd
@@ -13,6 +14,7 @@ from modular_hyperteacher import sweeps
 
 Cell = dict[str, Any]  # Column -> value.
 _MAX_NAMED = 6  # Missing runs, before they are only counted.
+_LINE = 110  # Characters of a caption that fit beside each other.
 
 
 class Cells(NamedTuple):
@@ -70,9 +72,10 @@ def select(
   if missing and len(missing) < len(cells):
     names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
     more = len(missing) - len(names)
-    caption.append(
+    caption += textwrap.wrap(
         f'{len(missing)} of {len(cells)} runs are missing:'
-        f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
+        f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
+        _LINE,
     )
   found = frame[list(columns)].drop_duplicates()
   for cell in found.to_dict('records'):
