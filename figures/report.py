@@ -258,14 +258,22 @@ def _list(facts):
 
 
 def _discrepancies():
-  table = pd.read_csv(_FOLDER / 'discrepancies.csv')
-  return (
+  parts = [
       '<h2 id="discrepancies">Where paper and code differ</h2>\n'
       '<p>The published numbers came out of the authors\' code, so where text'
       ' and code differ the code is followed, unless it says otherwise'
-      ' here.</p>\n<div class="scroll" tabindex="0" role="region"'
-      f' aria-label="Discrepancies">{tables.to_html(table)}</div>'
-  )
+      ' here.</p>'
+  ]
+  for paper, name in (
+      ('Schug et al. (2024)', 'discrepancies'),
+      ('Lake (2019)', 'discrepancies_seq2seq'),
+  ):
+    table = tables.to_html(pd.read_csv(_FOLDER / f'{name}.csv'))
+    parts.append(
+        f'<h3>{paper}</h3>\n<div class="scroll" tabindex="0" role="region"'
+        f' aria-label="Discrepancies of {paper}">{table}</div>'
+    )
+  return '\n'.join(parts)
 
 
 def _configs(drawn):

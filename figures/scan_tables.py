@@ -36,6 +36,10 @@ def _add_jump(network, meanings, num_extra=0):
   return _Row(name.replace('decoder ', 'decoder<br>'), trained)
 
 
+def _around_right(label, trained, metric='accuracy'):
+  return _Row(label, scan.Trained('scan_around_right', *trained), metric)
+
+
 def _mutual_exclusivity(label, metric):
   return _Row(label, scan.Trained('scan_me', scan.META), metric)
 
@@ -65,13 +69,17 @@ PANELS = {
         ),
     },
     'scan_table3': {
-        '"around right"': tuple(
-            _Row(label, scan.Trained('scan_around_right', *trained))
-            for label, trained in (
-                ('meta seq2seq', (scan.META, 'extended', 2)),
-                ('the same, 20<br>extra words', (scan.META, 'extended', 20)),
-                ('standard<br>seq2seq', (scan.STANDARD, 'fixed', 0)),
-            )
+        '"around right"': (
+            _around_right('meta seq2seq', (scan.META, 'extended', 2)),
+            _around_right(
+                'the same, "turn<br>around right" too',
+                (scan.META, 'extended', 2),
+                'accuracy_all_uses',
+            ),
+            _around_right(
+                'with 20<br>extra words', (scan.META, 'extended', 20)
+            ),
+            _around_right('standard<br>seq2seq', (scan.STANDARD, 'fixed', 0)),
         ),
         'Longer outputs': tuple(
             _Row(label, scan.Trained('scan_length', *trained))

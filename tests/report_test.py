@@ -129,10 +129,14 @@ def test_figures_on_the_page_leave_words_to_it(text):
   assert 'laptop scale, 3 seeds' in caption.partition('</figcaption>')[0]
 
 
-def test_discrepancies_are_the_45_documented_ones(text):
+@pytest.mark.parametrize(
+    'name, letter, number',
+    [('discrepancies', 'D', 45), ('discrepancies_seq2seq', 'S', 19)],
+)
+def test_all_documented_discrepancies_are_listed(text, name, letter, number):
   folder = pathlib.Path(report.__file__).parent
-  table = pd.read_csv(folder / 'discrepancies.csv')
-  assert table['id'].tolist() == [f'D{i}' for i in range(1, 46)]
+  table = pd.read_csv(folder / f'{name}.csv')
+  assert table['id'].tolist() == [f'{letter}{i}' for i in range(1, number + 1)]
   assert table.notna().all().all()
   assert all(f'<td>{name}</td>' in text for name in table['id'])
 

@@ -206,6 +206,31 @@ def test_test_sets_ask_the_split_of_a_memory_that_spells_it_out(split, support):
   assert sorted(asked) == sorted(scan.split(split).test)
 
 
+def test_all_uses_of_around_right_are_judged_besides():
+  world = make(*_WORLDS['around_right'])
+  test_set = world.make_test_set(None, jax.random.key(0), 2)
+  is_row = np.asarray(test_set.is_row)
+  assert (is_row.sum(), float(test_set.weights.sum())) == (5685, 4476)
+  rows = in_words(world, test_set.episodes)
+  asked = [
+      pair
+      for (_, query), real in zip(rows, is_row)
+      for pair, is_asked in zip(query, real)
+      if is_asked
+  ]
+  assert len(set(asked)) == 5685
+  turns = np.array([
+      [scan.contains(pair.command, 'turn around right') for pair in query]
+      for _, query in rows
+  ])
+  counted = np.asarray(test_set.weights) > 0
+  np.testing.assert_array_equal(counted, is_row & ~turns)
+  found = world.measure(test_set, ~turns)
+  assert found['accuracy_all_uses'] == pytest.approx(4476 / 5685)
+  found.pop('accuracy_all_uses')
+  assert set(found.values()) == {1.0}
+
+
 def test_length_is_asked_of_five_support_sets_from_its_training_rows():
   world = make(*_WORLDS['length'])
   test_set = world.make_test_set(None, jax.random.key(0), 1)

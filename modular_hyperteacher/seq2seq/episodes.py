@@ -25,7 +25,8 @@ class TestSet(NamedTuple):
   """Episodes to be judged on, of equal shapes."""
 
   episodes: Episode  # [E, ...]
-  weights: jax.Array  # [E, N] float, 0 for rows that only fill up
+  weights: jax.Array  # [E, N] float, 0 for rows that do not count
+  is_row: jax.Array  # [E, N] bool, False for rows that only fill up
 
 
 class EpisodeDistribution(abc.ABC):
@@ -128,6 +129,7 @@ def chunk(
     supports: list[vocabulary.Pairs],
     size: int,
     num_devices: int,
+    weights: np.ndarray | None = None,
 ) -> TestSet:
   """Returns a test set that asks all rows of each support set.
 
@@ -136,6 +138,7 @@ def chunk(
     supports: of equal shapes.
     size: rows of an episode.
     num_devices: what the number of episodes must be a multiple of.
+    weights: of the rows, [N]; None if all count.
   """
   number = rows.outputs.lengths.shape[0]
   size = min(size, number)
@@ -143,10 +146,12 @@ def chunk(
   while (per_support * len(supports)) % num_devices:
     per_support += 1
   places = np.arange(per_support * size)
-  weights = (places < number).astype(np.float32).reshape(per_support, size)
+  is_row = places < number
   # Rows of similar lengths side by side: steps that no row needs cost nothing.
   order = np.argsort(np.asarray(rows.outputs.lengths), kind='stable')
   order = order[np.minimum(places, number - 1)]
+  weights = np.ones(number) if weights is None else weights
+  weights = np.where(is_row, weights[order], 0.0).astype(np.float32)
   queries = jax.tree.map(
       lambda x: np.asarray(x)[order].reshape((per_support, size) + x.shape[1:]),
       rows,
@@ -156,5 +161,8 @@ def chunk(
       for support in supports
       for i in range(per_support)
   ]
-  weights = np.tile(weights, (len(supports), 1))
-  return TestSet(stack(episodes), jnp.asarray(weights))
+  weights, is_row = (
+      jnp.tile(jnp.asarray(x.reshape(per_support, size)), (len(supports), 1))
+      for x in (weights, is_row)
+  )
+  return TestSet(stack(episodes), weights, is_row)

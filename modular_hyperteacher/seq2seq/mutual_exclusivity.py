@@ -107,9 +107,8 @@ class MutualExclusivity(episodes.EpisodeDistribution):
         jax.random.split(key, len(cases)),
     )
     weights = np.pad(weights, (0, missing))
-    return episodes.TestSet(
-        drawn, jnp.tile(weights[:, None], (1, self._num_query))
-    )
+    weights = jnp.tile(weights[:, None], (1, self._num_query))
+    return episodes.TestSet(drawn, weights, weights > 0)
 
   def measure(
       self, test_set: episodes.TestSet, correct: np.ndarray

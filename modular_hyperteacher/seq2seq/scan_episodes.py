@@ -93,6 +93,14 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     else:
       sides = scan.split(split, self._pairs)
     self._training, self._tested = sides
+    # All uses of "around right" are asked for, but what the released test file
+    # leaves out does not count as the split's test.
+    self._besides = [
+        pair
+        for pair in self._pairs
+        if split == 'around_right'
+        and scan.contains(pair.command, 'turn around right')
+    ]
     self._pools = self._make_pools()
     self.num_rows = self._count_rows()
 
@@ -232,9 +240,13 @@ class ScanEpisodes(episodes.EpisodeDistribution):
   def make_test_set(
       self, params: Any, key: episodes.Key, num_devices: int
   ) -> episodes.TestSet:
-    """Returns the split's test rows, asked of its support sets."""
+    """Returns the split's test rows, asked of its support sets.
+
+    In 'around_right' also the commands with "turn around right", of weight 0.
+    """
     del params
-    queries = self.encode(self._tested, self._max_actions)
+    queries = self.encode(self._tested + self._besides, self._max_actions)
+    weights = np.repeat([1, 0], [len(self._tested), len(self._besides)])
     if not self.has_support:
       supports = [_no_rows(queries)]
     elif self._split == 'length':
@@ -243,7 +255,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       ]
     else:
       supports = [self._spelled_out()]
-    return episodes.chunk(queries, supports, _CHUNK_SIZE, num_devices)
+    return episodes.chunk(queries, supports, _CHUNK_SIZE, num_devices, weights)
 
   def _draw_support(self, key):
     rows = jax.random.permutation(key, len(self._training))
@@ -257,15 +269,23 @@ class ScanEpisodes(episodes.EpisodeDistribution):
   def measure(
       self, test_set: episodes.TestSet, correct: np.ndarray
   ) -> dict[str, float]:
-    """Returns the accuracy of every output length that occurs."""
+    """Returns the accuracy of every output length that occurs.
+
+    In 'around_right' also `accuracy_all_uses`: of test rows and those with
+    "turn around right", which the paper's text counts among them.
+    """
     sizes = np.asarray(test_set.episodes.query.outputs.lengths) - 1
     counted = np.asarray(test_set.weights) > 0
-    return {
+    found = {
         f'accuracy_length_{size}': float(
             correct[counted & (sizes == size)].mean()
         )
         for size in np.unique(sizes[counted])
     }
+    if self._besides:
+      is_row = np.asarray(test_set.is_row)
+      found['accuracy_all_uses'] = float(correct[is_row].mean())
+    return found
 
   def example(self) -> episodes.Episode:
     """Returns a command, and the support set of its split."""

@@ -58,7 +58,7 @@ def make_system(
       )
       drawn = sample(params, keys)
       weights = jnp.ones_like(drawn.query.outputs.lengths, jnp.float32)
-      sets[split] = episodes.TestSet(drawn, weights)
+      sets[split] = episodes.TestSet(drawn, weights, weights > 0)
     sets['ood'] = world.make_test_set(
         params, randomness.stream(key, 'ood'), num_devices
     )
