@@ -40,7 +40,8 @@ def write(root, rule, experiments=_EXPERIMENTS, preset='laptop'):
     values = [accuracy + d for d in spread]
     ood = dict.fromkeys(
         ('accuracy', 'accuracy_withheld', 'accuracy_shown',
-         'accuracy_one_withheld', 'accuracy_length_1', 'accuracy_length_8'),
+         'accuracy_one_withheld', 'accuracy_all_uses', 'accuracy_length_1',
+         'accuracy_length_8'),
         values,
     )
     ood |= {'memory_attention_0_0': [0.25] * seeds,
