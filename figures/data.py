@@ -15,6 +15,7 @@ The bundled results lie in the folder `data/` beside this file.
 import functools
 import hashlib
 import json
+import math
 import pathlib
 from typing import Any, Mapping
 
@@ -38,6 +39,7 @@ FACTS = (
     'commit',
     'device',
     'wall_s',  # of training, over all sessions
+    'cpu_s',  # of processors, NaN if a session did not record it
     'published_scale',  # whether nothing differs from what the paper ran
 )
 VALUES = (
@@ -290,6 +292,7 @@ def _facts(experiment, preset, run):
       'commit': ', '.join(commits),
       'device': ', '.join(devices),
       'wall_s': sum(session.get('wall_s', 0.0) for session in sessions),
+      'cpu_s': sum(session.get('cpu_s', math.nan) for session in sessions),
       'published_scale': reference.is_published_scale(
           experiment, preset, config
       ),

@@ -106,7 +106,10 @@ def _laptop(library, experiment):
     return 'not timed'
   all_runs = len(runs) == len(described)
   number = 'all' if all_runs else f'{len(runs)} of {len(described)}'
-  return f'{runs["wall_s"].sum() / 60:.0f} min, {number} runs'
+  minutes = f'{runs["wall_s"].sum() / 60:.0f} min'
+  if runs['cpu_s'].notna().all():
+    minutes += f' ({runs["cpu_s"].sum() / 60:.0f} of a core)'
+  return f'{minutes}, {number} runs'
 
 
 def _paper(experiment):

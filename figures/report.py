@@ -249,6 +249,8 @@ def _cost(runs):
   minutes = runs['wall_s'].sum() / 60
   devices = ', '.join(runs['device'].unique())
   hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'
+  if runs['cpu_s'].notna().all():
+    hours += f' ({runs["cpu_s"].sum() / 60:.0f} of one processor core)'
   return f'{hours} of training in all, on {_text(devices)}'
 
 

@@ -124,7 +124,7 @@ def test_every_field_of_a_config_is_a_column(tmp_path):
   assert set(anil['task.fraction_ood']) == {0.25}
   assert set(anil['model.inner.num_steps']) == {100}
   assert set(anil['training.seeds']) == {(2020, 2021, 2022)}
-  assert set(anil['wall_s']) == {60.0}
+  assert set(anil['wall_s']) == {60.0} and set(anil['cpu_s']) == {90.0}
   # A linear hypernetwork has no such field, nor has any model this one.
   linear = {'model.name': 'linear_hypernetwork'}
   assert len(data.rows(frame, {**linear, 'model.generator_num_hidden': None}))

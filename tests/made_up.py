@@ -152,7 +152,9 @@ def _write_run(root, run, summary, curve):
       for split in ('train', 'valid', 'test', 'ood')
       for metric in ('loss', 'accuracy', 'support_loss_after')
   )
-  session = {'commit': 'abc', 'wall_s': 60.0, 'device_kind': 'abacus'}
+  session = {
+      'commit': 'abc', 'wall_s': 60.0, 'cpu_s': 90.0, 'device_kind': 'abacus'
+  }
   folder.write('provenance.json', {'sessions': [session]})
   folder.write('summary.json', {
       'run_id': run.run_id,
