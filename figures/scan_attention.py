@@ -21,7 +21,7 @@ from figures import data
 from figures import layout
 from figures import scan
 from figures import style
-from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher.seq2seq import experiment as seq2seq_experiment
 
 TITLES = {
     'scan_attention_me': 'Figure A.1: attention in mutual exclusivity',
@@ -60,7 +60,7 @@ def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
   """Returns the example's query, its output, and the support inputs."""
   module = importlib.import_module(f'configs.{experiment}')
   task = module.get_config('paper').task.to_dict()
-  world = experiments.EPISODES[task.pop('name')](**task)
+  world = seq2seq_experiment.EPISODES[task.pop('name')](**task)
   episode = world.example()
 
   def decode(sequences, vocab):

@@ -1,170 +1,33 @@
-"""From a run's config to its task, model and learner.
+"""From a run's config to everything that the run is made of.
 
-The one place where names become objects: a new task or model is a new file
-and one line in a table here. All user input is checked here or in the
-constructors called from here, before anything is compiled.
+All user input is checked here, in what builds either system, or in the
+constructors called from there, before anything is compiled.
 """
 
 import dataclasses
-import inspect
-import logging
-import math
-from typing import Any, Callable, NamedTuple
+from typing import Any
 
 import jax
 
+from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
+from modular_hyperteacher import experiment_base as base
 from modular_hyperteacher import randomness
-from modular_hyperteacher.analysis import acting
-from modular_hyperteacher.analysis import alignment
-from modular_hyperteacher.analysis import base as analyses
-from modular_hyperteacher.analysis import decoding
-from modular_hyperteacher.learning import bilevel
-from modular_hyperteacher.learning import inner_loop
-from modular_hyperteacher.learning import losses
-from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
-from modular_hyperteacher.models import amortised
-from modular_hyperteacher.models import anil
-from modular_hyperteacher.models import base as models
-from modular_hyperteacher.models import linear_hypernetwork
-from modular_hyperteacher.models import maml
-from modular_hyperteacher.models import modular_student
-from modular_hyperteacher.models import nonlinear_hypernetwork
-from modular_hyperteacher.seq2seq import learner as seq2seq_learner
-from modular_hyperteacher.seq2seq import mutual_exclusivity
-from modular_hyperteacher.seq2seq import model as seq2seq_model
-from modular_hyperteacher.seq2seq import scan_episodes
-from modular_hyperteacher.seq2seq import system as seq2seq_system
-from modular_hyperteacher.tasks import base as tasks
-from modular_hyperteacher.tasks import goals
-from modular_hyperteacher.tasks import hyperteacher
-from modular_hyperteacher.tasks import preferences
-from modular_hyperteacher.tasks import teacher_student
+from modular_hyperteacher.seq2seq import experiment as seq2seq_experiment
 
-
-class TaskEntry(NamedTuple):
-  """A world, what is minimised in it, and what is measured at the end."""
-
-  make: Callable[..., tasks.TaskDistribution]
-  objective: losses.Objective
-  make_analyses: tuple[
-      Callable[
-          [tasks.TaskDistribution, models.MetaModel], analyses.Analysis
-      ],
-      ...,
-  ] = ()
-  # Tasks that are best computed at once on a CPU, whose caches they share.
-  cpu_chunk_size: int = 4
-
-
-TASKS = {
-    'hyperteacher': TaskEntry(
-        hyperteacher.make, losses.SOFT_LABELS, (decoding.make_analysis,)
-    ),
-    'teacher_student': TaskEntry(
-        teacher_student.make, losses.REGRESSION, (alignment.make_analysis,)
-    ),
-    'preferences': TaskEntry(
-        preferences.make,
-        losses.ACTION_VALUES,
-        (decoding.make_analysis, acting.make_preferences_analysis),
-        cpu_chunk_size=16,
-    ),
-    'goals': TaskEntry(
-        goals.make,
-        losses.ACTIONS,
-        (decoding.make_analysis, acting.make_goals_analysis),
-        cpu_chunk_size=32,
-    ),
-}
-MODELS = {
-    'maml': maml.make,
-    'anil': anil.make,
-    'linear_hypernetwork': linear_hypernetwork.make,
-    'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
-    'amortised_linear_hypernetwork': amortised.make_linear,
-    'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
-    'modular_student': modular_student.make,
-}
-# The second system's worlds and models.
-EPISODES = {
-    'mutual_exclusivity': mutual_exclusivity.MutualExclusivity,
-    'scan': scan_episodes.ScanEpisodes,
-}
-SEQUENCE_MODELS = {
-    'meta_seq2seq': seq2seq_model.make_meta_seq2seq,
-    'seq2seq': seq2seq_model.make_seq2seq,
-}
-# Tasks computed at once on accelerators.
-_CHUNK_SIZE = 32
-# On a CPU, a chunk's adapted parameters shall not exceed this, if they can.
-_MAX_CPU_CHUNK_PARAMS = 2**20
-# Adapted parameters of evaluation tasks stay on the devices; beyond this, no
-# analysis is made. Of the paper's runs, MAML's on the grid worlds exceed it.
-_MAX_KEPT_BYTES = 8 * 2**30
 # JAX's other generators draw the numbers of a whole `vmap` from its first key:
 # a task would depend on the tasks beside it, and redrawing might never end.
 PRNG_IMPLEMENTATIONS = ('threefry2x32',)
 
 
-@dataclasses.dataclass(frozen=True)
-class TrainingConfig:
-  """How long, how often and with which seeds.
-
-  Attributes:
-    seeds: each gives one curve; all are trained side by side.
-    num_outer_steps: outer steps.
-    meta_batch_size: tasks per outer step.
-    evaluate_every: outer steps between evaluations.
-    num_evaluation_tasks: tasks per split.
-    prng_impl: JAX's random number generator.
-  """
-
-  seeds: tuple[int, ...]
-  num_outer_steps: int
-  meta_batch_size: int
-  evaluate_every: int
-  num_evaluation_tasks: int
-  prng_impl: str
+# Task -> what builds its system's experiments.
+_BUILD = dict.fromkeys(
+    bilevel_experiment.TASKS, bilevel_experiment.build
+) | dict.fromkeys(seq2seq_experiment.EPISODES, seq2seq_experiment.build)
 
 
-@dataclasses.dataclass(frozen=True)
-class ExecutionConfig:
-  """What changes how a run is computed, but not its results.
-
-  Attributes:
-    log_every: outer steps between rows of training metrics.
-    checkpoint_every_s: seconds between checkpoints.
-    task_chunk_size: tasks computed at once on a device, so bounds memory;
-      None for what suits the platform.
-  """
-
-  log_every: int
-  checkpoint_every_s: float
-  task_chunk_size: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Experiment:
-  """Everything that a run is made of."""
-
-  system: programs.System
-  training: TrainingConfig
-  execution: ExecutionConfig
-
-
-@dataclasses.dataclass(frozen=True)
-class BilevelExperiment(Experiment):
-  """A run of the bilevel system, and what it is made of."""
-
-  task: tasks.TaskDistribution
-  model: models.MetaModel
-  learner: outer_loop.Learner
-  analysis: analyses.Analysis | None
-
-
-def build(config: dict[str, Any], num_devices: int) -> Experiment:
+def build(config: dict[str, Any], num_devices: int) -> base.Experiment:
   """Returns the experiment that a run's config describes.
 
   Args:
@@ -176,116 +39,26 @@ def build(config: dict[str, Any], num_devices: int) -> Experiment:
     ValueError: if a field is missing, unknown or impossible; names the field,
       what was given and what is allowed.
   """
-  training = _call(TrainingConfig, 'training', config['training'])
+  training = base.call(
+      base.TrainingConfig, 'training', config['training']
+  )
   training = dataclasses.replace(training, seeds=tuple(training.seeds))
-  execution = _call(ExecutionConfig, 'execution', config['execution'])
+  execution = base.call(
+      base.ExecutionConfig, 'execution', config['execution']
+  )
   _check_training(training, execution, num_devices)
-  if config['task']['name'] in EPISODES:
-    return _build_seq2seq(config, training, execution, num_devices)
-  return _build_bilevel(config, training, execution, num_devices)
+  build_system = base.choose(_BUILD, 'task', dict(config['task']))
+  return build_system(config, training, execution, num_devices)
 
 
-def _build_seq2seq(config, training, execution, num_devices):
-  task_block, model_block = dict(config['task']), dict(config['model'])
-  world = _call(_choose(EPISODES, 'task', task_block), 'task', task_block)
-  make_model = _choose(SEQUENCE_MODELS, 'model', model_block)
-  outer_block = model_block.pop('outer') | {
-      'meta_batch_size': training.meta_batch_size,
-      'num_outer_steps': training.num_outer_steps,
-  }
-  outer = _call(seq2seq_learner.OuterConfig, 'model.outer', outer_block)
-  network = _call(
-      make_model,
-      'model',
-      model_block
-      | {'input_vocab': world.input_vocab, 'output_vocab': world.output_vocab},
-  )
-  system = seq2seq_system.make_system(
-      world,
-      network,
-      outer,
-      num_evaluation_tasks=training.num_evaluation_tasks,
-      num_devices=num_devices,
-  )
-  return Experiment(system, training, execution)
-
-
-def _build_bilevel(config, training, execution, num_devices):
-  task_block = dict(config['task'])
-  entry = _choose(TASKS | EPISODES, 'task', task_block)
-  task = _call(entry.make, 'task', task_block)
-
-  model_block = dict(config['model'])
-  inner = _call(
-      inner_loop.InnerConfig, 'model.inner', model_block.pop('inner')
-  )
-  outer_block = model_block.pop('outer') | {
-      'meta_batch_size': training.meta_batch_size,
-      'num_outer_steps': training.num_outer_steps,
-  }
-  outer = _call(outer_loop.OuterConfig, 'model.outer', outer_block)
-  _check_inner(inner, entry.objective)
-  _check_outer(outer)
-  make_model = _choose(MODELS, 'model', model_block)
-  if 'num_modules' in model_block:
-    factor = model_block.pop('modules_per_teacher_module')
-    if model_block['num_modules'] is None:
-      model_block['num_modules'] = factor * task.num_modules
-  for field, value in model_block.items():
-    if value <= 0:
-      raise errors.UserError(f'model.{field} is {value}; it must be positive.')
-  model = _call(
-      make_model,
-      'model',
-      model_block
-      | {'input_dim': task.input_dim, 'output_dim': task.output_dim},
-  )
-  _check_start(inner, model)
-  if execution.task_chunk_size is None:
-    share = training.meta_batch_size // num_devices
-    chunk_size = math.gcd(share, _suitable_chunk_size(entry, model))
-    execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
-  outer = dataclasses.replace(
-      outer, task_chunk_size=execution.task_chunk_size
-  )
-  learner = outer_loop.make_learner(
-      task, entry.objective, model, inner, outer
-  )
-  analysis = analyses.combine(
-      [make(task, model) for make in entry.make_analyses]
-  )
-  if analysis and _kept_bytes(model, analysis, training) > _MAX_KEPT_BYTES:
-    logging.warning(
-        '%s: adapted parameters of %d tasks, %d splits and %d seeds exceed'
-        ' %d GiB and are not kept; what an analysis measures will be missing',
-        config['model']['name'],
-        training.num_evaluation_tasks,
-        len(analysis.splits),
-        len(training.seeds),
-        _MAX_KEPT_BYTES // 2**30,
-    )
-    analysis = None
-  system = bilevel.make_system(
-      task,
-      model,
-      learner,
-      num_evaluation_tasks=training.num_evaluation_tasks,
-      task_chunk_size=execution.task_chunk_size,
-      analysis=analysis,
-  )
-  return BilevelExperiment(
-      system, training, execution, task, model, learner, analysis
-  )
-
-
-def root_keys(training: TrainingConfig) -> list[jax.Array]:
+def root_keys(training: base.TrainingConfig) -> list[jax.Array]:
   """Returns one root key per seed."""
   return [
       randomness.root_key(seed, training.prng_impl) for seed in training.seeds
   ]
 
 
-def draw_worlds(experiment: Experiment) -> list[programs.World]:
+def draw_worlds(experiment: base.Experiment) -> list[programs.World]:
   """Returns what the tasks of every seed are drawn from.
 
   Raises:
@@ -296,7 +69,7 @@ def draw_worlds(experiment: Experiment) -> list[programs.World]:
 
 
 def count_combinations(
-    experiment: Experiment, worlds: list[programs.World]
+    experiment: base.Experiment, worlds: list[programs.World]
 ) -> dict[str, list[int]]:
   """Returns how many combinations each split holds, one number per seed."""
   return {
@@ -306,47 +79,6 @@ def count_combinations(
       ]
       for split in ('train',) + experiment.system.evaluation_splits
   }
-
-
-def _suitable_chunk_size(entry, model):
-  """Returns how many tasks are best computed at once, a power of two."""
-  if jax.default_backend() != 'cpu':
-    return _CHUNK_SIZE
-  _, num_fast = models.count_params(model)
-  most = max(_MAX_CPU_CHUNK_PARAMS // max(num_fast, 1), 1)
-  return min(entry.cpu_chunk_size, 2 ** (most.bit_length() - 1))
-
-
-def _kept_bytes(model, analysis, training):
-  """Returns what analyses need: adapted parameters, float32, of all seeds."""
-  _, num_fast = models.count_params(model)
-  num_tasks = len(analysis.splits) * training.num_evaluation_tasks
-  return 4 * num_fast * num_tasks * len(training.seeds)
-
-
-def _choose(table: dict[str, Any], block: str, fields: dict[str, Any]) -> Any:
-  name = fields.pop('name')
-  if name not in table:
-    raise errors.UserError(
-        f"{block}.name is '{name}'; choose one of"
-        f' {", ".join(repr(known) for known in table)}.'
-    )
-  return table[name]
-
-
-def _call(function: Callable[..., Any], block: str, fields: dict[str, Any]):
-  """Calls with a block's fields; checks first that they are the right ones."""
-  parameters = inspect.signature(function).parameters
-  for field in fields:
-    if field not in parameters:
-      raise errors.UserError(
-          f'{block}.{field} does not exist; {block} has'
-          f' {", ".join(parameters)}.'
-      )
-  for field, parameter in parameters.items():
-    if parameter.default is parameter.empty and field not in fields:
-      raise errors.UserError(f'{block}.{field} is missing.')
-  return function(**fields)
 
 
 def _check_training(training, execution, num_devices):
@@ -386,82 +118,4 @@ def _check_training(training, execution, num_devices):
         f"training.prng_impl is '{training.prng_impl}'; allowed is only"
         f' {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for one task do not'
         ' depend on other tasks.'
-    )
-
-
-def _check_start(inner, model):
-  """Checks what depends on where the inner loop starts."""
-  least = 1 if model.infer is None else 0
-  if inner.num_steps < least:
-    raise errors.UserError(
-        f'model.inner.num_steps is {inner.num_steps}; it must be at least'
-        f' {least}.'
-    )
-  for field, needed in (('second_order', True), ('random_start', False)):
-    if model.infer is not None and getattr(inner, field) != needed:
-      raise errors.UserError(
-          f'model.inner.{field} is {getattr(inner, field)}; for a model that'
-          f' predicts its fast parameters it must be {needed}.'
-      )
-
-
-def _check_inner(inner, objective):
-  if inner.batch_size is not None and inner.batch_size < 1:
-    raise errors.UserError(
-        f'model.inner.batch_size is {inner.batch_size}; it must be at least 1,'
-        ' or None for the whole support set.'
-    )
-  if inner.solver not in inner_loop.SOLVERS:
-    raise errors.UserError(
-        f"model.inner.solver is '{inner.solver}'; choose one of"
-        f' {", ".join(inner_loop.SOLVERS)}.'
-    )
-  if inner.solver == 'levenberg_marquardt':
-    _check_least_squares(inner, objective)
-    return
-  if inner.learning_rate <= 0:
-    raise errors.UserError(
-        f'model.inner.learning_rate is {inner.learning_rate}; it must be'
-        ' positive.'
-    )
-  if inner.eps_root <= 0 and inner.second_order:
-    raise errors.UserError(
-        f'model.inner.eps_root is {inner.eps_root}; it must be positive, or'
-        ' outer gradients are NaN.'
-    )
-
-
-def _check_least_squares(inner, objective):
-  if objective.residuals is None:
-    raise errors.UserError(
-        "model.inner.solver is 'levenberg_marquardt'; the loss of this task is"
-        " not a sum of squares, which leaves 'adamw'."
-    )
-  for field, allowed in (
-      ('second_order', False),
-      ('fresh_support', False),
-      ('batch_size', None),
-  ):
-    if getattr(inner, field) != allowed:
-      raise errors.UserError(
-          f'model.inner.{field} is {getattr(inner, field)}; with'
-          f' model.inner.solver levenberg_marquardt it must be {allowed}.'
-      )
-
-
-def _check_outer(outer):
-  if outer.learning_rate <= 0:
-    raise errors.UserError(
-        f'model.outer.learning_rate is {outer.learning_rate}; it must be'
-        ' positive.'
-    )
-  if outer.clip_norm is not None and outer.clip_norm <= 0:
-    raise errors.UserError(
-        f'model.outer.clip_norm is {outer.clip_norm}; it must be positive, or'
-        ' None for no clipping.'
-    )
-  if not 0 <= outer.final_fraction <= 1:
-    raise errors.UserError(
-        f'model.outer.final_fraction is {outer.final_fraction}; it must lie'
-        ' between 0 and 1.'
     )

@@ -25,8 +25,8 @@ example, whichever is less.
 import functools
 from typing import Any, NamedTuple
 
-from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.seq2seq import experiment as seq2seq_experiment
 from modular_hyperteacher.seq2seq import flops as seq2seq_flops
 from modular_hyperteacher.tasks import goals
 from modular_hyperteacher.tasks import preferences
@@ -52,7 +52,7 @@ def outer_step(config: dict[str, Any]) -> float:
   Args:
     config: a run's config.
   """
-  if config['task']['name'] in experiments.EPISODES:
+  if config['task']['name'] in seq2seq_experiment.EPISODES:
     counted = _count_symbols(tuple(config['task'].items()))
     return seq2seq_flops.outer_step(config, *counted)
   if config['model']['name'] == 'modular_student':
@@ -66,7 +66,7 @@ def outer_step(config: dict[str, Any]) -> float:
 def _count_symbols(task_items):
   """Returns the world of episodes of a task block, and what they hold."""
   task = dict(task_items)
-  world = experiments.EPISODES[task.pop('name')](**task)
+  world = seq2seq_experiment.EPISODES[task.pop('name')](**task)
   return world, *seq2seq_flops.count_symbols(world)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from modular_hyperteacher import checkpoints
 from modular_hyperteacher import errors
-from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import experiment_base as base
 from modular_hyperteacher import results
 from modular_hyperteacher.learning import trainer
 
@@ -28,13 +28,13 @@ KINDS = ('last', 'best_validation')
 _INDEX = 'index.json'
 
 
-def shapes(experiment: experiments.Experiment) -> Any:
+def shapes(experiment: base.Experiment) -> Any:
   """Returns the meta-parameters of all seeds as shapes; computes nothing."""
   return _state_shapes(experiment).meta_params
 
 
 def restore(
-    folder: results.RunFolder, experiment: experiments.Experiment, kind: str
+    folder: results.RunFolder, experiment: base.Experiment, kind: str
 ) -> Any:
   """Returns the meta-parameters [R, ...] that a run's checkpoint holds.
 

@@ -20,8 +20,10 @@ from typing import Any, NamedTuple, Sequence
 import jax
 import pandas as pd
 
+from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import experiment_base as base
 from modular_hyperteacher import parameters
 from modular_hyperteacher import results
 from modular_hyperteacher import student as students
@@ -63,7 +65,7 @@ class Pretrained:
   config: dict[str, Any]
   kind: str
   folder: pathlib.Path
-  experiment: experiments.Experiment
+  experiment: base.Experiment
   meta_params: Any
 
   @property
@@ -78,7 +80,7 @@ class Pretrained:
       UserError: if there are no parameters of this seed, or if what was trained
         does not adapt to tasks.
     """
-    if not isinstance(self.experiment, experiments.BilevelExperiment):
+    if not isinstance(self.experiment, bilevel_experiment.BilevelExperiment):
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
           ' adapt to tasks; use its meta_params with the functions in'

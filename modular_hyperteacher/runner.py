@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher import experiment as experiments
+from modular_hyperteacher import experiment_base as base
 from modular_hyperteacher import interrupt
 from modular_hyperteacher import processes
 from modular_hyperteacher import provenance
@@ -31,7 +32,7 @@ class PlannedRun:
   drawn: dict[str, list[programs.World]]  # shared by runs with the same tasks
 
   @functools.cached_property
-  def experiment(self) -> experiments.Experiment:
+  def experiment(self) -> base.Experiment:
     """What the run is made of; raises ValueError for a wrong config."""
     return experiments.build(self.run.config, jax.device_count())
 

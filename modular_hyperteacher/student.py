@@ -12,8 +12,8 @@ from typing import Any, Callable
 import jax
 import numpy as np
 
+from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
-from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.learning import evaluation
@@ -40,7 +40,7 @@ class Student:
   """
 
   config: dict[str, Any]
-  experiment: experiments.BilevelExperiment
+  experiment: bilevel_experiment.BilevelExperiment
   seed: int
   root: jax.Array
   world: programs.World
@@ -106,7 +106,7 @@ class Student:
       self, fast_params: models.FastParams, batch: tasks.Batch
   ) -> dict[str, jax.Array]:
     """Returns loss and metrics on examples, such as a task's query set."""
-    objective = experiments.TASKS[self.config['task']['name']].objective
+    objective = bilevel_experiment.TASKS[self.config['task']['name']].objective
     outputs = self.predict(fast_params, batch.inputs)
     loss = objective.loss(outputs, batch)
     return {'loss': loss, **objective.metrics(outputs, batch)}

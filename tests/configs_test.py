@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from configs import common
+from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment
 from modular_hyperteacher import sweeps
@@ -40,7 +41,9 @@ def test_all_runs_can_be_built(name, preset):
     built = experiment.build(run.config, num_devices)
     num_meta, num_fast = built.system.num_params
     assert num_meta > 0
-    assert (num_fast > 0) == isinstance(built, experiment.BilevelExperiment)
+    assert (num_fast > 0) == isinstance(
+        built, bilevel_experiment.BilevelExperiment
+    )
 
 
 @pytest.mark.parametrize('name', _CONFIGS)

@@ -4,6 +4,7 @@ import importlib
 
 import pytest
 
+from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import experiment
 from modular_hyperteacher import sweeps
 from modular_hyperteacher.models import base as models
@@ -21,10 +22,10 @@ def test_more_adapted_parameters_than_are_kept_skip_analyses(
   config = _config('fig4e', 'smoke', 'maml')
   _, num_fast = models.count_params(experiment.build(config, 1).model)
   needed = 4 * num_fast * 2 * 8
-  monkeypatch.setattr(experiment, '_MAX_KEPT_BYTES', needed)
+  monkeypatch.setattr(bilevel_experiment, '_MAX_KEPT_BYTES', needed)
   assert experiment.build(config, num_devices=1).analysis is not None
   assert not caplog.text
-  monkeypatch.setattr(experiment, '_MAX_KEPT_BYTES', needed - 1)
+  monkeypatch.setattr(bilevel_experiment, '_MAX_KEPT_BYTES', needed - 1)
   assert experiment.build(config, num_devices=1).analysis is None
   assert (
       'maml: adapted parameters of 8 tasks, 2 splits and 1 seeds exceed'

@@ -16,6 +16,7 @@ import pytest
 from configs import common
 from configs import fig4c
 from configs import fig4e
+from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import experiment
 from modular_hyperteacher import sweeps
 from modular_hyperteacher.models import anil
@@ -42,7 +43,7 @@ def _make(name, num_hidden=3):
     sizes['num_modules'] = _MODULES
   if name == 'nonlinear_hypernetwork':
     sizes |= _GENERATOR
-  return experiment.MODELS[name](**sizes)
+  return bilevel_experiment.MODELS[name](**sizes)
 
 
 @functools.lru_cache
