@@ -6,6 +6,8 @@ from typing import Any
 
 import pandas as pd
 
+from modular_hyperteacher import report
+
 
 def to_markdown(table: pd.DataFrame) -> str:
   """Returns a table with every pair of columns x_mean, x_se as 'x': m ± s."""
@@ -64,8 +66,6 @@ def with_error(value: float | None, error: float | None) -> str:
 def _text(value: Any) -> str:
   if pd.isna(value):  # None, NaN, or pandas' own.
     return ''
-  if isinstance(value, float) and 0 < abs(value) < 1e-3:
-    return f'{value:.1e}'
   if isinstance(value, float):
-    return f'{value:.3f}' if math.isfinite(value) else str(value)
+    return report.number(value) if math.isfinite(value) else str(value)
   return str(value)

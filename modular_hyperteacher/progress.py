@@ -5,6 +5,7 @@ import sys
 import tqdm
 
 from modular_hyperteacher import processes
+from modular_hyperteacher import report
 from modular_hyperteacher import runner
 from modular_hyperteacher.learning import trainer
 
@@ -40,7 +41,7 @@ class Bar:
     for name, values in progress.metrics.items():
       split, _, metric = name.partition('/')
       if metric == 'loss' and split in ('train', 'valid', 'ood'):
-        self._losses[split] = f'{values.mean():.3f}'
+        self._losses[split] = report.number(values.mean())
     self._bar.set_postfix(self._losses, refresh=False)
     # A resumed run starts where it was; that is no speed.
     if self._bar.n == 0 and progress.step > 1:

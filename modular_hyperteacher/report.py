@@ -51,6 +51,11 @@ def announce(
   sys.stdout.flush()
 
 
+def number(value: float) -> str:
+  """Returns three decimals, or two digits of what these would hide."""
+  return f'{value:.1e}' if 0 < abs(value) < 1e-3 else f'{value:.3f}'
+
+
 def print_result(run: runner.PlannedRun) -> None:
   """Prints a finished run's headline on one line."""
   summary = run.folder.read('summary.json')
@@ -118,5 +123,6 @@ def _mean_and_error(values) -> str:
     return ''
   mean = float(np.mean(values))
   if len(values) == 1:
-    return f'{mean:.3f}'
-  return f'{mean:.3f} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.3f}'
+    return number(mean)
+  error = np.std(values, ddof=1) / math.sqrt(len(values))
+  return f'{number(mean)} ± {number(error)}'
