@@ -1,6 +1,7 @@
 """Damaged checkpoints, full disks: what was saved is found again, or told."""
 
 import contextlib
+import itertools
 import pathlib
 import subprocess
 
@@ -58,11 +59,13 @@ def _flip(path):
 def test_after_any_damage_what_is_restored_was_saved(tmp_path, damage, capsys):
   """Every file is damaged in turn; some hold nothing that is needed."""
   num_fallbacks = 0
-  num_files = len(_files(_saved(tmp_path / 'whole')._folder / '3'))
-  for index in range(num_files):
+  for index in itertools.count():
     folder = tmp_path / str(index) / 'checkpoints'
-    store = _saved(folder)
-    damage(_files(folder / '3')[index])
+    _saved(folder)
+    files = _files(folder / '3')  # Orbax does not always write as many.
+    if index >= len(files):
+      break
+    damage(files[index])
     store = checkpoints.Checkpoints(folder)
     restored = store.restore(_tree(0))
     step = int(restored['step'])

@@ -95,7 +95,7 @@ def test_claims_come_with_verdict_scale_cost_command_and_config(text):
       '✓ PASS</span> 0.260 ± 0.012, 3 seeds, laptop scale.',
       'laptop, not the published scale; 8 runs',
       '--config=configs/fig3b.py</code>',
-      '8 minutes of training in all, on abacus',
+      '8 minutes (12 of one processor core) of training in all, on abacus',
       'own, of commit abc',
       '<a href="#config-fig3b">configs/fig3b.py</a>',
   ):
