@@ -24,9 +24,9 @@ SOLVER_NAMES = {
 FAMILY_NAMES = {
     'singles': 'singles',
     'ring': 'ring',
-    'triangles': 'two triangles',
-    'chained_triples': 'three triples',
-    'halves_triangles': 'halves and<br>triangles',
+    'triangles': 'two<br>triangles',
+    'chained_triples': 'three<br>triples',
+    'halves_triangles': 'halves,<br>triangles',
     'singles_ring': 'singles<br>and ring',
     'singles_triangles': 'singles and<br>triangles',
 }
