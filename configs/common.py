@@ -383,8 +383,9 @@ def generate_two_layers(config: ml_collections.ConfigDict) -> None:
   """Gives a scaled-down teacher two generated layers, as the published has.
 
   With one, K = 1 leaves no combination to hold out. Two layers of width 8 are
-  not learned within minutes, so the teacher gets 4 inputs, outputs and hidden
-  units; students get a third hidden layer.
+  not learned within minutes, so the teacher gets 4 inputs and outputs and 6
+  hidden units (of 4, some combinations leave none active); students get a third
+  hidden layer.
 
   Args:
     config: as `scale_hyperteacher` left it.
@@ -392,7 +393,7 @@ def generate_two_layers(config: ml_collections.ConfigDict) -> None:
   config.task.update({
       'input_dim': 4,
       'output_dim': 4,
-      'teacher_hidden_dim': 4,
+      'teacher_hidden_dim': 6,
       'teacher_num_hidden': 3,
   })
   for model in MODELS:

@@ -141,6 +141,15 @@ def test_generated_matrices_against_the_twin(num_hidden):
   )
 
 
+def test_a_teacher_without_active_units_asks_nothing():
+  world = _make()
+  params = _params(world)
+  params = params._replace(generator=-jnp.abs(params.generator))
+  params = params._replace(input_weights=jnp.abs(params.input_weights))
+  task = _sample(world)(params, jax.random.key(0))
+  np.testing.assert_allclose(task.support.targets, 1 / _Y)
+
+
 @pytest.mark.parametrize('num_hidden', [1, 2, 3])
 def test_standardised_outputs_have_mean_0_and_std_1(num_hidden):
   """Reads the standardisation off the targets of its own inputs.

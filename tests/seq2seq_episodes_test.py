@@ -246,6 +246,19 @@ def test_length_is_asked_of_five_support_sets_from_its_training_rows():
   assert len(found) == 11
 
 
+@pytest.mark.parametrize('name', list(_WORLDS))
+def test_examples_are_asked_of_what_tests_show(name):
+  world = make(*_WORLDS[name])
+  ((support, query),) = in_words(
+      world, jax.tree.map(lambda x: x[None], world.example())
+  )
+  assert len(query) == 1
+  for pair in support + query:
+    assert pair.actions == scan.interpret(pair.command)
+  split = world.make_test_set(None, jax.random.key(0), 1).episodes.support
+  assert len(support) == split.outputs.lengths.shape[1]
+
+
 def test_standard_batches_are_training_rows():
   world = make('add_jump', 'fixed', 0, num_support=0, num_query=500)
   ((support, query),) = draw(world, 1)

@@ -292,9 +292,12 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     query = self.encode(
         [_pair(tuple(_EXAMPLES[self._split].split()))], self._max_actions
     )
-    support = self._spelled_out() if self.has_support else _no_rows(query)
-    if self._split == 'length' and self.has_support:
+    if not self.has_support:
+      support = _no_rows(query)
+    elif self._split == 'length':
       support = self._draw_support(jax.random.key(0))
+    else:
+      support = self._spelled_out()
     return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
 
 

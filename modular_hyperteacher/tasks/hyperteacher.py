@@ -89,6 +89,10 @@ def soft_labels(
     outputs: base.Array, mean: base.Array, std: base.Array, temperature: float
 ) -> base.Array:
   """Returns target distributions, [N, Y], from raw teacher outputs [N, Y]."""
+  # Combined modules can leave a narrow teacher without an active hidden unit.
+  # Its outputs are constant, and a single such task would make a whole
+  # meta-batch NaN.
+  std = jnp.where(std > 0, std, 1.0)
   return jax.nn.softmax((outputs - mean[None]) / std[None] / temperature)
 
 
