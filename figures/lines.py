@@ -86,6 +86,8 @@ def draw(
   _explain(figure, [line for lines in panels.values() for line in lines])
   figure.update_xaxes(type=x_type)
   figure.update_yaxes(type=y_type, range=y_range)
+  if y_type == 'log':
+    figure.update_yaxes(exponentformat='power')
   figure.update_xaxes(title_text=x_title, row=num_rows)
   figure.update_yaxes(title_text=y_title, col=1)
   layout.finish(
