@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import experiment_base as base
 from modular_hyperteacher import interrupt
@@ -126,6 +127,7 @@ def execute(
   Raises:
     interrupt.Interrupted: after saving, when a signal asks to stop.
     StorageError: if results cannot be written.
+    RuntimeError: for a ValueError that is not the user's, out of training.
   """
   run, built, folder = planned.run, planned.experiment, planned.folder
   if processes.is_first():
@@ -156,6 +158,11 @@ def execute(
     training.save()
     _record_session(folder, session, training.step, started)
     raise
+  except ValueError as error:
+    if isinstance(error, errors.UserError):
+      raise
+    # Input was checked before: this is a bug, and shall keep its traceback.
+    raise RuntimeError(f'training failed: {error}') from error
   _record_session(folder, session, training.step, started)
   if processes.is_first():
     folder.write('summary.json', summarise(run, training.rows))
