@@ -74,12 +74,7 @@ def print_table(
     planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
   """Prints the results of all runs: last evaluation, mean ± standard error."""
-  tabulated = {}
-  for run in paper_runs:
-    value = published.accuracy(run.config, 'ood')
-    if value:
-      tabulated[sweeps.condition(run)] = f'{value[0]:.3f} ± {value[1]:.3f}'
-  rows = [_row(run, tabulated) for run in planned]
+  rows = [_row(run, paper_runs) for run in planned]
   print()
   print(pd.DataFrame(rows).fillna('').to_string(index=False))
   print(
@@ -89,24 +84,38 @@ def print_table(
   )
 
 
-def _row(run, tabulated) -> dict[str, Any]:
+def _row(run, paper_runs) -> dict[str, Any]:
   config = run.run.config
   summary = run.folder.read('summary.json')
-  row = {
+  return {
       'model': config['model']['name'],
       'support': config['task'].get(
           'task_support', config['task'].get('meanings')
       ),
+      **{
+          field.rpartition('.')[2]: value
+          for field, value in run.run.point.items()
+          if field not in ('model', 'task.task_support', 'task.meanings')
+      },
       'test': _mean_and_error(_headline(summary['last'], 'test')),
       'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
       'OOD best': _mean_and_error(
           _headline(summary['best_validation'], 'ood')
       ),
       'seeds': len(config['training']['seeds']),
-      'published OOD': tabulated.get(sweeps.condition(run.run)),
+      'published OOD': _published(run.run, paper_runs),
       'scale': run.run.preset,
   }
-  return row
+
+
+def _published(run, paper_runs):
+  """The number beside a run; None if its counterparts have several or none."""
+  values = {
+      published.accuracy(other.config, 'ood')
+      for other in sweeps.counterparts(run, paper_runs)
+  }
+  value = values.pop() if len(values) == 1 else None
+  return value and f'{value[0]:.3f} ± {value[1]:.3f}'
 
 
 def _headline(by_split, split):

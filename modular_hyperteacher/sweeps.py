@@ -41,12 +41,14 @@ class Run:
     preset: 'smoke', 'laptop' or 'paper'.
     config: nested dict with `task`, `model`, `training`, `execution`.
     run_id: readable slug plus a hash of what decides the results.
+    point: field -> value, where on the sweep's axes it is; {} if unknown.
   """
 
   experiment: str
   preset: str
   config: dict[str, Any]
   run_id: str
+  point: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
   def identity(self) -> dict[str, Any]:
@@ -115,10 +117,25 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
   return runs
 
 
-def condition(run: Run) -> tuple:
-  """Returns what a run has in common with the published one beside it."""
-  fields = dict(flatten(run.identity))
-  return tuple(fields.get(path) for path in _QUESTION)
+def counterparts(run: Run, published: list[Run]) -> list[Run]:
+  """Returns the published runs that a run is nearest to.
+
+  Args:
+    run: of any preset.
+    published: the runs of the same config's 'paper' preset.
+
+  Returns:
+    Those that ask the same question, such as of the same model and task
+    support, and differ in the fewest fields. Several where these tie.
+  """
+  asked = _question(run)
+  distances = {
+      i: len(_differences(run, other))
+      for i, other in enumerate(published)
+      if _question(other) == asked
+  }
+  nearest = min(distances.values(), default=None)
+  return [published[i] for i, d in distances.items() if d == nearest]
 
 
 def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
@@ -134,14 +151,11 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """
   if any(other.run_id == run.run_id for other in published):
     return {}
-  ours = dict(flatten(run.identity))
-  matches = [p for p in published if condition(p) == condition(run)]
-  if not matches:
-    return {name: {'value': v, 'published': None} for name, v in ours.items()}
-  candidates = [
-      _differences(ours, dict(flatten(match.identity))) for match in matches
-  ]
-  return min(candidates, key=len)
+  nearest = counterparts(run, published)
+  if not nearest:
+    ours = flatten(run.identity)
+    return {name: {'value': v, 'published': None} for name, v in ours}
+  return _differences(run, nearest[0])
 
 
 def flatten(tree: dict[str, Any], prefix: str = '') -> Iterator[tuple]:
@@ -153,7 +167,13 @@ def flatten(tree: dict[str, Any], prefix: str = '') -> Iterator[tuple]:
       yield f'{prefix}{name}', value
 
 
-def _differences(ours, theirs):
+def _question(run):
+  fields = dict(flatten(run.identity))
+  return tuple(fields.get(path) for path in _QUESTION)
+
+
+def _differences(run, other):
+  ours, theirs = (dict(flatten(r.identity)) for r in (run, other))
   return {
       name: {'value': ours.get(name), 'published': theirs.get(name)}
       for name in sorted(ours.keys() | theirs.keys())
@@ -184,6 +204,7 @@ def _make_run(config, point):
       preset=config.preset,
       config=resolved,
       run_id=_run_id(resolved, point),
+      point=point,
   )
 
 

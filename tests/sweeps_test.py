@@ -1,0 +1,79 @@
+"""Runs beside published ones: which are counterparts, and what is said."""
+
+import importlib
+import types
+
+import pytest
+
+from modular_hyperteacher import published
+from modular_hyperteacher import report
+from modular_hyperteacher import sweeps
+
+
+def _runs(name, preset):
+  config = importlib.import_module(f'configs.{name}').get_config(preset)
+  return sweeps.expand(config)
+
+
+def _select(name, preset, **fields):
+  only = [f'{field}={value}' for field, value in fields.items()]
+  return sweeps.select(_runs(name, preset), only)
+
+
+def test_counterparts_share_what_is_swept():
+  """Of the many runs of the same model, those of as many modules."""
+  (run,) = _select(
+      'fig3e', 'laptop', model='anil', num_modules=8, max_active=2
+  )
+  (counterpart,) = sweeps.counterparts(run, _runs('fig3e', 'paper'))
+  assert counterpart.config['task']['num_modules'] == 8
+  assert counterpart.config['task']['max_active'] == 2
+  assert counterpart.config['model']['name'] == 'anil'
+
+
+def test_counterparts_may_tie():
+  """With K = 3 in place of 2 or 4, and 8 shots where none are published."""
+  run, *_ = _select('fig_a4', 'laptop', max_active=3, num_support=8)
+  counterparts = sweeps.counterparts(run, _runs('fig_a4', 'paper'))
+  assert len(counterparts) > 1
+  assert {c.config['task']['max_active'] for c in counterparts} == {2, 4}
+
+
+def test_no_counterpart_without_the_same_question():
+  run, *_ = _runs('fig4b', 'laptop')
+  paper = _select('fig4b', 'paper', task_support='disconnected')
+  assert not sweeps.counterparts(run, paper)
+  changes = sweeps.deviations(run, paper)
+  assert {change['published'] for change in changes.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    'name, fields, expected',
+    [
+        ('fig3b', {}, 0.8745),  # Table A6, linear hypernetwork.
+        # The tables' runs had 256 shots, a quarter held out, a wider teacher.
+        ('fig_a4', {'num_support': 16}, None),
+        ('fig_a5', {'fraction_ood': 0.5}, None),
+        ('fig3f', {'modules_per_teacher_module': 4}, None),
+    ],
+)
+def test_published_numbers_are_of_the_tables_task(name, fields, expected):
+  run, *_ = _select(name, 'paper', model='linear_hypernetwork', **fields)
+  found = published.accuracy(run.config, 'ood')
+  assert found == expected if expected is None else found[0] == expected
+
+
+def test_rows_of_the_table_can_be_told_apart(capsys):
+  runs = _select('fig3e', 'laptop', model='linear_hypernetwork')
+  metrics = {split: {'accuracy': [0.5, 0.7]} for split in ('test', 'ood')}
+  summary = {'last': metrics, 'best_validation': metrics}
+  folder = types.SimpleNamespace(read=lambda name: summary)
+  planned = [types.SimpleNamespace(run=run, folder=folder) for run in runs]
+  report.print_table(planned, _runs('fig3e', 'paper'))
+  header, *lines = capsys.readouterr().out.strip().splitlines()
+  assert 'num_modules' in header and 'max_active' in header
+  rows = lines[: len(runs)]
+  assert len({tuple(row.split()) for row in rows}) == len(runs)
+  # Tables A2 and A6.
+  assert '0.204 ± 0.016' in rows[0]
+  assert any('0.875 ± 0.025' in row for row in rows)
