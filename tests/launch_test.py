@@ -183,6 +183,18 @@ def test_a_sweep_survives_a_killed_worker_and_a_second_launcher(
 
 
 @pytest.mark.launch
+def test_runs_that_differ_in_seeds_are_compiled_once(tmp_path):
+  cache = tmp_path / 'cache'
+  arguments = (f'--results={tmp_path}', f'--compilation_cache={cache}')
+  compiled = []
+  for seeds in ('[0]', '[1]'):
+    commands.finish(_launch(*arguments, f'--only=seeds={seeds}'))
+    compiled.append(set(cache.glob('*/*-cache')))
+  assert _finished(tmp_path) == 2
+  assert compiled[0] and compiled[0] == compiled[1]
+
+
+@pytest.mark.launch
 def test_sigterm_saves_and_the_same_command_goes_on(tmp_path, cache):
   long = '--config.training.num_outer_steps=4000'
   arguments = (f'--results={tmp_path}', cache, '--only=seeds=[0]', long)
