@@ -24,7 +24,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   common.scale_preferences(config)
   widths, modules, rates = (32, 64, 128), (16, 32, 64, 128), (1e-4, 3e-4, 1e-3)
   if preset != 'paper':
-    widths, modules, rates = (32, 64), (16, 32, 64), (1e-3,)
+    widths, modules, rates = (32, 64), (16, 32, 64), (3e-3,)
   config.sweep = (
       (
           ('model', common.HYPERNETWORKS),
