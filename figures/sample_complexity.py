@@ -43,7 +43,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           ' shots; a task that comes again has new examples.',
       ],
   )
-  groups = curves.groupby([*CELL, 'tasks'], sort=False)['value']
+  groups = curves.groupby([*CELL, 'tasks'])['value']
   rows = [
       dict(zip(('model', 'shots', 'tasks'), point))
       | dict(zip(('ood_mean', 'ood_se', 'num_seeds'), stats.mean(values)))
