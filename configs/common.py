@@ -169,6 +169,9 @@ def goals_task() -> ml_collections.ConfigDict:
       'task_support': 'random',
       # Share of the goals that 'random' holds out.
       'fraction_ood': 0.25,
+      # Cells along a side of a maze; agents start at least as many moves away
+      # from their target.
+      'grid_size': 11,
       # Moves of the longest demonstration that there is room for. Mazes with
       # longer shortest paths are drawn again.
       'max_path_length': 60,
@@ -389,7 +392,9 @@ def generate_two_layers(config: ml_collections.ConfigDict) -> None:
   With one, K = 1 leaves no combination to hold out. Two layers of width 8 are
   not learned within minutes, so the teacher gets 4 inputs and outputs and 6
   hidden units (of 4, some combinations leave none active); students get a third
-  hidden layer.
+  hidden layer. With that, the linear hypernetwork needs the published outer
+  learning rate: of three times as much, its training does not recover from
+  sudden large gradients.
 
   Args:
     config: as `scale_hyperteacher` left it.
@@ -402,3 +407,4 @@ def generate_two_layers(config: ml_collections.ConfigDict) -> None:
   })
   for model in MODELS:
     config.models[model].num_hidden = 3
+  config.models.linear_hypernetwork.outer.learning_rate = 1e-3

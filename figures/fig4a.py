@@ -4,6 +4,7 @@ Two instances of one task each, as a model sees them when it adapts and when it
 is judged. Any seed can be drawn: `python -m figures.render --world=goals`.
 """
 
+import math
 from typing import Callable
 
 import jax
@@ -107,7 +108,7 @@ WORLDS: dict[str, Callable[[int, str], Drawn]] = {
 
 def _world(experiment, make, seed):
   """Returns the world of an experiment, its parameters and a key to draw."""
-  config = reference.described_runs(experiment, 'laptop')[0].config
+  config = reference.described_runs(experiment, 'paper')[0].config
   world = make(**{n: v for n, v in config['task'].items() if n != 'name'})
   root = randomness.root_key(seed, 'threefry2x32')
   params = world.init(randomness.stream(root, 'task'))
@@ -199,11 +200,12 @@ def goals_picture(
     path: the agent's cells.
     factors: the goal's, [4].
   """
+  side = math.isqrt(walls.shape[-1])
   # As seen: a distractor replaces the goal in its cell.
   seen = [] if instance.target in instance.distractors else [instance.target]
   return pictures.Picture(
       title=title,
-      walls=walls[instance.maze].reshape(goals.SIDE, goals.SIDE) > 0,
+      walls=walls[instance.maze].reshape(side, side) > 0,
       object_cells=[*seen, *instance.distractors],
       object_types=[*[factors[3]] * len(seen), *instance.distractor_types],
       type_names=_TYPE_NAMES,

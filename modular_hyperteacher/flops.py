@@ -136,13 +136,14 @@ def _preferences(task):
 
 def _goals(task):
   steps = task['max_path_length'] + 1
+  layout = goals.layout(task['grid_size'])
   return _World(
-      goals.LAYOUT.num_features,
+      layout.num_features,
       goals.NUM_ACTIONS,
       steps,
       steps,
       multiplied=0,
-      needed=len(goals.LAYOUT.columns),
+      needed=len(layout.columns),
   )
 
 

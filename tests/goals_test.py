@@ -235,6 +235,40 @@ def test_mazes_with_longer_paths_are_drawn_again(caplog):
     assert 'to get usable ones' in caplog.text
 
 
+def test_smaller_mazes():
+  """Everything follows the side: quadrants, distances, moves, observations."""
+  side, longest = 7, 24
+  world = goals.make(
+      task_support='random',
+      fraction_ood=0.25,
+      max_path_length=longest,
+      grid_size=side,
+  )
+  params = world.init(jax.random.key(0))
+  assert world.input_dim == side**2 * 7
+  assert np.bincount(goals.quadrants(side)).tolist() == [16, 12, 12, 9]
+  draw = jax.jit(functools.partial(world.sample, split='train'))
+  walls = np.asarray(params.walls).reshape(5, side, side)
+  for seed in range(40):
+    task = draw(params, jax.random.key(seed))
+    batch = task.support
+    quadrant, interaction, maze, kind = np.asarray(task.latent.argmax(-1))
+    dense = np.asarray(batch.inputs.dense()).reshape(-1, side, side, 7)
+    np.testing.assert_array_equal(dense[0, ..., 5], walls[maze])
+    (here,) = np.argwhere(dense[0, ..., 6])
+    num_steps = int(batch.mask.sum())
+    for action in np.asarray(batch.targets)[: num_steps - 1]:
+      here = here + [(-1, 0), (0, 1), (1, 0), (0, -1)][action]
+      assert not walls[maze][tuple(here)]
+    assert batch.targets[num_steps - 1] == 4 + interaction
+    assert num_steps - 1 >= side
+    # There it is, in its quadrant, unless a distractor hides it.
+    assert goals.quadrants(side).reshape(side, side)[tuple(here)] == quadrant
+    assert dense[0][tuple(here)][:5].sum() == 1
+    hidden = not dense[0, ..., kind].any()
+    assert hidden or dense[0][tuple(here)][kind] == 1
+
+
 def test_init_has_the_same_shapes_for_all_seeds():
   shapes = [jax.tree.map(jnp.shape, _params(seed=seed)) for seed in range(2)]
   assert shapes[0] == shapes[1]
@@ -248,6 +282,8 @@ def test_init_has_the_same_shapes_for_all_seeds():
         ('fraction_ood', 1.0, 'below 1'),
         ('max_path_length', 10, 'shortest demonstration, 11'),
         ('max_path_length', 121, 'below the 121 cells'),
+        ('grid_size', 8, 'odd, and from 5 to 15'),
+        ('grid_size', 17, 'odd, and from 5 to 15'),
     ],
 )
 def test_errors_name_the_field(field, value, expected):

@@ -111,10 +111,10 @@ def make_preferences_analysis(
 
 def goal_moves(params: goals.GoalsParams) -> jax.Array:
   """Returns where moves lead in all mazes, [mazes, cells, 4]. Host code."""
-  side = (goals.SIDE, goals.SIDE)
+  side = goals.side_of(params)
   return jnp.asarray(
       np.stack([
-          gridworld.neighbours(maze.reshape(side) > 0)
+          gridworld.neighbours(maze.reshape(side, side) > 0)
           for maze in np.asarray(params.walls)
       ])
   )
@@ -158,7 +158,7 @@ def walk(
   It goes on whatever happens, for as many steps as there are cells. Arguments
   are those of `reach_goal`.
   """
-  cells = jnp.arange(goals.SIDE**2)
+  cells = jnp.arange(params.walls.shape[-1])
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)
   moves = nexts[instance.maze, cells, jnp.minimum(actions, 3)]
   onward = jnp.where(actions < 4, moves, cells)

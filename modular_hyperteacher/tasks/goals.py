@@ -11,10 +11,13 @@ The actions are 1 (right), 1, 5; rows 0 to 2 of the demonstration count, and
 all later ones repeat the last observation with the mask 0.
 
 The latent is [4, 5]: one row per factor, a one at its value. All paths are
-worked out in `init`, so drawing a task is looking up.
+worked out in `init`, so drawing a task is looking up. Mazes are `SIDE` cells
+wide and high in the paper; what follows takes the side G from its arguments.
 """
 
+import functools
 import logging
+import math
 from typing import NamedTuple
 
 import jax
@@ -34,22 +37,15 @@ FACTORS = (4, 2, 5, NUM_TYPES)
 NUM_GOALS = int(np.prod(FACTORS))
 # Four moves, then the interactions.
 NUM_ACTIONS = 6
-LAYOUT = gridworld.Layout(
-    open_cells=tuple(range(SIDE**2)),
-    num_cells=SIDE**2,
-    num_types=NUM_TYPES,
-    agent=6,
-    walls=5,
-)
 TASK_SUPPORTS = ('random', 'non_compositional')
-# Rows and columns of the top left quadrant; the others have the rest.
-_HALF = 6
+# Cells' numbers are kept in a byte.
+_MIN_SIDE, _MAX_SIDE = 5, 15
 _HELD_OUT_QUADRANT = 3
 _MAX_REDRAWS = 1000
 
 
 class GoalsParams(NamedTuple):
-  """What all tasks of a seed share; cells are numbered from 0 to 120."""
+  """What all tasks of a seed share; cells are numbered from 0 to G^2 - 1."""
 
   walls: base.Array  # [mazes, cells] float
   free: base.Array  # [mazes, cells] uint8, the free ones first
@@ -75,7 +71,11 @@ class Instance(NamedTuple):
 
 
 def make(
-    *, task_support: str, fraction_ood: float, max_path_length: int
+    *,
+    task_support: str,
+    fraction_ood: float,
+    max_path_length: int,
+    grid_size: int = SIDE,
 ) -> base.TaskDistribution:
   """Returns the distribution of goal tasks.
 
@@ -86,10 +86,17 @@ def make(
     fraction_ood: in (0, 1), only for 'random'.
     max_path_length: moves of the longest demonstration that there is room
       for. Mazes with a longer shortest path are drawn again.
+    grid_size: G, the side of a maze, odd. Agents start at least as many moves
+      from their target.
 
   Raises:
     ValueError: for an impossible value; names the field.
   """
+  if not _MIN_SIDE <= grid_size <= _MAX_SIDE or grid_size % 2 == 0:
+    raise ValueError(
+        f'task.grid_size is {grid_size}; it must be odd, and from {_MIN_SIDE}'
+        f' to {_MAX_SIDE}.'
+    )
   if task_support not in TASK_SUPPORTS:
     raise ValueError(
         f"task.task_support is '{task_support}'; choose one of"
@@ -102,17 +109,19 @@ def make(
         f' 1/{NUM_GOALS} and below 1, to leave an OOD task among {NUM_GOALS}'
         ' goals.'
     )
-  if not SIDE <= max_path_length < SIDE**2:
+  if not grid_size <= max_path_length < grid_size**2:
     raise ValueError(
         f'task.max_path_length is {max_path_length}; it must be at least the'
-        f' shortest demonstration, {SIDE}, and below the {SIDE**2} cells.'
+        f' shortest demonstration, {grid_size}, and below the'
+        f' {grid_size**2} cells.'
     )
 
   def init(key):
     goals, num_train = draw_split(
         randomness.stream(key, 'split'), task_support, num_ood
     )
-    walls = draw_mazes(randomness.stream(key, 'mazes'), max_path_length)
+    maze_key = randomness.stream(key, 'mazes')
+    walls = draw_mazes(maze_key, max_path_length, grid_size)
     return GoalsParams(
         **maze_tables(walls, max_path_length), goals=goals, num_train=num_train
     )
@@ -138,7 +147,7 @@ def make(
     return NUM_GOALS - num_train if split == 'ood' else num_train
 
   return base.TaskDistribution(
-      input_dim=LAYOUT.num_features,
+      input_dim=layout(grid_size).num_features,
       output_dim=NUM_ACTIONS,
       num_modules=max(FACTORS),
       evaluation_splits=('valid', 'test', 'ood'),
@@ -147,6 +156,23 @@ def make(
       sample_examples=sample_examples,
       num_combinations=num_combinations,
   )
+
+
+@functools.cache
+def layout(side: int) -> gridworld.Layout:
+  """Returns what the features of an observation stand for, given G."""
+  return gridworld.Layout(
+      open_cells=tuple(range(side**2)),
+      num_cells=side**2,
+      num_types=NUM_TYPES,
+      agent=6,
+      walls=5,
+  )
+
+
+def side_of(params: GoalsParams) -> int:
+  """Returns G, the side of the mazes."""
+  return math.isqrt(params.walls.shape[-1])
 
 
 def draw_split(
@@ -183,7 +209,9 @@ def _covers(goals: np.ndarray) -> bool:
   )
 
 
-def draw_mazes(key: base.Key, max_path_length: int) -> np.ndarray:
+def draw_mazes(
+    key: base.Key, max_path_length: int, side: int = SIDE
+) -> np.ndarray:
   """Returns the mazes of a seed, [mazes, G, G] bool.
 
   As published, maze i is the one of an integer plus i. The authors use the
@@ -196,7 +224,7 @@ def draw_mazes(key: base.Key, max_path_length: int) -> np.ndarray:
   for redraw in range(_MAX_REDRAWS):
     bits = jax.random.bits(jax.random.fold_in(key, redraw), (), jnp.uint32)
     walls = np.stack(
-        [mazes.generate(SIDE, int(bits) + i) for i in range(FACTORS[2])]
+        [mazes.generate(side, int(bits) + i) for i in range(FACTORS[2])]
     )
     if all(_is_usable(maze, max_path_length) for maze in walls):
       if redraw:
@@ -212,14 +240,15 @@ def _is_usable(walls: np.ndarray, max_path_length: int) -> bool:
   """Whether paths fit, and every target has a place to start from."""
   lengths = mazes.distances(walls)
   free = ~walls.ravel()
-  has_start = (lengths >= SIDE).any(1)[free].all()
-  has_targets = all((free & (quadrants() == q)).any() for q in range(4))
+  has_start = (lengths >= len(walls)).any(1)[free].all()
+  in_quadrant = quadrants(len(walls))
+  has_targets = all((free & (in_quadrant == q)).any() for q in range(4))
   return bool(lengths.max() <= max_path_length and has_start and has_targets)
 
 
-def quadrants() -> np.ndarray:
-  """Returns the quadrant of every cell, [cells] int."""
-  row, column = np.indices((SIDE, SIDE)) >= _HALF
+def quadrants(side: int = SIDE) -> np.ndarray:
+  """Returns the quadrant of every cell, [cells] int; the first is largest."""
+  row, column = np.indices((side, side)) > side // 2
   return (2 * row + column).ravel()
 
 
@@ -229,7 +258,8 @@ def maze_tables(
   """Returns all of GoalsParams that follows from the mazes [mazes, G, G]."""
   free = ~walls.reshape(len(walls), -1)
   lengths = np.stack([mazes.distances(maze) for maze in walls])
-  in_quadrant = quadrants()[None] == np.arange(FACTORS[0])[:, None]
+  side = walls.shape[-1]
+  in_quadrant = quadrants(side)[None] == np.arange(FACTORS[0])[:, None]
   tables = {
       'walls': (~free).astype(np.float32),
       'lengths': lengths,
@@ -241,7 +271,7 @@ def maze_tables(
   for name, member in (
       ('free', free),
       ('targets', free[:, None] & in_quadrant[None]),
-      ('starts', lengths >= SIDE),
+      ('starts', lengths >= side),
   ):
     # Members first, in the order of their numbers.
     tables[name] = np.argsort(~member, axis=-1, stable=True).astype(np.uint8)
@@ -303,7 +333,7 @@ def to_batch(
   path = params.paths[where].astype(jnp.int32)
   length = params.lengths[where]
   step = jnp.arange(len(path))
-  moves = _moves(path)
+  moves = _moves(path, side_of(params))
   actions = jnp.where(step < length, moves, interaction + 4)
   scenes = observe(params, instance, factors, path)
   return base.Batch(scenes, actions, (step <= length).astype(jnp.float32))
@@ -326,15 +356,15 @@ def observe(
       object_types=jnp.append(factors[3], instance.distractor_types)[None],
       visible=jnp.broadcast_to(visible, (1, len(agent), len(cells))),
       walls=params.walls[instance.maze],
-      layout=LAYOUT,
+      layout=layout(side_of(params)),
   )
 
 
-def _moves(path: base.Array) -> base.Array:
+def _moves(path: base.Array, side: int) -> base.Array:
   """Returns the moves from each cell of a path to the next, [T] int."""
   change = jnp.diff(path, append=path[-1:])
   return jnp.select(
-      [change == -SIDE, change == 1, change == SIDE],
+      [change == -side, change == 1, change == side],
       [gridworld.UP, gridworld.RIGHT, gridworld.DOWN],
       gridworld.LEFT,
   )
