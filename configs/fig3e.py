@@ -7,9 +7,7 @@ runs make Figures A6 and A7 and Tables A2 to A8.
 
 'laptop' has a smaller teacher and is thinned: M of 4 and 8; K of 1, 2, 4 and 8
 for the hypernetworks; M = 8 and K = 2 alone for ANIL and MAML, which take twice
-as long and which no claim on the grid is about. These 16 runs have not been
-timed. At the speed of Figure 3B's, whose students have one layer less, they
-take 20 minutes on two free cores; all 28 would take 45.
+as long and which no claim on the grid is about.
 
   python -m modular_hyperteacher.main --config=configs/fig3e.py
   python figures/make_all.py --only=fig3e,fig_a6,fig_a7,tables_a2_a8

@@ -3,6 +3,8 @@
 import pytest
 
 from modular_hyperteacher import performance
+from modular_hyperteacher import provenance
+from tests import benchmark_test
 
 _ROW = {
     'num_tasks': 16,
@@ -49,3 +51,30 @@ def test_tables_go_between_their_markers_again_and_again():
   assert performance.fill(filled, frames) == filled
   with pytest.raises(ValueError, match="no marker for the table 'steps'"):
     performance.fill('', frames)
+
+
+def _guard(monkeypatch, cpu_mu, processor):
+  """Runs the guard on a step that took 10 MU when its figure was committed."""
+  case = performance.guarded_cases()[0]
+  committed = {
+      'cpu_mu': 10.0,
+      'num_tasks': 8,
+      'provenance': {'processor': processor},
+  }
+  monkeypatch.setattr(performance, 'known', lambda: {case.name: committed})
+  monkeypatch.setattr(
+      performance, 'measure', lambda *args, **kwargs: {'cpu_mu': cpu_mu}
+  )
+  benchmark_test.test_steps_are_not_much_slower_than_they_were(case)
+
+
+def test_the_guard_fails_where_a_step_takes_a_third_longer(monkeypatch):
+  here = provenance.describe()['processor']
+  _guard(monkeypatch, 12.9, here)
+  with pytest.raises(AssertionError, match='takes 1.33 times as long'):
+    _guard(monkeypatch, 13.3, here)
+
+
+def test_the_guard_skips_on_other_processors(monkeypatch):
+  with pytest.raises(pytest.skip.Exception, match='nothing to compare'):
+    _guard(monkeypatch, 99.0, 'another processor')
