@@ -111,6 +111,9 @@ def scale_note(
   for column in ('task.num_modules', 'task.max_active'):
     if column in frame and frame[column].notna().all():
       parts.append(f'{SYMBOLS[column]} = {_range(frame[column])}')
+  if 'task.grid_size' in frame and frame['task.grid_size'].notna().all():
+    sides = _range(frame['task.grid_size'])
+    parts.append(f'mazes of {sides} \N{MULTIPLICATION SIGN} {sides} cells')
   note = ', '.join(parts)
   if frame['published_scale'].all():
     return note

@@ -96,6 +96,8 @@ def test_names_what_is_missing(tmp_path, name):
   texts = made_up.texts(figure).replace('<br>', ' ')
   assert 'laptop scale, 3 seeds' in texts
   assert 'not the published scale' in texts
+  is_of_goals = experiment in ('fig4e', 'fig_a10')
+  assert ('mazes of 7 \N{MULTIPLICATION SIGN} 7 cells' in texts) == is_of_goals
   assert 'runs are missing: Nonlinear hypernetwork' in texts
   assert 'no run' in texts
   assert (table['num_seeds'] == 0).any() and (table['num_seeds'] == 3).any()
