@@ -10,7 +10,7 @@ for the hypernetworks; M = 8 and K = 2 alone for ANIL and MAML, which take twice
 as long and which no claim on the grid is about.
 
   python -m modular_hyperteacher.main --config=configs/fig3e.py
-  python figures/make_all.py --only=fig3e,fig_a6,fig_a7,tables_a2_a8
+  python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6
 """
 
 import ml_collections

@@ -59,9 +59,12 @@ def draw(
       subplot_titles=list(panels),
   )
   figure.update_annotations(font={'size': 14})
+  # As panels share an axis, all have the rows and columns of any.
+  points = {point for grid in panels.values() for point in grid}
+  xs, ys = (sorted(set(numbers)) for numbers in zip(*points))
   for index, grid in enumerate(panels.values()):
     place = {'row': index // num_columns + 1, 'col': index % num_columns + 1}
-    _add_grid(figure, grid, place)
+    _add_grid(figure, grid, xs, ys, place)
   figure.update_xaxes(showgrid=False, ticks='')
   figure.update_yaxes(showgrid=False, ticks='')
   figure.update_xaxes(title_text=x_title, row=num_rows)
@@ -81,9 +84,7 @@ def draw(
   return figure
 
 
-def _add_grid(figure, grid, place):
-  xs = sorted({x for x, _ in grid})
-  ys = sorted({y for _, y in grid})
+def _add_grid(figure, grid, xs, ys, place):
   means = {point: stats.mean(cell.seeds) for point, cell in grid.items()}
   nothing = stats.mean(pd.Series(dtype=float))
 

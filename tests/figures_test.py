@@ -128,6 +128,25 @@ def test_heat_maps_name_what_is_missing_and_leave_out_what_cannot_be():
   assert '± 0.100, seeds: 2' in trace.customdata[0][0]
 
 
+def test_heat_maps_side_by_side_have_the_same_rows_and_columns():
+  """Else an axis that they share would name the rows of one of them."""
+  small = {(2, 8): heatmaps.Cell(_seeds(0.1))}
+  large = {
+      (1, 4): heatmaps.Cell(_seeds(0.2)),
+      (2, 8): heatmaps.Cell(_seeds(0.3)),
+  }
+  figure = heatmaps.draw(
+      {'small': small, 'large': large},
+      title='t', x_title='x', y_title='y', z_title='z', caption=['scale'],
+  )
+  first, second = figure.data
+  assert first.z == ([None, None], [None, pytest.approx(0.1)])
+  assert second.z == ([pytest.approx(0.2), None], [None, pytest.approx(0.3)])
+  for axis in (figure.layout.yaxis, figure.layout.yaxis2):
+    assert axis.ticktext == ('4', '8')
+  assert figure.layout.xaxis.ticktext == ('1', '2')
+
+
 def test_whatever_is_missing_is_an_empty_cell():
   table = pd.DataFrame({
       'text': ['a', None],
