@@ -95,7 +95,8 @@ def _row(run, paper_runs) -> dict[str, Any]:
       **{
           field.rpartition('.')[2]: value
           for field, value in run.run.point.items()
-          if field not in ('model', 'task.task_support', 'task.meanings')
+          if field.partition('.')[0] in sweeps.IDENTITY
+          and field not in ('model', 'task.task_support', 'task.meanings')
       },
       'test': _mean_and_error(_headline(summary['last'], 'test')),
       'OOD': _mean_and_error(_headline(summary['last'], 'ood')),

@@ -128,6 +128,9 @@ def counterparts(run: Run, published: list[Run]) -> list[Run]:
     Those that ask the same question, such as of the same model and task
     support, and differ in the fewest fields. Several where these tie.
   """
+  same = [other for other in published if other.run_id == run.run_id]
+  if same:
+    return same
   asked = _question(run)
   distances = {
       i: len(_differences(run, other))
@@ -149,8 +152,6 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
     path -> {'value': ..., 'published': ...}. Compared with the published run
     of the same model and task support; `None` where there is no such field.
   """
-  if any(other.run_id == run.run_id for other in published):
-    return {}
   nearest = counterparts(run, published)
   if not nearest:
     ours = flatten(run.identity)

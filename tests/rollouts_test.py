@@ -1,6 +1,7 @@
 """Rollouts of known agents, read back from the figures."""
 
 import functools
+import math
 import types
 
 import jax
@@ -65,12 +66,13 @@ def _path(figure, name):
 
 def _towards(lengths, interaction):
   """By the rules: of all cells, the action that comes closer to the goal."""
-  actions = np.full(121, 4 + interaction)
+  side = math.isqrt(len(lengths))
+  actions = np.full(side**2, 4 + interaction)
   for cell in np.flatnonzero(lengths > 0):
     for action, (down, right) in enumerate(_MOVES):
-      row, column = cell // 11 + down, cell % 11 + right
-      inside = 0 <= row < 11 and 0 <= column < 11
-      if inside and lengths[11 * row + column] == lengths[cell] - 1:
+      row, column = cell // side + down, cell % side + right
+      inside = 0 <= row < side and 0 <= column < side
+      if inside and lengths[side * row + column] == lengths[cell] - 1:
         actions[cell] = action
   return actions
 
@@ -92,7 +94,10 @@ def test_a_perfect_agent_takes_a_shortest_path():
     return jax.nn.one_hot(seen['actions'][scenes.agent[0]], 6)
 
   figure, table = rollouts.draw_goals(_agent('goals', predict), 'ood', _KEY, '')
-  assert len(table['optimal'].dropna()) == len(table['model'].dropna()) >= 12
+  # Agents start at least as many moves away as a maze is wide.
+  least = real.config['task']['grid_size'] + 1
+  assert len(table['optimal'].dropna()) == len(table['model'].dropna())
+  assert len(table['optimal'].dropna()) >= least
   ways = [_path(figure, name) for name in ('optimal path', "the model's path")]
   assert ways[0][0] == ways[1][0] and ways[0][-1] == ways[1][-1]
   moves = len(ways[0]) - 1
@@ -100,12 +105,14 @@ def test_a_perfect_agent_takes_a_shortest_path():
 
 
 def test_an_agent_that_walks_against_a_wall_does_not_succeed():
-  up = lambda scenes: jax.nn.one_hot(jnp.zeros(121, int), 6)
+  side = _untrained('goals').config['task']['grid_size']
+  up = lambda scenes: jax.nn.one_hot(jnp.zeros(side**2, int), 6)
   figure, table = rollouts.draw_goals(_agent('goals', up), 'test', _KEY, '')
   assert ': does not succeed' in made_up.texts(figure)
   cells = table['model'].dropna().tolist()
   assert cells[-1] == cells[-2]  # Where it repeats itself.
-  assert all(after == before - 11 for before, after in zip(cells, cells[1:-1]))
+  steps = zip(cells, cells[1:-1])
+  assert all(after == before - side for before, after in steps)
 
 
 def _optimal_values(scenes):
