@@ -5,8 +5,8 @@ examples to adapt on in every task. Read along the curves of training, the same
 runs tell OOD accuracy after any number of training tasks, so a grid over shots
 and tasks takes one run per number of shots. How tasks grow with M is fitted to
 the runs of Figure A3. Runs are shared with Figures 3B and A4 where these are
-the same: of the laptop preset's ten, six are Figure A4's. They have not been
-timed; at the speed of Figure 3B's, all ten take 12 minutes on two free cores.
+the same: of the laptop preset's ten, six are Figure A4's. The README's table
+has what they took.
 
   python -m modular_hyperteacher.main --config=configs/sample_complexity.py
   python figures/make_all.py --only=sample_complexity
