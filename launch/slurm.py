@@ -11,7 +11,9 @@ whatever runs is locked, whatever is finished is skipped.
 
 import pathlib
 import signal
+import subprocess
 import time
+from typing import Iterable
 
 from absl import flags
 import submitit
@@ -47,6 +49,10 @@ _JOBS = flags.DEFINE_string(
 _WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs, show progress.')
 
 _POLL_S = 2.0
+_QUEUE_POLL_S = 15.0
+# Results on a shared file system may be seen this much later.
+_LOST_AFTER_S = 60.0
+_LOST = 'left the queue without a result'
 _LEFT = 'the jobs go on by themselves; squeue shows them.'
 
 
@@ -87,6 +93,7 @@ def launch(plan: common.Plan) -> common.Outcome:
   for number in interrupt.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))
   unfinished = {}
+  queue = _Queue()
   with common.Progress(plan) as progress:
     waiting = dict(zip(jobs, plan.bundles))
     while waiting:
@@ -95,20 +102,69 @@ def launch(plan: common.Plan) -> common.Outcome:
       time.sleep(_POLL_S)
       progress.update()
       for job in [job for job in waiting if job.done()]:
-        _take_back(job, waiting.pop(job), unfinished)
+        unfinished |= _unfinished(job, waiting.pop(job))
+      lost = queue.lost(job.job_id for job in waiting)
+      for job in [job for job in waiting if job.job_id in lost]:
+        unfinished |= _blame(job, waiting.pop(job), _LOST)
   return common.Outcome(unfinished)
 
 
-def _take_back(job, bundle, unfinished):
+class _Queue:
+  """Tells which jobs left SLURM's queue without a word.
+
+  submitit asks SLURM's accounting what became of a job. Where there is none,
+  it would wait for ever for the result of one that was cancelled or killed.
+  """
+
+  def __init__(self):
+    self._asked = time.monotonic()
+    self._missing_since = {}
+
+  def lost(self, job_ids: Iterable[str]) -> set[str]:
+    """Returns those that SLURM has not had for `_LOST_AFTER_S`."""
+    now = time.monotonic()
+    if now - self._asked < _QUEUE_POLL_S:
+      return set()
+    self._asked = now
+    try:
+      answer = subprocess.run(
+          ['squeue', '--me', '--noheader', '--array', '--format=%F_%K'],
+          capture_output=True,
+          text=True,
+          check=True,
+      )
+    except (OSError, subprocess.CalledProcessError):
+      return set()  # SLURM does not answer now; it knows its jobs later.
+    queued = answer.stdout.split()
+    self._missing_since = {
+        job_id: self._missing_since.get(job_id, now)
+        for job_id in job_ids
+        if job_id not in queued
+    }
+    return {
+        job_id
+        for job_id, since in self._missing_since.items()
+        if now - since >= _LOST_AFTER_S
+    }
+
+
+def _unfinished(job, bundle) -> dict[str, str]:
+  """Returns what a job that is done did not finish, and why."""
   try:
     outcomes = job.result()
   except Exception as error:  # pylint: disable=broad-exception-caught
-    # Whatever ended it, its log has it in full.
-    reason = f'job {job.job_id}: {type(error).__name__}; see {job.paths.stderr}'
-    outcomes = {run.run.run_id: reason for run in bundle}
-  for run_id, outcome in outcomes.items():
-    if outcome != worker.FINISHED:
-      unfinished[run_id] = outcome
+    return _blame(job, bundle, type(error).__name__)
+  return {
+      run_id: outcome
+      for run_id, outcome in outcomes.items()
+      if outcome != worker.FINISHED
+  }
+
+
+def _blame(job, bundle, reason) -> dict[str, str]:
+  """Returns a reason for each run of a job, whose log has it in full."""
+  reason = f'job {job.job_id}: {reason}; see {job.paths.stderr}'
+  return {run.run.run_id: reason for run in bundle}
 
 
 def _describe() -> str:

@@ -48,6 +48,7 @@ def wait_until(
     condition: Callable[[], object],
     *running: subprocess.Popen,
     timeout: float = 120,
+    poll: float = 0.02,
 ) -> None:
   """Waits for a condition, while all of these processes live."""
   deadline = time.monotonic() + timeout
@@ -55,7 +56,7 @@ def wait_until(
     for process in running:
       assert process.poll() is None, process.communicate()[0]
     assert time.monotonic() < deadline
-    time.sleep(0.02)
+    time.sleep(poll)
 
 
 def free_port() -> int:

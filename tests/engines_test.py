@@ -34,14 +34,12 @@ def _saved(folder):
   return list(folder.glob('small/smoke/*/checkpoints/[1-9]*'))
 
 
-def _sessions(folder):
-  """Returns (first step, last step) of all sessions, run by run."""
+def _sessions_of(run_folder):
+  """Returns (first step, last step) of each session of a run."""
+  text = (run_folder / 'provenance.json').read_text()
   return [
-      [
-          (session['first_step'], session['last_step'])
-          for session in json.loads(path.read_text())['sessions']
-      ]
-      for path in folder.glob('small/smoke/*/provenance.json')
+      (session['first_step'], session['last_step'])
+      for session in json.loads(text)['sessions']
   ]
 
 
@@ -96,13 +94,12 @@ def test_a_ray_cluster_that_loses_a_node_finishes_every_run(tmp_path):
   assert len(_finished(results)) == _NUM_RUNS
   assert output.count('maml  random') == _NUM_RUNS
   # The run that was on the lost node went on from a checkpoint.
-  resumed = [
+  first_steps = [
       first
-      for sessions in _sessions(results)
-      for first, _ in sessions
-      if first > 0
+      for path in results.glob('small/smoke/*/provenance.json')
+      for first, _ in _sessions_of(path.parent)
   ]
-  assert resumed, _sessions(results)
+  assert max(first_steps) > 0
 
 
 @pytest.fixture(scope='module', name='slurm_variables')
@@ -125,37 +122,71 @@ def _slurm(variables, command):
   ).stdout
 
 
-def test_a_slurm_array_with_a_requeued_job_finishes_every_run(
-    tmp_path, slurm_variables
-):
-  results = tmp_path / 'results'
-  process = commands.start(
+def _start_on_slurm(tmp_path, variables, *flags):
+  return commands.start(
       *_RUNS,
-      f'--results={results}',
+      f'--results={tmp_path}/results',
       f'--compilation_cache={tmp_path}/cache',
       f'--jobs={tmp_path}/jobs',
       '--runs_per_task=2',
       '--cpus=1',
+      *flags,
       module='launch.slurm',
-      variables=slurm_variables,
+      variables=variables,
   )
-  commands.wait_until(lambda: _saved(results), process, timeout=300)
-  (path, *_) = _saved(results)
-  run_id = path.parents[1].name
-  (lock,) = path.parents[1].glob('.lock-*')
+
+
+def _array_task(run_folder):
+  """Returns the SLURM job that trains this run, as ARRAY_TASK."""
+  (lock,) = run_folder.glob('.lock-*')
   pid = json.loads(lock.read_text())['pid']
   environment = pathlib.Path(f'/proc/{pid}/environ').read_text()
-  job = re.search('SLURM_JOB_ID=([0-9]+)', environment).group(1)
+  # The number of one task can be the number of the whole array.
+  return '_'.join(
+      re.search(f'SLURM_ARRAY_{name}_ID=([0-9]+)', environment).group(1)
+      for name in ('JOB', 'TASK')
+  )
+
+
+def test_a_slurm_array_with_a_requeued_job_finishes_every_run(
+    tmp_path, slurm_variables
+):
+  results = tmp_path / 'results'
+  process = _start_on_slurm(tmp_path, slurm_variables)
+  commands.wait_until(lambda: _saved(results), process, timeout=300)
+  (path, *_) = _saved(results)
+  run_folder = path.parents[1]
+  job = _array_task(run_folder)
   _slurm(slurm_variables, f'scontrol requeue {job}')
-  # SLURM lets requeued jobs wait for two minutes.
-  state = f'squeue -h -j {job} -o %t'
-  commands.wait_until(lambda: 'PD' in _slurm(slurm_variables, state))
-  _slurm(slurm_variables, f'scontrol update JobId={job} StartTime=now')
+
+  def runs_again():
+    state = _slurm(slurm_variables, f'squeue -h -j {job} -o %t').strip()
+    # SLURM lets requeued jobs wait for two minutes, from when they ended.
+    if state == 'PD':
+      _slurm(slurm_variables, f'scontrol update JobId={job} StartTime=now')
+    return state not in ('PD', 'CG')
+
+  commands.wait_until(runs_again, process, timeout=300, poll=0.5)
   output = commands.finish(process, timeout=500)
   assert len(_finished(results)) == _NUM_RUNS
   assert output.count('maml  random') == _NUM_RUNS
-  text = (results / 'small' / 'smoke' / run_id / 'provenance.json').read_text()
-  sessions = json.loads(text)['sessions']
   # SIGTERM saved at some step, where the queued job went on.
-  assert len(sessions) == 2 and sessions[1]['first_step'] > 0
-  assert sessions[0]['last_step'] == sessions[1]['first_step']
+  (_, saved), (first, _) = _sessions_of(run_folder)
+  assert saved == first > 0
+
+
+def test_jobs_that_slurm_lost_are_named_and_not_waited_for(
+    tmp_path, slurm_variables
+):
+  process = _start_on_slurm(
+      tmp_path,
+      slurm_variables,
+      '--config.training.num_outer_steps=100000',
+  )
+  commands.wait_until(
+      lambda: _saved(tmp_path / 'results'), process, timeout=300
+  )
+  _slurm(slurm_variables, 'scancel --me')
+  output, _ = process.communicate(timeout=300)
+  assert process.returncode == 1, output
+  assert output.count('left the queue without a result') == _NUM_RUNS, output
