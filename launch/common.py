@@ -4,9 +4,11 @@ A launcher differs from another only in how runs are sent to workers.
 """
 
 import dataclasses
+import importlib
 import json
 import signal
 import sys
+import time
 from typing import Any, Callable, NamedTuple
 
 from absl import app
@@ -25,6 +27,8 @@ from modular_hyperteacher import tracking
 
 # Until a run that another launcher trains is looked at again.
 HELD_AGAIN_S = 2.0
+# Of a launcher's time.
+_SHARE_OF_LOOKING = 0.02
 
 command_line.define_sweep_flags()
 _DRY_RUN = flags.DEFINE_bool(
@@ -46,6 +50,20 @@ _CACHE = flags.DEFINE_string(
     'Where workers of a machine share compiled programs; empty for nowhere.'
     ' Programs from there are executed: keep it to yourself.',
 )
+
+
+def need(module: str, extra: str) -> Any:
+  """Returns a module of an optional package; ends the command without it."""
+  try:
+    return importlib.import_module(module)
+  except ModuleNotFoundError as error:
+    if error.name != module:
+      raise
+    print(
+        f"error: {module} is not installed: pip install -e '.[{extra}]'",
+        file=sys.stderr,
+    )
+    sys.exit(2)
 
 
 class Plan(NamedTuple):
@@ -141,6 +159,14 @@ def settings(plan: Plan, num_cores: int) -> worker.Settings:
   )
 
 
+def share_of_gpu(share: float) -> dict[str, str]:
+  """Returns environment variables that let JAX have a part of a GPU's memory.
+
+  Left alone, the first process takes three quarters of it.
+  """
+  return {'XLA_PYTHON_CLIENT_MEM_FRACTION': f'{0.9 * share:.3f}'}
+
+
 def as_json(bundle: list[runner.PlannedRun]) -> list[dict[str, Any]]:
   """Returns the runs of a bundle as `worker.train` takes them."""
   return [dataclasses.asdict(run.run) for run in bundle]
@@ -165,38 +191,63 @@ def describe_plan(plan: Plan, where: str) -> str:
 
 
 class Attempt(NamedTuple):
-  """A bundle, to be sent to a worker."""
+  """Runs, to be sent to a worker together."""
 
   bundle: list[runner.PlannedRun]
   failures: int = 0  # so far
-  held: bool = False  # another launcher had one of its runs
+  held: bool = False  # another launcher has them
+  saved_steps: int = 0  # when they were sent
+
+
+def attempt(
+    bundle: list[runner.PlannedRun], failures: int = 0, held: bool = False
+) -> Attempt:
+  """Returns an attempt at runs as they are saved now."""
+  return Attempt(bundle, failures, held, sum(map(cost.saved_step, bundle)))
 
 
 def take_back(
-    attempt: Attempt, outcomes: dict[str, str] | str, unfinished: dict[str, str]
-) -> Attempt | None:
-  """Returns what of a bundle is worth another attempt, if anything is.
+    tried: Attempt, outcomes: dict[str, str] | str, unfinished: dict[str, str]
+) -> list[Attempt]:
+  """Returns what of a bundle is worth another attempt.
 
   Args:
-    attempt: what a worker was sent.
+    tried: what a worker was sent.
     outcomes: what `worker.train` returned; or what happened to the worker.
     unfinished: run id -> why it is given up; added to.
   """
-  again, held = [], False
-  for run in attempt.bundle:
-    run_id = run.run.run_id
-    if isinstance(outcomes, str):
-      outcome = worker.FAILED + outcomes
-    else:
-      outcome = outcomes[run_id]
-    failed = outcome.startswith(worker.FAILED)
-    held |= outcome == worker.HELD
-    if outcome == worker.HELD or (failed and attempt.failures < RETRIES.value):
-      again.append(run)
+  if isinstance(outcomes, str):
+    return _after_a_death(tried, worker.FAILED + outcomes, unfinished)
+  held, failed = [], []
+  for run in tried.bundle:
+    outcome = outcomes[run.run.run_id]
+    if outcome == worker.HELD:
+      held.append(run)
+    elif outcome.startswith(worker.FAILED) and tried.failures < RETRIES.value:
+      failed.append(run)
     elif outcome != worker.FINISHED:
-      unfinished[run_id] = outcome
-  failures = attempt.failures + (not held)
-  return Attempt(again, failures, held) if again else None
+      unfinished[run.run.run_id] = outcome
+  again = []
+  if held:
+    again.append(attempt(held, tried.failures, held=True))
+  if failed:
+    again.append(attempt(failed, tried.failures + 1))
+  return again
+
+
+def _after_a_death(tried, reason, unfinished):
+  """Returns what to do with the runs of a worker that told nothing."""
+  left = [run for run in tried.bundle if not run.folder.finished]
+  # A machine that is taken away is no fault of a run that came further on it.
+  came_further = sum(map(cost.saved_step, tried.bundle)) > tried.saved_steps
+  failures = tried.failures + (not came_further)
+  if len(left) > 1:
+    # Any of them may have been its end; by themselves, they will tell.
+    return [attempt([run], tried.failures) for run in left]
+  if failures > RETRIES.value:
+    unfinished |= {run.run.run_id: reason for run in left}
+    return []
+  return [attempt([run], failures) for run in left]
 
 
 class Progress:
@@ -206,6 +257,7 @@ class Progress:
     self._left = [run for bundle in plan.bundles for run in bundle]
     self._num_runs = len(self._left)
     self._done = 0
+    self._next_look = 0.0
     total = sum(self._total(run) for run in self._left)
     self._bar = tqdm.tqdm(
         total=total,
@@ -218,14 +270,25 @@ class Progress:
     return self
 
   def __exit__(self, *_) -> None:
-    self.update()
+    self._look()
     self._bar.close()
 
   def _total(self, run):
     return run.run.config['training']['num_outer_steps']
 
   def update(self) -> None:
-    """Shows what is saved by now, and prints results that are new."""
+    """Shows what is saved by now, and prints results that are new.
+
+    Call it often: it looks no more than is cheap, as a sweep may have many runs
+    and its folder may be far away.
+    """
+    started = time.monotonic()
+    if started >= self._next_look:
+      self._look()
+      ended = time.monotonic()
+      self._next_look = ended + (ended - started) / _SHARE_OF_LOOKING
+
+  def _look(self):
     for run in [run for run in self._left if run.folder.finished]:
       self._left.remove(run)
       self._done += self._total(run)

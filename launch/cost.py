@@ -19,21 +19,21 @@ def estimate(
 
   Args:
     left: the unfinished runs.
-    runs: the whole sweep; models that were trained here tell their speed, and
-      of others the least operations are told.
+    runs: the whole sweep; models that were trained here tell their speed, in
+      operations per second, and of others the least operations are told.
   """
-  seconds_per_step = _measure(runs)
+  speeds = _measure(runs)
   hours, timed, operations = 0.0, 0, 0.0
   for run in left:
     config = run.run.config
     steps = config['training']['num_outer_steps'] - saved_step(run)
-    name = config['model']['name']
-    if name in seconds_per_step:
-      hours += steps * seconds_per_step[name] / 3600
+    needed = steps * _step(config)
+    speed = speeds.get(config['model']['name'])
+    if speed:
+      hours += needed / speed / 3600
       timed += 1
     else:
-      seeds = len(config['training']['seeds'])
-      operations += steps * seeds * flops.outer_step(config)
+      operations += needed
   parts = []
   if timed:
     parts.append(
@@ -49,14 +49,20 @@ def estimate(
   return 'cost: ' + '; '.join(parts)
 
 
+def _step(config):
+  """Returns the least operations of an outer step of all seeds."""
+  return len(config['training']['seeds']) * flops.outer_step(config)
+
+
 def _measure(runs):
-  """Returns model -> seconds per outer step, of the sweep's runs so far."""
+  """Returns model -> operations per second, of the sweep's runs so far."""
   totals = {}
   for run in runs:
+    config = run.run.config
     stored = run.folder.read('provenance.json') or {'sessions': []}
     for session in stored['sessions']:
       steps = session['last_step'] - session['first_step']
-      total = totals.setdefault(run.run.config['model']['name'], [0.0, 0])
-      total[0] += session['wall_s']
-      total[1] += steps
-  return {name: s / steps for name, (s, steps) in totals.items() if steps}
+      total = totals.setdefault(config['model']['name'], [0.0, 0.0])
+      total[0] += steps * _step(config)
+      total[1] += session['wall_s']
+  return {name: n / s for name, (n, s) in totals.items() if s}

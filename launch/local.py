@@ -9,6 +9,7 @@ and Ctrl-C save all runs, and the same command goes on from there.
 """
 
 import json
+import math
 import os
 import pathlib
 import queue
@@ -48,6 +49,8 @@ def place_workers(
   for i, share in enumerate(shares):
     own = [int(core) for core in share] or [cores[i % len(cores)]]
     variables = {'CUDA_VISIBLE_DEVICES': gpus[i % len(gpus)]} if gpus else {}
+    if number > len(gpus) > 0:
+      variables |= common.share_of_gpu(1 / math.ceil(number / len(gpus)))
     places.append((own, variables))
   return places
 
@@ -122,7 +125,7 @@ class _Pool:
     self._workers = [_Worker(place, settings) for place in places]
     self._queue = queue.Queue()
     for bundle in plan.bundles:
-      self._queue.put(common.Attempt(bundle))
+      self._queue.put(common.attempt(bundle))
     self.unfinished: dict[str, str] = {}
     self._stopping = threading.Event()
     self._threads = [
@@ -141,16 +144,15 @@ class _Pool:
     # Another worker's bundle may come back, until all are through.
     while self._queue.unfinished_tasks and not self._stopping.is_set():
       try:
-        attempt = self._queue.get(timeout=0.1)
+        tried = self._queue.get(timeout=0.1)
       except queue.Empty:
         continue
-      outcomes = one.train(common.as_json(attempt.bundle))
+      outcomes = one.train(common.as_json(tried.bundle))
       if self._stopping.is_set():
         break
-      again = common.take_back(
-          attempt, outcomes or 'its worker died', self.unfinished
-      )
-      if again:
+      for again in common.take_back(
+          tried, outcomes or 'its worker died', self.unfinished
+      ):
         self._stopping.wait(common.HELD_AGAIN_S if again.held else 0)
         self._queue.put(again)
       self._queue.task_done()

@@ -14,12 +14,13 @@ import signal
 import time
 
 from absl import flags
-import ray
-from ray import cloudpickle
 
 from launch import common
 from launch import worker
+from modular_hyperteacher import errors
 from modular_hyperteacher import interrupt
+
+ray = common.need('ray', 'ray')
 
 _ADDRESS = flags.DEFINE_string(
     'address', None, "Of the cluster: HOST:PORT, or 'auto' on its head node."
@@ -36,35 +37,29 @@ _POLL_S = 0.5
 _SAVING_S = 30.0
 
 
-def _train(bundle, settings):
-  """What a Ray task does."""
-  worker.set_up(settings)
-  try:
-    return worker.train(bundle, settings)
-  except interrupt.Interrupted as interruption:
-    return {run['run_id']: f'{worker.FAILED}{interruption}' for run in bundle}
-
-
 class _Tasks:
   """The sweep's tasks at Ray."""
 
   def __init__(self, plan: common.Plan):
     # Nodes have the package, but not this folder.
-    cloudpickle.register_pickle_by_value(worker)
+    ray.cloudpickle.register_pickle_by_value(worker)
     self._settings = common.settings(plan, _NUM_CPUS.value)
-    self._remote = ray.remote(_train).options(
+    shared = 0 < _NUM_GPUS.value < 1
+    variables = common.share_of_gpu(_NUM_GPUS.value) if shared else {}
+    self._remote = ray.remote(worker.train_in_ray).options(
         num_cpus=_NUM_CPUS.value,
         num_gpus=_NUM_GPUS.value,
         resources={'TPU': _NUM_TPUS.value} if _NUM_TPUS.value else None,
         # By Ray, if a node or a worker is lost; failures that tasks live to
         # tell of are counted in `take_back`.
         max_retries=common.RETRIES.value,
+        runtime_env={'env_vars': variables},
     )
     self._running = {}
     self._later: list[tuple[float, common.Attempt]] = []
     self.unfinished: dict[str, str] = {}
     for bundle in plan.bundles:
-      self._send(common.Attempt(bundle))
+      self._send(common.attempt(bundle))
 
   def _send(self, attempt):
     bundle = common.as_json(attempt.bundle)
@@ -81,13 +76,12 @@ class _Tasks:
       time.sleep(_POLL_S)
     done, _ = ray.wait(list(self._running), timeout=_POLL_S)
     for task in done:
-      attempt = self._running.pop(task)
+      tried = self._running.pop(task)
       try:
         outcomes = ray.get(task)
       except ray.exceptions.RayError as error:
         outcomes = (str(error).splitlines() or ['lost'])[0]
-      again = common.take_back(attempt, outcomes, self.unfinished)
-      if again:
+      for again in common.take_back(tried, outcomes, self.unfinished):
         pause = common.HELD_AGAIN_S if again.held else 0
         self._later.append((time.monotonic() + pause, again))
     due = [entry for entry in self._later if entry[0] <= time.monotonic()]
@@ -111,7 +105,12 @@ def launch(plan: common.Plan) -> common.Outcome:
   if not ray.is_initialized():
     # Whoever reaches the dashboard can run code: it is not for the network.
     own = {} if _ADDRESS.value else {'dashboard_host': '127.0.0.1'}
-    ray.init(_ADDRESS.value, log_to_driver=False, **own)
+    try:
+      ray.init(_ADDRESS.value or 'local', log_to_driver=False, **own)
+    except ConnectionError as error:
+      raise errors.UserError(
+          f'--address is {_ADDRESS.value}; no cluster answers there: {error}'
+      ) from error
   received = []
   for number in interrupt.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))

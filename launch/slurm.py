@@ -1,4 +1,4 @@
-"""A sweep over SLURM, as an array of jobs, through submitit.
+"""A sweep over SLURM, as arrays of jobs, through submitit.
 
   python -m launch.slurm --config=configs/fig3b.py:paper --partition=gpu \\
       --gpus=1 --time_min=480 --results=/shared/results
@@ -9,18 +9,24 @@ jobs alone, and the same command later watches or completes what is left:
 whatever runs is locked, whatever is finished is skipped.
 """
 
+import os
 import pathlib
+import re
 import signal
 import subprocess
+import sys
 import time
 from typing import Iterable
 
 from absl import flags
-import submitit
 
 from launch import common
 from launch import worker
+from modular_hyperteacher import errors
 from modular_hyperteacher import interrupt
+from modular_hyperteacher import locks
+
+submitit = common.need('submitit', 'slurm')
 
 _PARTITION = flags.DEFINE_string('partition', None, 'Where to queue.')
 _TIME_MIN = flags.DEFINE_integer(
@@ -38,7 +44,7 @@ _REQUEUES = flags.DEFINE_integer(
 _CPUS = flags.DEFINE_integer('cpus', 2, 'Cores per job.', lower_bound=1)
 _GPUS = flags.DEFINE_integer('gpus', 0, 'GPUs per job.', lower_bound=0)
 _PARALLEL = flags.DEFINE_integer(
-    'parallel', 256, 'How many jobs run at once.', lower_bound=1
+    'parallel', 256, 'How many jobs of an array run at once.', lower_bound=1
 )
 _SLURM = flags.DEFINE_multi_string(
     'slurm', [], 'More options of sbatch, as --slurm=account=NAME; repeat.'
@@ -52,16 +58,36 @@ _POLL_S = 2.0
 _QUEUE_POLL_S = 15.0
 # Results on a shared file system may be seen this much later.
 _LOST_AFTER_S = 60.0
-_LOST = 'left the queue without a result'
+# SLURM may signal a job this much earlier than it was asked to.
+_SIGNAL_SPREAD_S = 60
+_ALIVE = 'PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING'
 _LEFT = 'the jobs go on by themselves; squeue shows them.'
 
 
-def _make_executor() -> submitit.AutoExecutor:
-  executor = submitit.AutoExecutor(
-      pathlib.Path(_JOBS.value) / '%A',
-      cluster='slurm',
-      slurm_max_num_timeout=_REQUEUES.value,
-  )
+def _make_executor():
+  if 60 * _TIME_MIN.value <= _SAVE_BEFORE_S.value + _SIGNAL_SPREAD_S:
+    raise errors.UserError(
+        f'--time_min is {_TIME_MIN.value}: jobs would be told to save'
+        f' {_SAVE_BEFORE_S.value} seconds (--save_before_s) before that limit,'
+        f' and up to {_SIGNAL_SPREAD_S} seconds earlier, so they would never'
+        ' get on. Allow more minutes, or save later.'
+    )
+  wrong = [option for option in _SLURM.value if '=' not in option]
+  if wrong:
+    raise errors.UserError(
+        f'--slurm is {wrong[0]}; it must be OPTION=VALUE, as in account=NAME.'
+    )
+  try:
+    executor = submitit.AutoExecutor(
+        pathlib.Path(_JOBS.value) / '%A',
+        cluster='slurm',
+        slurm_max_num_timeout=_REQUEUES.value,
+    )
+  except RuntimeError as error:
+    raise errors.UserError(
+        f'SLURM is not to be found here ({error}); start this command where'
+        ' sbatch and srun are, on a login node.'
+    ) from error
   parameters = {
       'name': 'modular_hyperteacher',
       'timeout_min': _TIME_MIN.value,
@@ -81,43 +107,141 @@ def _make_executor() -> submitit.AutoExecutor:
 
 def launch(plan: common.Plan) -> common.Outcome:
   """Queues all bundles; returns what could not be finished."""
-  settings = common.settings(plan, _CPUS.value)
-  work = [
-      worker.Job(common.as_json(bundle), settings) for bundle in plan.bundles
-  ]
-  jobs = _make_executor().submit_array(work)
-  print(f'queued as job array {jobs[0].job_id.split("_")[0]}', flush=True)
+  jobs = _Jobs(plan)
   if not _WAIT.value:
     return common.Outcome({}, _LEFT)
   received = []
   for number in interrupt.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))
-  unfinished = {}
-  queue = _Queue()
   with common.Progress(plan) as progress:
-    waiting = dict(zip(jobs, plan.bundles))
-    while waiting:
+    while jobs.busy:
       if received:
         return common.Outcome({}, _LEFT)
       time.sleep(_POLL_S)
       progress.update()
-      for job in [job for job in waiting if job.done()]:
-        unfinished |= _unfinished(job, waiting.pop(job))
-      lost = queue.lost(job.job_id for job in waiting)
-      for job in [job for job in waiting if job.job_id in lost]:
-        unfinished |= _blame(job, waiting.pop(job), _LOST)
-  return common.Outcome(unfinished)
+      jobs.update()
+  return common.Outcome(jobs.unfinished)
+
+
+class _Jobs:
+  """The sweep's jobs at SLURM, and the runs that other launchers have."""
+
+  def __init__(self, plan: common.Plan):
+    self._settings = common.settings(plan, _CPUS.value)
+    self._executor = _make_executor()
+    self._queue = _Queue()
+    self._locks = locks.Locks()
+    self._queued = {}  # job -> attempt
+    self._held: list[common.Attempt] = []
+    self.unfinished: dict[str, str] = {}
+    self._send([common.attempt(bundle) for bundle in plan.bundles])
+
+  @property
+  def busy(self) -> bool:
+    """Whether anything is left to wait for."""
+    return bool(self._queued or self._held)
+
+  def update(self) -> None:
+    """Takes results, and queues again what is worth it."""
+    again = []
+    lost = self._queue.lost(job.job_id for job in self._queued)
+    for job in list(self._queued):
+      if job.paths.result_pickle.exists() or job.job_id in lost:
+        tried = self._queued.pop(job)
+        outcomes = _outcomes(job, tried.bundle)
+        again += common.take_back(tried, outcomes, self.unfinished)
+    self._held += [one for one in again if one.held]
+    self._send([one for one in again if not one.held] + self._let_go())
+
+  def _let_go(self):
+    """Returns attempts at runs that other launchers no longer have."""
+    held, free = [], []
+    for one in self._held:
+      left = [run for run in one.bundle if not run.folder.finished]
+      if any(self._locks.is_free(run.folder) for run in left):
+        free.append(common.attempt(left, one.failures))
+      elif left:
+        held.append(one)
+    self._held = held
+    return free
+
+  def _send(self, attempts):
+    size = _max_array_size() if attempts else 1
+    for start in range(0, len(attempts), size):
+      part = attempts[start : start + size]
+      try:
+        jobs = self._executor.submit_array([
+            worker.Job(common.as_json(one.bundle), self._settings)
+            for one in part
+        ])
+      except submitit.core.utils.FailedJobError as error:
+        reason = ' '.join(str(error).split())
+        raise errors.UserError(f'SLURM takes no jobs: {reason}') from error
+      print(f'queued {len(jobs)} jobs, {jobs[0].job_id} on', flush=True)
+      self._queued.update(zip(jobs, part))
+
+
+def _outcomes(job, bundle) -> dict[str, str]:
+  """Returns what became of the runs of a job that has ended."""
+  if not job.paths.result_pickle.exists():
+    # Cancelled, or killed. To queue it again could be against its owner's will.
+    error = 'left the queue without a result'
+  else:
+    try:
+      return job.result()
+    except Exception as problem:  # pylint: disable=broad-exception-caught
+      error = type(problem).__name__
+  # Whatever ended it, its log has it in full.
+  reason = f'job {job.job_id}: {error}; see {job.paths.stderr}'
+  return {run.run.run_id: reason for run in bundle}
+
+
+def _max_array_size() -> int:
+  """Returns how many jobs an array may have; SLURM's default if in doubt."""
+  answer = _ask('scontrol', 'show', 'config') or ''
+  found = re.search(r'^MaxArraySize\s*=\s*(\d+)', answer, re.MULTILINE)
+  return max(1, int(found.group(1)) if found else 1000)
+
+
+def _ask(*command: str) -> str | None:
+  """Returns what a command of SLURM's says, or None if it fails."""
+  try:
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout
+  except (OSError, subprocess.CalledProcessError):
+    return None
+
+
+def _queued() -> set[str] | None:
+  """Returns the ids of this user's jobs at SLURM; None if it does not answer.
+
+  For jobs of an array, the array's id is among them.
+  """
+  answer = _ask(
+      'squeue',
+      '--all',
+      '--array',
+      '--noheader',
+      f'--user={os.getuid()}',
+      f'--states={_ALIVE}',
+      '--format=%F %F_%K',
+  )
+  return None if answer is None else set(answer.split())
 
 
 class _Queue:
   """Tells which jobs left SLURM's queue without a word.
 
   submitit asks SLURM's accounting what became of a job. Where there is none,
-  it would wait for ever for the result of one that was cancelled or killed.
+  it would wait for ever for the result of one that was cancelled or killed; and
+  where there is, it takes jobs that SLURM queues again after a node's failure
+  for lost.
   """
 
   def __init__(self):
     self._asked = time.monotonic()
+    self._silent = False
     self._missing_since = {}
 
   def lost(self, job_ids: Iterable[str]) -> set[str]:
@@ -126,16 +250,13 @@ class _Queue:
     if now - self._asked < _QUEUE_POLL_S:
       return set()
     self._asked = now
-    try:
-      answer = subprocess.run(
-          ['squeue', '--me', '--noheader', '--array', '--format=%F_%K'],
-          capture_output=True,
-          text=True,
-          check=True,
-      )
-    except (OSError, subprocess.CalledProcessError):
-      return set()  # SLURM does not answer now; it knows its jobs later.
-    queued = answer.stdout.split()
+    queued = _queued()
+    if queued is None:
+      if not self._silent:
+        print('warning: squeue does not answer; waiting.', file=sys.stderr)
+      self._silent = True
+      return set()
+    self._silent = False
     self._missing_since = {
         job_id: self._missing_since.get(job_id, now)
         for job_id in job_ids
@@ -146,25 +267,6 @@ class _Queue:
         for job_id, since in self._missing_since.items()
         if now - since >= _LOST_AFTER_S
     }
-
-
-def _unfinished(job, bundle) -> dict[str, str]:
-  """Returns what a job that is done did not finish, and why."""
-  try:
-    outcomes = job.result()
-  except Exception as error:  # pylint: disable=broad-exception-caught
-    return _blame(job, bundle, type(error).__name__)
-  return {
-      run_id: outcome
-      for run_id, outcome in outcomes.items()
-      if outcome != worker.FINISHED
-  }
-
-
-def _blame(job, bundle, reason) -> dict[str, str]:
-  """Returns a reason for each run of a job, whose log has it in full."""
-  reason = f'job {job.job_id}: {reason}; see {job.paths.stderr}'
-  return {run.run.run_id: reason for run in bundle}
 
 
 def _describe() -> str:

@@ -8,7 +8,6 @@ from stdin and answers with one JSON object of outcomes per line on stdout.
 """
 
 import argparse
-import functools
 import json
 import os
 import pathlib
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 
 from modular_hyperteacher import command_line
+from modular_hyperteacher import errors
 from modular_hyperteacher import host_devices
 from modular_hyperteacher import interrupt
 from modular_hyperteacher import runner
@@ -46,19 +46,31 @@ class Settings(NamedTuple):
   wandb: str = tracking.OFF  # as --wandb
 
 
-@functools.cache
 def set_up(settings: Settings) -> None:
-  """Prepares a process; does so once, before JAX does anything."""
-  if 'xla_force_host_platform_device_count' not in os.environ.get(
-      'XLA_FLAGS', ''
+  """Prepares a process before JAX does anything; again, it changes nothing.
+
+  Raises:
+    UserError: if others could put programs into the compilation cache.
+  """
+  flags = os.environ.get('XLA_FLAGS', '')
+  number = settings.num_host_devices
+  if (
+      'xla_force_host_platform_device_count' not in flags
+      and jax.config.jax_num_cpu_devices != number
   ):
-    host_devices.divide(settings.num_host_devices, [], 0)
+    host_devices.divide(number, [], 0)
   if settings.compilation_cache:
     # Machine code of one processor is not for another.
     cache = pathlib.Path(settings.compilation_cache).expanduser()
     folder = cache / socket.gethostname()
-    # What is in there is executed: nobody else may write to it.
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+      raise errors.UserError(
+          f'--compilation_cache: others can write to {folder}, and what is in'
+          ' there is executed. Choose another folder, or mend its owner and'
+          ' mode (chmod 700).'
+      )
     jax.config.update('jax_compilation_cache_dir', str(folder))
     jax.config.update(
         'jax_persistent_cache_min_compile_time_secs', _MIN_COMPILE_S
@@ -98,11 +110,11 @@ def train(
 
 
 def _train_one(run, settings, guard):
-  planned = runner.plan([run], pathlib.Path(settings.results))
-  for _, mine, check_lock in turns.in_turn(planned, guard, wait=False):
+  planned = runner.plan_one(run, pathlib.Path(settings.results))
+  for _, mine, check_lock in turns.in_turn([planned], guard, wait=False):
     with tracking.Tracker(mine.run, mine.folder, settings.wandb) as tracker:
       runner.execute(mine, guard, tracker.update, check_lock)
-  return FINISHED if planned[0].folder.finished else HELD
+  return FINISHED if planned.folder.finished else HELD
 
 
 def _explain(error):
@@ -110,6 +122,17 @@ def _explain(error):
     return f'{REFUSED}{error}'
   traceback.print_exception(error)
   return f'{FAILED}{type(error).__name__}: {error}'
+
+
+def train_in_ray(
+    runs: list[dict[str, Any]], settings: Settings
+) -> dict[str, str]:
+  """Trains as a task of Ray; asked to stop, tells so as a failure."""
+  set_up(settings)
+  try:
+    return train(runs, settings)
+  except interrupt.Interrupted as interruption:
+    return {run['run_id']: f'{FAILED}{interruption}' for run in runs}
 
 
 class Job:

@@ -6,6 +6,8 @@ is loaded can execute. A checksum of the arrays tells a damaged checkpoint; the
 newest sound one is used.
 """
 
+import contextlib
+import errno
 import hashlib
 import pathlib
 import shutil
@@ -25,6 +27,17 @@ _NUM_KEPT = 2
 _ARRAYS = 'default'
 _CHECKSUM = 'sha256'
 _UNFINISHED = '.writing'
+# Faults of the machine or its network, which say nothing of a file's content.
+_NOT_DAMAGE = {
+    errno.EACCES,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EPERM,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+}
 
 
 class Checkpoints:
@@ -63,7 +76,10 @@ class Checkpoints:
     try:
       shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
       unfinished.mkdir(parents=True)
-      self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
+      with _silent_threads():
+        self._orbax.save(
+            unfinished / _ARRAYS, args=ocp.args.StandardSave(tree)
+        )
       (unfinished / _CHECKSUM).write_text(_checksum(tree))
       unfinished.rename(self._folder / str(step))
     except Exception as error:  # Orbax raises many kinds for full disks.
@@ -76,7 +92,7 @@ class Checkpoints:
     for old in self._steps()[_NUM_KEPT:]:
       shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
-  def restore(self, like: Any) -> Any | None:
+  def restore(self, like: Any, newest_only: bool = False) -> Any | None:
     """Returns the newest sound checkpoint as host arrays, or None.
 
     Damaged ones that are newer are named on stderr and moved aside, out of
@@ -84,25 +100,35 @@ class Checkpoints:
 
     Args:
       like: a pytree of arrays with the structure and shapes to expect.
+      newest_only: take no older one in place of a damaged one.
 
     Raises:
       UserError: if there are checkpoints, but none is sound. Nothing is moved
         or deleted.
+      MachineError: if the newest cannot be read now; another time it may.
     """
     abstract = jax.tree.map(
         lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
     )
-    restored = self._newest_sound(abstract) if processes.is_first() else None
+    restored = None
+    if processes.is_first():
+      steps = self._steps()[: 1 if newest_only else None]
+      restored = self._newest_sound(steps, abstract)
     if not processes.from_first(np.array(restored is not None)):
       return None
     return processes.from_first(abstract if restored is None else restored)
 
-  def _newest_sound(self, abstract):
+  def _newest_sound(self, steps, abstract):
     damaged = {}
-    for step in self._steps():
+    for step in steps:
       try:
         restored = self._read(step, abstract)
       except Exception as error:  # Orbax raises many kinds for broken files.
+        if getattr(error, 'errno', None) in _NOT_DAMAGE:
+          raise errors.MachineError(
+              f'cannot read checkpoint {self._folder / str(step)}:'
+              f' {error.strerror}. It was left as it is; try again.'
+          ) from error
         damaged[step] = error
         continue
       self._set_aside(damaged, step)
@@ -112,21 +138,17 @@ class Checkpoints:
       raise errors.UserError(
           f'checkpoint {self._folder / str(step)} cannot be read'
           f' ({_reason(error)}): it is damaged, or of another version, and'
-          f' there is no older one that can. Delete {self._folder} to go on'
-          ' from the start.'
+          f' there is no other that can. Delete {self._folder} to go on from'
+          ' the start.'
       ) from error
     return None
 
   def _read(self, step, abstract):
     folder = self._folder / str(step)
-    hook = sys.unraisablehook
-    # Threads that fail to read a broken file print tracebacks of their own,
-    # even after the call has failed; the caller says all there is to say.
-    sys.unraisablehook = lambda *_: None
-    restored = self._orbax.restore(
-        folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
-    )
-    sys.unraisablehook = hook
+    with _silent_threads():
+      restored = self._orbax.restore(
+          folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
+      )
     checksum = folder / _CHECKSUM
     # Checkpoints of earlier versions of this package have no checksum.
     if checksum.exists() and checksum.read_text() != _checksum(restored):
@@ -146,6 +168,19 @@ class Checkpoints:
       while aside.exists():
         aside = aside.with_name(f'{aside.name}-again')
       path.rename(aside)
+
+
+@contextlib.contextmanager
+def _silent_threads():
+  """Lets no thread of Orbax's print a traceback of its own.
+
+  Where reading or writing fails, they do so even after the call has failed, so
+  the silence stays; the caller says all there is to say.
+  """
+  hook = sys.unraisablehook
+  sys.unraisablehook = lambda *_: None
+  yield
+  sys.unraisablehook = hook
 
 
 def _checksum(tree: Any) -> str:

@@ -64,7 +64,7 @@ def read_sweep() -> Sweep:
   return Sweep(
       sweeps.select(sweeps.expand(config), flags.FLAGS[_ONLY].value),
       sweeps.expand(get_config('paper')),
-      pathlib.Path(flags.FLAGS[_RESULTS].value),
+      pathlib.Path(flags.FLAGS[_RESULTS].value).expanduser(),
   )
 
 

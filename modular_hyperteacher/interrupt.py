@@ -8,7 +8,6 @@ processes that compute together stop together, between two compiled calls.
 
 from concurrent import futures
 import signal
-import time
 from typing import Any, Callable
 
 from modular_hyperteacher import processes
@@ -68,21 +67,9 @@ class Guard:
         return future.result(timeout=_POLL_SECONDS)
       except futures.TimeoutError:
         if future.done():
-          raise
+          return future.result()
       if self._received is not None:
         raise Interrupted(self._received)
-
-  def sleep(self, seconds: float) -> None:
-    """Waits.
-
-    Raises:
-      Interrupted: as soon as a signal arrives.
-    """
-    until = time.monotonic() + seconds
-    while self._received is None and time.monotonic() < until:
-      time.sleep(_POLL_SECONDS)
-    if self._received is not None:
-      raise Interrupted(self._received)
 
   def agree(self, value: int) -> int:
     """Returns the first process's value.

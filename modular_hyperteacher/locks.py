@@ -86,8 +86,7 @@ class Locks:
   def __init__(self, beat_s: float = BEAT_S, stale_s: float = STALE_S):
     self._beat_s = beat_s
     self._stale_s = stale_s
-    # Lock file -> time of its last change, and when it was first seen so.
-    self._seen: dict[pathlib.Path, tuple[int, float]] = {}
+    self._seen: dict[pathlib.Path, _Sight] = {}
 
   def acquire(self, folder: results.RunFolder) -> Lock | None:
     """Returns the lock of a run, or None if another process has it.
@@ -115,32 +114,59 @@ class Locks:
         return holder
     return None
 
+  def are_alive(self, folder: results.RunFolder) -> bool:
+    """Whether a process is known to live that has a run.
+
+    Of one on another machine this is known once its file has changed, which
+    it does every few seconds; until then, False.
+    """
+    return any(
+        _is_here(holder := _read(path)) and _lives(holder)
+        or (path in self._seen and self._seen[path].has_changed)
+        for path in self._find(folder.path)
+    )
+
+  def is_free(self, folder: results.RunFolder) -> bool:
+    """Whether nobody has a run, as far as can be told by now."""
+    return all(self._is_stale(path) for path in self._find(folder.path))
+
   def _find(self, path):
     return set(path.glob(_PATTERN))
 
   def _is_stale(self, path):
     holder = _read(path)
-    if holder and holder.machine and holder.machine == _machine():
-      return _started(holder.pid) != holder.started
+    if _is_here(holder):
+      return not _lives(holder)
     try:
       changed = path.stat().st_mtime_ns
     except FileNotFoundError:
       return False  # Released just now; look again next time.
     now = time.monotonic()
-    before, since = self._seen.get(path, (None, now))
-    if changed != before:
-      since = now
-    self._seen[path] = changed, since
-    return now - since > self._stale_s
+    sight = self._seen.get(path)
+    if sight is None or changed != sight.changed:
+      sight = _Sight(changed, now, has_changed=sight is not None)
+      self._seen[path] = sight
+    return now - sight.since > self._stale_s
+
+
+class _Sight(NamedTuple):
+  """What was seen of a lock file that another machine may keep fresh."""
+
+  changed: int  # when, by the file's own time
+  since: float  # our own clock, when it was first seen so
+  has_changed: bool  # since it was first seen at all
 
 
 def _create(path: pathlib.Path) -> None:
   pid = os.getpid()
   holder = Holder(socket.gethostname(), _machine(), pid, _started(pid))
+  # Whole or not at all: nobody could tell whose an empty one is.
+  unfinished = path.with_suffix('.new')
   try:
-    with open(path, 'x') as file:
-      file.write(json.dumps(holder._asdict()))
+    unfinished.write_text(json.dumps(holder._asdict()))
+    unfinished.rename(path)
   except OSError as error:
+    unfinished.unlink(missing_ok=True)
     raise errors.StorageError(path, error.strerror) from error
 
 
@@ -149,6 +175,24 @@ def _read(path) -> Holder | None:
     return Holder(**json.loads(path.read_text()))
   except (OSError, TypeError, ValueError):
     return None
+
+
+def _is_here(holder: Holder | None) -> bool:
+  """Whether the process table can tell if a holder lives."""
+  return bool(holder and holder.machine and holder.machine == _machine())
+
+
+def _lives(holder: Holder) -> bool:
+  """Whether a process of this machine, that once took a lock, still lives."""
+  started = _started(holder.pid)
+  if started is None:
+    try:
+      os.kill(holder.pid, 0)
+    except PermissionError:
+      return True  # Another user's, hidden from us.
+    except ProcessLookupError:
+      pass
+  return started == holder.started
 
 
 def _machine() -> str | None:
@@ -161,7 +205,7 @@ def _machine() -> str | None:
 
 
 def _started(pid: int) -> str | None:
-  """Returns when a process started; None if it is dead."""
+  """Returns when a process started; None if it is dead, or hidden."""
   try:
     stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
   except OSError:

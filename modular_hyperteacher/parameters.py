@@ -51,7 +51,7 @@ def restore(
   )
   loss = np.zeros(len(experiment.training.seeds), np.float32)
   saved = checkpoints.Checkpoints(folder.checkpoints).restore(
-      trainer.Saved(state, state.meta_params, loss)
+      trainer.Saved(state, state.meta_params, loss), newest_only=True
   )
   if saved is None:
     raise errors.UserError(

@@ -89,6 +89,14 @@ def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
   return planned
 
 
+def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
+  """As `plan`, but does not look for the run among those of other sweeps."""
+  place = root / run.experiment / run.preset
+  folder = results.RunFolder(place / run.run_id)
+  folder.check(run.identity)
+  return PlannedRun(run, place, folder, {})
+
+
 def check(planned: list[PlannedRun]) -> None:
   """Makes what unfinished runs need, before the first of them is trained.
 
@@ -163,6 +171,7 @@ def execute(
       raise
     # Input was checked before: this is a bug, and shall keep its traceback.
     raise RuntimeError(f'training failed: {error}') from error
+  check_lock()
   _record_session(folder, session, training.step, started)
   if processes.is_first():
     folder.write('summary.json', summarise(run, training.rows))

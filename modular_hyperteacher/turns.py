@@ -2,14 +2,17 @@
 
 import random
 import sys
+import time
 from typing import Callable, Iterator
-
-import numpy as np
 
 from modular_hyperteacher import interrupt
 from modular_hyperteacher import locks
 from modular_hyperteacher import processes
 from modular_hyperteacher import runner
+
+# What the first process tells the others in place of a run.
+_END = -1
+_NOT_YET = -2
 
 
 def in_turn(
@@ -25,23 +28,26 @@ def in_turn(
   Args:
     planned: the runs.
     guard: obeyed while waiting.
-    wait: if False, runs that others train are left to them.
+    wait: if False, runs are left to others that are known to be at work. Of
+      processes on other machines this is known after some seconds, and that
+      they are not after two minutes.
 
   Raises:
     interrupt.Interrupted: when a signal asks to stop.
     UserError: if a folder cannot be written to.
   """
   if not processes.is_first():
-    while (place := int(processes.from_first(np.array(-1)))) >= 0:
-      yield place, planned[place], lambda: None
+    while (place := guard.agree(_END)) != _END:
+      if place != _NOT_YET:
+        yield place, planned[place], lambda: None
     return
   for place, lock in _take(planned, guard, wait):
     try:
-      processes.from_first(np.array(place))
+      guard.agree(place)
       yield place, planned[place], lock.check
     finally:
       lock.release()
-  processes.from_first(np.array(-1))
+  guard.agree(_END)
 
 
 def _take(planned, guard, wait):
@@ -60,16 +66,18 @@ def _take(planned, guard, wait):
         else:
           yield place, lock
       del waiting[place]
-    if not wait:
-      return
-    for place, folder in waiting.items():
-      holder = held.holder(folder)
-      if holder and told.get(place) != holder:
+    for place, folder in list(waiting.items()):
+      if not wait and held.are_alive(folder):
+        del waiting[place]
+        continue
+      holder = held.holder(folder) or 'a process that cannot be told'
+      if told.get(place) != holder:
         told[place] = holder
         print(
             f'{folder.path.name}: {holder} is training it; waiting.',
             file=sys.stderr,
         )
     if waiting:
+      guard.agree(_NOT_YET)
       # Two that wait should not go on getting into each other's way.
-      guard.sleep(random.uniform(0.5, 1.5))
+      time.sleep(random.uniform(0.5, 1.5))

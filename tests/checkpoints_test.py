@@ -1,9 +1,9 @@
 """Damaged checkpoints, full disks: what was saved is found again, or told."""
 
 import contextlib
+import errno
 import itertools
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from modular_hyperteacher import checkpoints
 from modular_hyperteacher import errors
 from modular_hyperteacher import results
+from tests import disks
 
 
 def _tree(step, size=500):
@@ -107,6 +108,36 @@ def test_if_none_is_sound_it_says_so_and_touches_nothing(tmp_path):
   assert _files(tmp_path) == before
 
 
+def test_a_file_that_cannot_be_read_now_is_no_damaged_one(
+    tmp_path, monkeypatch
+):
+  store = checkpoints.Checkpoints(tmp_path)
+  store.save(1, _tree(1))
+  store.save(2, _tree(2))
+
+  def fail(*_, **__):
+    raise OSError(errno.ESTALE, 'Stale file handle')
+
+  with monkeypatch.context() as context:
+    context.setattr(store, '_read', fail)
+    with pytest.raises(errors.MachineError, match='/2: Stale file handle'):
+      store.restore(_tree(0))
+  _assert_equal(store.restore(_tree(0)), _tree(2))
+
+
+def test_parameters_that_are_asked_for_are_not_older_ones(tmp_path):
+  store = checkpoints.Checkpoints(tmp_path / 'checkpoints')
+  store.save(1, _tree(1))
+  store.save(2, _tree(2))
+  for path in (tmp_path / 'checkpoints' / '2').rglob('*'):
+    if path.is_file():
+      _truncate(path)
+  with pytest.raises(errors.UserError, match='checkpoints/2 cannot be read'):
+    store.restore(_tree(0), newest_only=True)
+  assert [path.name for path in tmp_path.iterdir()] == ['checkpoints']
+  _assert_equal(store.restore(_tree(0)), _tree(1))
+
+
 def test_checkpoints_without_a_checksum_are_used(tmp_path, monkeypatch):
   """As they were written before there were checksums."""
   monkeypatch.setattr(checkpoints, '_CHECKSUM', 'something else')
@@ -117,22 +148,9 @@ def test_checkpoints_without_a_checksum_are_used(tmp_path, monkeypatch):
   _assert_equal(store.restore(_tree(0)), _tree(3))
 
 
-@contextlib.contextmanager
-def _mounted(folder, options):
-  """A file system of its own, where this process may mount one."""
-  folder.mkdir()
-  command = ['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', str(folder)]
-  if subprocess.run(command, capture_output=True, check=False).returncode:
-    pytest.skip('needs the right to mount a small file system (root)')
-  try:
-    yield folder
-  finally:
-    subprocess.run(['umount', '-l', str(folder)], check=True)
-
-
 def test_on_a_full_disk_the_last_checkpoint_survives(tmp_path, capfd):
   large = 120_000  # 480 kB do not compress; two fit, three do not
-  with _mounted(tmp_path / 'disk', 'size=1200k') as disk:
+  with disks.mounted(tmp_path / 'disk', 'size=1200k') as disk:
     store = checkpoints.Checkpoints(disk / 'checkpoints')
     store.save(1, _tree(1, large))
     store.save(2, _tree(2, large))
@@ -159,7 +177,7 @@ def test_on_a_full_disk_the_last_checkpoint_survives(tmp_path, capfd):
 
 
 def test_a_read_only_folder_is_refused(tmp_path):
-  with _mounted(tmp_path / 'disk', 'ro') as disk:
+  with disks.mounted(tmp_path / 'disk', 'ro') as disk:
     message = '--results: cannot write to .*Read-only.*choose a folder'
     with pytest.raises(errors.UserError, match=message):
       results.RunFolder(disk / 'run').create()

@@ -8,8 +8,6 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
-import textwrap
 
 import pytest
 
@@ -43,50 +41,15 @@ def _sessions_of(run_folder):
   ]
 
 
-_RAY = """
-import sys, threading, time, pathlib
-import ray
-from ray import cluster_utils
-
-results = pathlib.Path(sys.argv[1].removeprefix('--results='))
-cluster = cluster_utils.Cluster(
-    initialize_head=True,
-    head_node_args={'num_cpus': 1, 'include_dashboard': False},
-)
-doomed = cluster.add_node(num_cpus=1)
-ray.init(cluster.address, log_to_driver=False)
-assert len(ray.nodes()) == 2
-
-def lose_a_node():
-  # Both nodes train by then.
-  saved = []
-  while len({path.parents[1] for path in saved}) < 2:
-    saved = list(results.glob('small/smoke/*/checkpoints/[1-9]*'))
-    time.sleep(0.05)
-  cluster.remove_node(doomed, allow_graceful=False)
-  print('lost a node', flush=True)
-
-threading.Thread(target=lose_a_node, daemon=True).start()
-from launch import common, ray_cluster
-common.main(ray_cluster.launch, ray_cluster._describe)
-"""
-
-
 def test_a_ray_cluster_that_loses_a_node_finishes_every_run(tmp_path):
   pytest.importorskip('ray', reason="needs Ray: pip install -e '.[ray]'")
-  script = tmp_path / 'cluster.py'
-  script.write_text(textwrap.dedent(_RAY))
   results = tmp_path / 'results'
-  process = subprocess.Popen(
-      [sys.executable, str(script), f'--results={results}', *_RUNS]
-      + [f'--compilation_cache={tmp_path}/cache'],
-      cwd=commands.ROOT,
-      env=commands.environment(
-          PYTHONPATH=str(commands.ROOT), RAY_ENABLE_UV_RUN_RUNTIME_ENV='0'
-      ),
-      stdout=subprocess.PIPE,
-      stderr=subprocess.STDOUT,
-      text=True,
+  process = commands.start(
+      f'--results={results}',
+      *_RUNS,
+      f'--compilation_cache={tmp_path}/cache',
+      module='tests.engines.ray_nodes',
+      variables={'RAY_ENABLE_UV_RUN_RUNTIME_ENV': '0'},
       start_new_session=True,
   )
   output = commands.finish(process, timeout=540)
@@ -128,7 +91,6 @@ def _start_on_slurm(tmp_path, variables, *flags):
       f'--results={tmp_path}/results',
       f'--compilation_cache={tmp_path}/cache',
       f'--jobs={tmp_path}/jobs',
-      '--runs_per_task=2',
       '--cpus=1',
       *flags,
       module='launch.slurm',
@@ -138,7 +100,7 @@ def _start_on_slurm(tmp_path, variables, *flags):
 
 def _array_task(run_folder):
   """Returns the SLURM job that trains this run, as ARRAY_TASK."""
-  (lock,) = run_folder.glob('.lock-*')
+  (lock,) = run_folder.glob('.lock-*.json')
   pid = json.loads(lock.read_text())['pid']
   environment = pathlib.Path(f'/proc/{pid}/environ').read_text()
   # The number of one task can be the number of the whole array.
@@ -148,45 +110,80 @@ def _array_task(run_folder):
   )
 
 
-def test_a_slurm_array_with_a_requeued_job_finishes_every_run(
-    tmp_path, slurm_variables
+@pytest.mark.parametrize(
+    'command',
+    [
+        pytest.param('scontrol requeue', id='preempted'),
+        pytest.param('scancel --signal=USR2', id='near its time limit'),
+    ],
+)
+def test_a_job_that_is_queued_again_goes_on_and_every_run_is_finished(
+    tmp_path, slurm_variables, command
 ):
   results = tmp_path / 'results'
-  process = _start_on_slurm(tmp_path, slurm_variables)
+  process = _start_on_slurm(tmp_path, slurm_variables, '--runs_per_task=2')
   commands.wait_until(lambda: _saved(results), process, timeout=300)
   (path, *_) = _saved(results)
   run_folder = path.parents[1]
   job = _array_task(run_folder)
-  _slurm(slurm_variables, f'scontrol requeue {job}')
+  _slurm(slurm_variables, f'{command} {job}')
+
+  def state():
+    return _slurm(slurm_variables, f'squeue -h -j {job} -o %t').strip()
 
   def runs_again():
-    state = _slurm(slurm_variables, f'squeue -h -j {job} -o %t').strip()
+    now = state()
     # SLURM lets requeued jobs wait for two minutes, from when they ended.
-    if state == 'PD':
+    if now == 'PD':
       _slurm(slurm_variables, f'scontrol update JobId={job} StartTime=now')
-    return state not in ('PD', 'CG')
+    return now not in ('PD', 'CG')
 
+  commands.wait_until(lambda: state() in ('PD', 'CG'), process)
   commands.wait_until(runs_again, process, timeout=300, poll=0.5)
   output = commands.finish(process, timeout=500)
   assert len(_finished(results)) == _NUM_RUNS
   assert output.count('maml  random') == _NUM_RUNS
-  # SIGTERM saved at some step, where the queued job went on.
+  # The signal saved at some step, where the queued job went on.
   (_, saved), (first, _) = _sessions_of(run_folder)
   assert saved == first > 0
 
 
-def test_jobs_that_slurm_lost_are_named_and_not_waited_for(
-    tmp_path, slurm_variables
+def test_cancelled_jobs_are_named_and_not_waited_for(
+    tmp_path, slurm_variables, monkeypatch
 ):
+  launcher = pytest.importorskip('launch.slurm')
   process = _start_on_slurm(
-      tmp_path,
-      slurm_variables,
-      '--config.training.num_outer_steps=100000',
+      tmp_path, slurm_variables, '--config.training.num_outer_steps=100000'
   )
   commands.wait_until(
       lambda: _saved(tmp_path / 'results'), process, timeout=300
   )
-  _slurm(slurm_variables, 'scancel --me')
+  for name, value in slurm_variables.items():
+    monkeypatch.setenv(name, value)
+  # This SLURM takes arrays of three: the fourth job is no array's.
+  assert launcher._max_array_size() == 3
+  queued = launcher._queued()
+  _slurm(slurm_variables, 'scancel --user=root')
   output, _ = process.communicate(timeout=300)
   assert process.returncode == 1, output
   assert output.count('left the queue without a result') == _NUM_RUNS, output
+  first_array, alone = re.findall('queued [31] jobs?, ([0-9_]+)', output)
+  assert first_array.endswith('_0') and '_' not in alone
+  assert {first_array, first_array[:-1] + '2', alone} <= queued
+
+
+@pytest.mark.parametrize(
+    'wrong, message',
+    [
+        ('--time_min=2', 'they would never get on'),
+        ('--slurm=exclusive', '--slurm is exclusive; it must be OPTION=VALUE'),
+        ('--partition=nowhere', 'SLURM takes no jobs: .*partition'),
+    ],
+)
+def test_what_slurm_cannot_do_is_refused(
+    tmp_path, slurm_variables, wrong, message
+):
+  process = _start_on_slurm(tmp_path, slurm_variables, wrong)
+  output, _ = process.communicate(timeout=120)
+  assert process.returncode == 2, output
+  assert re.search(f'^error: .*{message}', output, re.MULTILINE), output

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -16,6 +17,7 @@ from launch import common
 from launch import local
 from launch import worker
 from modular_hyperteacher import command_line
+from modular_hyperteacher import errors
 from modular_hyperteacher import locks
 from modular_hyperteacher import results
 from modular_hyperteacher import runner
@@ -93,22 +95,44 @@ def test_1500_new_runs_are_planned_and_listed_at_once(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
+def _bundle(tmp_path):
+  (bundle,) = common.make_plan(_sweep(tmp_path), _NUM_RUNS).bundles
+  return bundle, [run.run.run_id for run in bundle]
+
+
 def test_what_is_worth_another_attempt(tmp_path):
-  plan = common.make_plan(_sweep(tmp_path), _NUM_RUNS)
-  (bundle,) = plan.bundles
-  ids = [run.run.run_id for run in bundle]
+  bundle, ids = _bundle(tmp_path)
   outcomes = dict(
       zip(ids, [worker.FINISHED, worker.HELD, 'refused: x', 'failed: y'])
   )
   unfinished = {}
-  again = common.take_back(common.Attempt(bundle), outcomes, unfinished)
-  assert [run.run.run_id for run in again.bundle] == [ids[1], ids[3]]
-  assert unfinished == {ids[2]: 'refused: x'} and again.held
-  attempt = common.Attempt(bundle[3:], failures=2)
-  assert common.take_back(attempt, 'it died', unfinished) is None
-  assert unfinished[ids[3]] == 'failed: it died'
-  attempt = common.Attempt(bundle[1:2], failures=2)
-  assert common.take_back(attempt, outcomes, {}).failures == 2
+  held, failed = common.take_back(common.attempt(bundle), outcomes, unfinished)
+  assert held == common.Attempt(bundle[1:2], failures=0, held=True)
+  assert failed == common.Attempt(bundle[3:], failures=1)
+  assert unfinished == {ids[2]: 'refused: x'}
+  # Whoever holds another run of the bundle, a failure counts.
+  (held,) = common.take_back(
+      common.attempt(bundle, failures=2), outcomes, unfinished
+  )
+  assert held.bundle == bundle[1:2] and unfinished[ids[3]] == 'failed: y'
+
+
+def test_after_a_workers_death_its_runs_are_tried_one_by_one(tmp_path):
+  bundle, ids = _bundle(tmp_path)
+  _finish(bundle[0])
+  unfinished = {}
+  again = common.take_back(common.attempt(bundle), 'it died', unfinished)
+  assert again == [common.Attempt([run]) for run in bundle[1:]]
+  for failures in (1, 2):
+    again = common.take_back(again[0], 'it died', unfinished)
+    assert again == [common.Attempt(bundle[1:2], failures)]
+  (bundle[1].folder.checkpoints / '10').mkdir(parents=True)
+  # It came further: its worker may die as often as it likes.
+  (again,) = common.take_back(again[0], 'it died', unfinished)
+  assert again == common.Attempt(bundle[1:2], 2, saved_steps=10)
+  assert not unfinished
+  assert not common.take_back(again, 'it died', unfinished)
+  assert unfinished == {ids[1]: 'failed: it died'}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +141,18 @@ def test_what_is_worth_another_attempt(tmp_path):
         (None, [0, 1], [], [([0, 1], {})]),
         (2, [0, 1, 2, 3], [], [([0, 1], {}), ([2, 3], {})]),
         (3, [5], [], [([5], {})] * 3),
+        (
+            2,
+            [0, 1],
+            ['4'],
+            [
+                ([core], {
+                    'CUDA_VISIBLE_DEVICES': '4',
+                    'XLA_PYTHON_CLIENT_MEM_FRACTION': '0.450',
+                })
+                for core in (0, 1)
+            ],
+        ),
         (
             None,
             [0, 1, 2],
@@ -166,11 +202,13 @@ def fixture_cache(tmp_path_factory):
 def test_a_sweep_survives_a_killed_worker_and_a_second_launcher(
     tmp_path, cache
 ):
-  arguments = (f'--results={tmp_path}', cache)
+  arguments = (f'--results={os.path.relpath(tmp_path, commands.ROOT)}', cache)
   first = _launch(*arguments, '--workers=2')
   commands.wait_until(lambda: list(tmp_path.glob('*/*/*/checkpoints/*')), first)
   second = _launch(*arguments)
-  os.kill(_children(first)[0], signal.SIGKILL)
+  before = set(_children(first))
+  os.kill(min(before), signal.SIGKILL)
+  commands.wait_until(lambda: set(_children(first)) - before, first)
   for output in (commands.finish(first), commands.finish(second)):
     assert output.count('maml  random') == _NUM_RUNS
   assert _finished(tmp_path) == _NUM_RUNS
@@ -219,6 +257,15 @@ def test_a_run_that_another_process_has_is_left_to_it(tmp_path):
   lock.release()
 
 
+def test_others_may_not_write_to_the_cache_of_programs(tmp_path):
+  folder = tmp_path / socket.gethostname()
+  folder.mkdir(mode=0o777)
+  folder.chmod(0o777)
+  settings = worker.Settings(str(tmp_path), 8, str(tmp_path))
+  with pytest.raises(errors.UserError, match='--compilation_cache: others can'):
+    worker.set_up(settings)
+
+
 def test_a_refused_run_leaves_the_others_alone(tmp_path):
   first, second = _sweep(tmp_path).runs[:2]
   fields = common.as_json(runner.plan([first, second], tmp_path))
@@ -232,6 +279,7 @@ def test_a_refused_run_leaves_the_others_alone(tmp_path):
 _YAML = pathlib.Path(__file__).parents[1] / 'launch'
 
 
+@pytest.mark.launch  # The only tests that run where Ray is installed.
 @pytest.mark.parametrize('name', ['ray_gpu.yaml', 'ray_tpu.yaml'])
 def test_cluster_files_are_valid_by_rays_schema(name):
   util = pytest.importorskip(

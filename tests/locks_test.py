@@ -1,5 +1,7 @@
 """One holder at a time, whoever comes, dies, sleeps or changes the clock."""
 
+import contextlib
+import functools
 import json
 import multiprocessing
 import os
@@ -8,12 +10,17 @@ import signal
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
+from modular_hyperteacher import errors
+from modular_hyperteacher import interrupt
 from modular_hyperteacher import locks
 from modular_hyperteacher import results
+from modular_hyperteacher import turns
 from tests import commands
+from tests import disks
 
 
 @pytest.fixture(name='folder')
@@ -124,6 +131,51 @@ def test_a_lock_file_that_says_nothing_is_watched(folder, monkeypatch):
   assert taker.acquire(folder) is None and taker.holder(folder) is None
   now[0] += 6
   assert taker.acquire(folder) is not None
+
+
+def test_a_full_disk_leaves_no_lock_behind(tmp_path):
+  with disks.mounted(tmp_path / 'disk', 'size=64k') as disk:
+    folder = results.RunFolder(disk / 'run')
+    folder.create()
+    with contextlib.suppress(OSError), open(disk / 'filler', 'wb') as file:
+      while True:
+        file.write(bytes(4096))
+        file.flush()
+    with pytest.raises(errors.StorageError, match='No space'):
+      locks.Locks().acquire(folder)
+    assert not list(folder.path.iterdir())
+    (disk / 'filler').unlink()
+    locks.Locks().acquire(folder).release()
+
+
+def _in_turn(folder, monkeypatch, stale_s):
+  """Returns what a launcher's worker takes of a run."""
+  monkeypatch.setattr(
+      turns.locks, 'Locks', functools.partial(locks.Locks, stale_s=stale_s)
+  )
+  with interrupt.Guard() as guard:
+    planned = [types.SimpleNamespace(folder=folder)]
+    return [
+        place for place, _, _ in turns.in_turn(planned, guard, wait=False)
+    ]
+
+
+def test_workers_take_over_from_a_machine_that_died(folder, monkeypatch):
+  lock = locks.Locks(beat_s=1e9).acquire(folder)
+  _pretend(folder, host='elsewhere', machine='another')
+  assert _in_turn(folder, monkeypatch, stale_s=1) == [0]
+  with pytest.raises(locks.LostError):
+    lock.check()
+
+
+def test_workers_leave_a_run_to_a_machine_that_lives(folder, monkeypatch):
+  lock = locks.Locks(beat_s=0.2).acquire(folder)
+  _pretend(folder, host='elsewhere', machine='another')
+  started = time.monotonic()
+  assert not _in_turn(folder, monkeypatch, stale_s=60)
+  assert time.monotonic() - started < 30
+  lock.check()
+  lock.release()
 
 
 def _contend(path, seed):

@@ -12,6 +12,8 @@ import time
 import pandas as pd
 import pytest
 
+from tests import disks
+
 _ROOT = pathlib.Path(__file__).parents[1]
 _ONE_RUN = (
     '--only=model=maml',
@@ -311,6 +313,26 @@ def test_unwritable_results(tmp_path):
   message = '--results: cannot write to .*choose a folder'
   _assert_refused(done.returncode, done.stderr, message)
   assert blocker.read_text() == 'kept'
+
+
+def test_after_a_full_disk_the_same_command_goes_on(finished, tmp_path):
+  size = sum(p.stat().st_size for p in finished[0].rglob('*') if p.is_file())
+  with disks.mounted(tmp_path / 'disk', f'size={size // 2}') as disk:
+    arguments = (
+        f'--results={disk}/results',
+        *_ONE_RUN,
+        '--config.execution.checkpoint_every_s=0.0',
+    )
+    full = _run(*arguments)
+    message = 'error: cannot write .*: No space left on device.*making room'
+    assert full.returncode == 1, full.stderr
+    assert re.search(message, full.stderr) and 'Traceback' not in full.stderr
+    disks.enlarge(disk, '20m')
+    done = _run(*arguments)
+    assert done.returncode == 0, done.stderr
+    for name in ('metrics.csv', 'summary.json'):
+      expected = (_run_folder(finished[0]) / name).read_text()
+      assert (_run_folder(disk / 'results') / name).read_text() == expected
 
 
 def test_same_id_but_another_config(finished, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 _ROOT = pathlib.Path(__file__).parents[1]
 _FILES = sorted(
     path
-    for folder in ('modular_hyperteacher', 'figures')
+    for folder in ('modular_hyperteacher', 'figures', 'launch')
     for path in (_ROOT / folder).rglob('*.py')
 )
 _MODULES = {'pickle', 'cloudpickle', 'dill', 'joblib', 'marshal', 'shelve'}

@@ -36,6 +36,7 @@ KillWait=10
 
 SchedulerParameters=sched_interval=1,batch_sched_delay=1
 MinJobAge=30
+MaxArraySize=3
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid
