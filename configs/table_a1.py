@@ -17,6 +17,11 @@ from configs import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
 _LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1500, 8)}
+# 1e-3 times (60,000 steps at 1e-3) over (2,000 at 1e-2, or 1,500 at 3e-3).
+_LAPTOP_DECAYS = {
+    'levenberg_marquardt': (0.0, 3e-3),
+    'adam': (0.0, 1.3e-2),
+}
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
@@ -27,7 +32,11 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   )
   if preset == 'laptop':
     config.training.seeds = (100, 101, 102)
-  weight_decays = (0.0, 1e-5, 1e-4, 1e-3) if preset == 'paper' else (0.0, 1e-3)
+  weight_decays = {
+      'smoke': dict.fromkeys(theory.solvers(preset), (0.0, 1e-3)),
+      'laptop': _LAPTOP_DECAYS,
+      'paper': dict.fromkeys(theory.solvers(preset), (0.0, 1e-5, 1e-4, 1e-3)),
+  }[preset]
   sizes = {
       'smoke': ((2, 2),),
       'laptop': ((2, 2), (4, 4)),
@@ -36,7 +45,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   config.sweep = tuple(
       theory.solver_axes(solver, preset, _LAPTOP)
       + theory.size_axes(config, *size)
-      + (('model.outer.weight_decay', weight_decays),)
+      + (('model.outer.weight_decay', weight_decays[solver]),)
       for solver in theory.solvers(preset)
       for size in sizes
   )

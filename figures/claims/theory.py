@@ -90,6 +90,7 @@ def _largest(frame):
 
 def _decay_does_not_help(frame, solver=None):
   solver = solver or _headline(frame)
+  frame = frame[frame[theory.SOLVER] == solver]
   decays = sorted(frame[theory.WEIGHT_DECAY].unique())[1:]
   sizes = frame[frame[theory.MODULES] > 2]
   cells = sizes[[theory.HIDDEN, theory.MODULES]].drop_duplicates()
