@@ -296,7 +296,8 @@ class Progress:
         report.print_result(run)
     finished = self._num_runs - len(self._left)
     self._bar.set_description(f'{finished}/{self._num_runs} runs', False)
-    self._bar.update(self._done + sum(map(cost.saved_step, self._left)) - self._bar.n)
+    steps = self._done + sum(map(cost.saved_step, self._left))
+    self._bar.update(steps - self._bar.n)
 
 
 def _end(plan, outcome) -> int:

@@ -1,7 +1,8 @@
 """A SLURM of its own on this machine, for tests.
 
-`python tests/engines/slurm.py` starts one, waits for Enter, and stops it. Needs root and Debian's packages slurm-wlm and munge. Everything is kept in one
-folder and bound to the loopback interface; nothing under /etc is touched.
+`python tests/engines/slurm.py` starts one, waits for Enter, and stops it. Needs
+root and Debian's packages slurm-wlm and munge. Everything is kept in one folder
+and bound to the loopback interface; nothing under /etc is touched.
 """
 
 import contextlib
