@@ -1,13 +1,17 @@
 """One run on one device, on eight, and on two processes with four each."""
 
 import os
+import pathlib
+import re
 import signal
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from modular_hyperteacher import locks
 from modular_hyperteacher import processes
+from modular_hyperteacher import results
 from tests import commands
 
 _RUN = (
@@ -109,6 +113,30 @@ def test_a_run_that_loses_a_process_is_restarted(
   whole = commands.run_folder(unbroken / '0')
   for name in ('metrics.csv', 'summary.json'):
     assert (left / name).read_text() == (whole / name).read_text(), name
+
+
+def _handles(process, number):
+  """Whether a process has a handler for a signal by now."""
+  status = pathlib.Path(f'/proc/{process.pid}/status').read_text()
+  caught = re.search('SigCgt:\t([0-9a-f]+)', status).group(1)
+  return int(caught, 16) >> (number - 1) & 1
+
+
+@pytest.mark.launch
+def test_processes_that_wait_for_a_run_leave_together(
+    unbroken, tmp_path, cache
+):
+  name = commands.run_folder(unbroken / '0').relative_to(unbroken / '0')
+  lock = locks.Locks().acquire(results.RunFolder(tmp_path / '0' / name))
+  both = _start_two(tmp_path, cache)
+  told = next((line for line in both[0].stdout if 'is training it' in line), '')
+  assert told.endswith('waiting.\n'), both[0].communicate()[0]
+  commands.wait_until(lambda: _handles(both[1], signal.SIGTERM), *both)
+  os.kill(both[1].pid, signal.SIGTERM)
+  outputs = [process.communicate(timeout=60)[0] for process in both]
+  assert [process.returncode for process in both] == [0, 0], outputs
+  assert 'SIGTERM: ' in outputs[0] and 'SIGTERM: ' in outputs[1]
+  lock.release()
 
 
 @pytest.mark.parametrize(
