@@ -338,8 +338,8 @@ def scale_goals(config: ml_collections.ConfigDict) -> None:
   """Scales a goals config from the published to its preset's scale.
 
   'laptop' keeps all 200 goals, the models' kinds and their inner loops, and
-  makes do with mazes of 7 x 7 cells, narrower monolithic models, four times the
-  modules, an outer learning rate that decays, and fewer and smaller outer steps.
+  makes do with mazes of 7 x 7 cells, narrower monolithic models, four times
+  the modules, an outer learning rate that decays, and fewer and smaller steps.
   In the published mazes of 11 x 11, and with the published 8 modules,
   hypernetworks are far from trained after as many minutes. 'smoke' takes a few
   steps of that.

@@ -32,6 +32,8 @@ _WORKERS = flags.DEFINE_integer(
     lower_bound=1,
 )
 
+_VISIBLE = 'CUDA_VISIBLE_DEVICES'
+
 
 def place_workers(
     number: int | None, cores: list[int], gpus: list[str]
@@ -48,7 +50,7 @@ def place_workers(
   places = []
   for i, share in enumerate(shares):
     own = [int(core) for core in share] or [cores[i % len(cores)]]
-    variables = {'CUDA_VISIBLE_DEVICES': gpus[i % len(gpus)]} if gpus else {}
+    variables = {_VISIBLE: gpus[i % len(gpus)]} if gpus else {}
     if number > len(gpus) > 0:
       variables |= common.share_of_gpu(1 / math.ceil(number / len(gpus)))
     places.append((own, variables))
@@ -56,7 +58,7 @@ def place_workers(
 
 
 def _gpus() -> list[str]:
-  visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+  visible = os.environ.get(_VISIBLE)
   if visible is not None:
     return [name for name in visible.split(',') if name]
   devices = pathlib.Path('/dev').glob('nvidia[0-9]*')
@@ -186,7 +188,8 @@ def launch(plan: common.Plan) -> common.Outcome:
 def _describe() -> str:
   places = _places()
   shares = ', '.join(
-      ' and GPU '.join([f'cores {cores}', *variables.values()])
+      f'cores {cores}'
+      + (f' and GPU {variables[_VISIBLE]}' if _VISIBLE in variables else '')
       for cores, variables in places
   )
   return f'{len(places)} workers on this machine ({shares})'

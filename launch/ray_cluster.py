@@ -107,7 +107,9 @@ def launch(plan: common.Plan) -> common.Outcome:
     own = {} if _ADDRESS.value else {'dashboard_host': '127.0.0.1'}
     try:
       ray.init(_ADDRESS.value or 'local', log_to_driver=False, **own)
-    except ConnectionError as error:
+    except (OSError, ValueError) as error:
+      if not _ADDRESS.value:
+        raise
       raise errors.UserError(
           f'--address is {_ADDRESS.value}; no cluster answers there: {error}'
       ) from error

@@ -5,8 +5,8 @@
 
 A job that is preempted, or that comes near its time limit, saves first and is
 queued again; it goes on from its checkpoint. Stopping this command leaves the
-jobs alone, and the same command later watches or completes what is left:
-whatever runs is locked, whatever is finished is skipped.
+jobs alone. The same command later queues what is not finished once more, and
+watches it: whichever job comes first trains a run, and the others leave it.
 """
 
 import os
@@ -55,9 +55,10 @@ _JOBS = flags.DEFINE_string(
 _WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs, show progress.')
 
 _POLL_S = 2.0
+_LOOK_S = 5.0
 _QUEUE_POLL_S = 15.0
-# Results on a shared file system may be seen this much later.
-_LOST_AFTER_S = 60.0
+# Results on a shared file system (NFS) may be seen a minute later.
+_LOST_AFTER_S = 90.0
 # SLURM may signal a job this much earlier than it was asked to.
 _SIGNAL_SPREAD_S = 60
 _ALIVE = 'PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING'
@@ -71,11 +72,6 @@ def _make_executor():
         f' {_SAVE_BEFORE_S.value} seconds (--save_before_s) before that limit,'
         f' and up to {_SIGNAL_SPREAD_S} seconds earlier, so they would never'
         ' get on. Allow more minutes, or save later.'
-    )
-  wrong = [option for option in _SLURM.value if '=' not in option]
-  if wrong:
-    raise errors.UserError(
-        f'--slurm is {wrong[0]}; it must be OPTION=VALUE, as in account=NAME.'
     )
   try:
     executor = submitit.AutoExecutor(
@@ -95,7 +91,7 @@ def _make_executor():
       'slurm_array_parallelism': _PARALLEL.value,
       'slurm_signal_delay_s': _SAVE_BEFORE_S.value,
       'slurm_additional_parameters': {'requeue': True}
-      | dict(option.split('=', 1) for option in _SLURM.value),
+      | dict(map(_option, _SLURM.value)),
   }
   if _PARTITION.value:
     parameters['slurm_partition'] = _PARTITION.value
@@ -105,14 +101,20 @@ def _make_executor():
   return executor
 
 
+def _option(text: str) -> tuple[str, str | bool]:
+  """Returns an option of sbatch, NAME=VALUE or NAME, as submitit has it."""
+  name, has_value, value = text.partition('=')
+  return name, value if has_value else True
+
+
 def launch(plan: common.Plan) -> common.Outcome:
   """Queues all bundles; returns what could not be finished."""
-  jobs = _Jobs(plan)
-  if not _WAIT.value:
-    return common.Outcome({}, _LEFT)
   received = []
   for number in interrupt.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))
+  jobs = _Jobs(plan)
+  if not _WAIT.value:
+    return common.Outcome({}, _LEFT)
   with common.Progress(plan) as progress:
     while jobs.busy:
       if received:
@@ -133,16 +135,21 @@ class _Jobs:
     self._locks = locks.Locks()
     self._queued = {}  # job -> attempt
     self._held: list[common.Attempt] = []
+    self._looked = time.monotonic()
     self.unfinished: dict[str, str] = {}
-    self._send([common.attempt(bundle) for bundle in plan.bundles])
+    self._left = [common.attempt(bundle) for bundle in plan.bundles]
+    self._send()
 
   @property
   def busy(self) -> bool:
     """Whether anything is left to wait for."""
-    return bool(self._queued or self._held)
+    return bool(self._left or self._queued or self._held)
 
   def update(self) -> None:
-    """Takes results, and queues again what is worth it."""
+    """Takes results, and queues again what is worth it; call it often."""
+    if time.monotonic() - self._looked < _LOOK_S:
+      return
+    self._looked = time.monotonic()
     again = []
     lost = self._queue.lost(job.job_id for job in self._queued)
     for job in list(self._queued):
@@ -151,7 +158,8 @@ class _Jobs:
         outcomes = _outcomes(job, tried.bundle)
         again += common.take_back(tried, outcomes, self.unfinished)
     self._held += [one for one in again if one.held]
-    self._send([one for one in again if not one.held] + self._let_go())
+    self._left += [one for one in again if not one.held] + self._let_go()
+    self._send()
 
   def _let_go(self):
     """Returns attempts at runs that other launchers no longer have."""
@@ -165,10 +173,11 @@ class _Jobs:
     self._held = held
     return free
 
-  def _send(self, attempts):
-    size = _max_array_size() if attempts else 1
-    for start in range(0, len(attempts), size):
-      part = attempts[start : start + size]
+  def _send(self):
+    """Queues what is left; what SLURM does not take now is left."""
+    size = _max_array_size() if self._left else 1
+    while self._left:
+      part = self._left[:size]
       try:
         jobs = self._executor.submit_array([
             worker.Job(common.as_json(one.bundle), self._settings)
@@ -176,9 +185,13 @@ class _Jobs:
         ])
       except submitit.core.utils.FailedJobError as error:
         reason = ' '.join(str(error).split())
-        raise errors.UserError(f'SLURM takes no jobs: {reason}') from error
+        if not self._queued:
+          raise errors.UserError(f'SLURM takes no jobs: {reason}') from error
+        print(f'warning: {reason}; trying again.', file=sys.stderr)
+        return
       print(f'queued {len(jobs)} jobs, {jobs[0].job_id} on', flush=True)
       self._queued.update(zip(jobs, part))
+      del self._left[:size]
 
 
 def _outcomes(job, bundle) -> dict[str, str]:

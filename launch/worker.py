@@ -86,7 +86,7 @@ def train(
 
   Args:
     runs: `sweeps.Run`s as dicts.
-    settings: how; `set_up` has been called with them.
+    settings: how; the same for all calls in a process.
     signals: what asks to stop.
 
   Returns:
@@ -96,6 +96,10 @@ def train(
   Raises:
     interrupt.Interrupted: after saving, when a signal asks to stop.
   """
+  try:
+    set_up(settings)
+  except errors.UserError as error:
+    return {run['run_id']: f'{REFUSED}{error}' for run in runs}
   outcomes = {}
   with interrupt.Guard(signals) as guard:
     for fields in runs:
@@ -128,7 +132,6 @@ def train_in_ray(
     runs: list[dict[str, Any]], settings: Settings
 ) -> dict[str, str]:
   """Trains as a task of Ray; asked to stop, tells so as a failure."""
-  set_up(settings)
   try:
     return train(runs, settings)
   except interrupt.Interrupted as interruption:
@@ -149,7 +152,6 @@ class Job:
     queues the job again. SIGTERM comes where SLURM itself does so (preemption,
     `scontrol requeue`), or after `scancel`.
     """
-    set_up(self._settings)
     handled = [
         number
         for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
@@ -176,7 +178,6 @@ def main() -> None:
   arguments = parser.parse_args()
   os.sched_setaffinity(0, arguments.cores)
   settings = Settings(*arguments.settings)
-  set_up(settings)
   answers = os.fdopen(os.dup(1), 'w')
   os.dup2(2, 1)  # Whatever prints does not get into the answers.
   # Between two runs there is nothing to save; the pipe's end is the sign.

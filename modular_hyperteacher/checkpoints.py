@@ -9,7 +9,9 @@ newest sound one is used.
 import contextlib
 import errno
 import hashlib
+import os
 import pathlib
+import re
 import shutil
 import sys
 from typing import Any
@@ -31,6 +33,7 @@ _UNFINISHED = '.writing'
 _NOT_DAMAGE = {
     errno.EACCES,
     errno.EIO,
+    errno.ELOOP,
     errno.EMFILE,
     errno.ENFILE,
     errno.ENOMEM,
@@ -112,22 +115,22 @@ class Checkpoints:
     )
     restored = None
     if processes.is_first():
-      steps = self._steps()[: 1 if newest_only else None]
-      restored = self._newest_sound(steps, abstract)
+      restored = self._newest_sound(abstract, newest_only)
     if not processes.from_first(np.array(restored is not None)):
       return None
     return processes.from_first(abstract if restored is None else restored)
 
-  def _newest_sound(self, steps, abstract):
+  def _newest_sound(self, abstract, newest_only):
     damaged = {}
-    for step in steps:
+    for step in self._steps()[: 1 if newest_only else None]:
       try:
         restored = self._read(step, abstract)
       except Exception as error:  # Orbax raises many kinds for broken files.
-        if getattr(error, 'errno', None) in _NOT_DAMAGE:
+        number = _error_number(error)
+        if number in _NOT_DAMAGE:
           raise errors.MachineError(
               f'cannot read checkpoint {self._folder / str(step)}:'
-              f' {error.strerror}. It was left as it is; try again.'
+              f' {os.strerror(number)}. It was left as it is; try again.'
           ) from error
         damaged[step] = error
         continue
@@ -135,11 +138,16 @@ class Checkpoints:
       return restored
     if damaged:
       step, error = next(iter(damaged.items()))
+      consequence = (
+          '.'
+          if newest_only
+          else f', and there is no older one that can. Delete {self._folder} to'
+          ' go on from the start.'
+      )
       raise errors.UserError(
           f'checkpoint {self._folder / str(step)} cannot be read'
-          f' ({_reason(error)}): it is damaged, or of another version, and'
-          f' there is no other that can. Delete {self._folder} to go on from'
-          ' the start.'
+          f' ({_reason(error)}): it is damaged, or of another version'
+          f'{consequence}'
       ) from error
     return None
 
@@ -180,7 +188,7 @@ def _silent_threads():
   hook = sys.unraisablehook
   sys.unraisablehook = lambda *_: None
   yield
-  sys.unraisablehook = hook
+  sys.unraisablehook = hook  # Not after a failure: threads may still speak.
 
 
 def _checksum(tree: Any) -> str:
@@ -192,6 +200,12 @@ def _checksum(tree: Any) -> str:
     digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
     digest.update(array.tobytes())
   return digest.hexdigest()
+
+
+def _error_number(error: Exception) -> int | None:
+  """Returns the operating system's error number, if that is what it is."""
+  told = re.search(r"os_error_code='(\d+)'", str(error))  # by Orbax's threads
+  return int(told.group(1)) if told else getattr(error, 'errno', None)
 
 
 def _reason(error: Exception) -> str:

@@ -121,7 +121,7 @@ class Locks:
     it does every few seconds; until then, False.
     """
     return any(
-        _is_here(holder := _read(path)) and _lives(holder)
+        _is_alive(_read(path))
         or (path in self._seen and self._seen[path].has_changed)
         for path in self._find(folder.path)
     )
@@ -134,9 +134,9 @@ class Locks:
     return set(path.glob(_PATTERN))
 
   def _is_stale(self, path):
-    holder = _read(path)
-    if _is_here(holder):
-      return not _lives(holder)
+    alive = _is_alive(_read(path))
+    if alive is not None:
+      return not alive
     try:
       changed = path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -177,19 +177,16 @@ def _read(path) -> Holder | None:
     return None
 
 
-def _is_here(holder: Holder | None) -> bool:
-  """Whether the process table can tell if a holder lives."""
-  return bool(holder and holder.machine and holder.machine == _machine())
-
-
-def _lives(holder: Holder) -> bool:
-  """Whether a process of this machine, that once took a lock, still lives."""
+def _is_alive(holder: Holder | None) -> bool | None:
+  """Whether a holder lives; None if the process table cannot tell."""
+  if not (holder and holder.machine and holder.machine == _machine()):
+    return None
   started = _started(holder.pid)
   if started is None:
     try:
       os.kill(holder.pid, 0)
     except PermissionError:
-      return True  # Another user's, hidden from us.
+      return None  # It, or a later one of that number, is hidden from us.
     except ProcessLookupError:
       pass
   return started == holder.started

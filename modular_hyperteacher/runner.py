@@ -90,7 +90,10 @@ def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
 
 
 def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
-  """As `plan`, but does not look for the run among those of other sweeps."""
+  """As `plan`, for a run that was planned: looks at no other sweep's folders.
+
+  There may be thousands, on a file system that is far away.
+  """
   place = root / run.experiment / run.preset
   folder = results.RunFolder(place / run.run_id)
   folder.check(run.identity)

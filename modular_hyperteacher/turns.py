@@ -70,8 +70,10 @@ def _take(planned, guard, wait):
       if not wait and held.are_alive(folder):
         del waiting[place]
         continue
-      holder = held.holder(folder) or 'a process that cannot be told'
-      if told.get(place) != holder:
+      holder = held.holder(folder)
+      if not holder and not held.is_free(folder):
+        holder = 'a process that cannot be told'
+      if wait and holder and told.get(place) != holder:
         told[place] = holder
         print(
             f'{folder.path.name}: {holder} is training it; waiting.',

@@ -129,12 +129,13 @@ def test_processes_that_wait_for_a_run_leave_together(
   name = commands.run_folder(unbroken / '0').relative_to(unbroken / '0')
   lock = locks.Locks().acquire(results.RunFolder(tmp_path / '0' / name))
   both = _start_two(tmp_path, cache)
-  told = next((line for line in both[0].stdout if 'is training it' in line), '')
-  assert told.endswith('waiting.\n'), both[0].communicate()[0]
-  commands.wait_until(lambda: _handles(both[1], signal.SIGTERM), *both)
+  commands.wait_until(
+      lambda: all(_handles(process, signal.SIGTERM) for process in both), *both
+  )
   os.kill(both[1].pid, signal.SIGTERM)
   outputs = [process.communicate(timeout=60)[0] for process in both]
   assert [process.returncode for process in both] == [0, 0], outputs
+  assert 'is training it; waiting.' in outputs[0]
   assert 'SIGTERM: ' in outputs[0] and 'SIGTERM: ' in outputs[1]
   lock.release()
 

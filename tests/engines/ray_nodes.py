@@ -22,7 +22,12 @@ def _lose(cluster, node, results):
   training = set()
   while len(training) < 2:
     saved = results.glob('small/smoke/*/checkpoints/[1-9]*')
-    training = {path.parents[1] for path in saved}
+    folders = {path.parents[1] for path in saved}
+    training = {
+        folder
+        for folder in folders
+        if not (folder / 'summary.json').exists()
+    }
     time.sleep(0.05)
   cluster.remove_node(node, allow_graceful=False)
   print('lost a node', flush=True)
