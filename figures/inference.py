@@ -18,6 +18,8 @@ TITLE = 'Beyond the paper: alignment against how well students are trained'
 _STEPS, _RATE = 'model.inner.num_steps', 'model.inner.learning_rate'
 _START = 'model.inner.random_start'
 CELL = (theory.SOLVER, _STEPS, _RATE, _START, theory.HIDDEN, theory.MODULES)
+# None of them as published, nor all converged.
+_NAMES = {'levenberg_marquardt': 'Levenberg-Marquardt', 'adamw': 'Adam'}
 _COLOURS = {'levenberg_marquardt': '#0072B2', 'adamw': '#E69F00'}
 _SYMBOLS = {2: 'circle', 4: 'square', 8: 'diamond'}  # By modules.
 _METRICS = {
@@ -82,6 +84,7 @@ def _traces(table, metric, in_legend):
       ['solver', 'modules_per_teacher_module']
   ):
     symbol = _SYMBOLS[modules]
+    rows = rows.sort_values('random_start')  # The legend shows the first.
     effort = [
         f'{row.num_steps} steps' + (
             f' at {row.learning_rate:g}' if solver == 'adamw' else ''
@@ -93,7 +96,7 @@ def _traces(table, metric, in_legend):
         y=rows['alignment'],
         customdata=[*zip(effort, rows['seed'])],
         mode='markers',
-        name=f'{theory.SOLVER_NAMES[solver]}, {modules} times',
+        name=f'{_NAMES[solver]}, {modules} times',
         showlegend=in_legend,
         legendgroup=f'{solver}{modules}',
         marker={
