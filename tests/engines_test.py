@@ -174,6 +174,29 @@ def test_cancelled_jobs_are_named_and_not_waited_for(
   assert {first_array, first_array[:-1] + '2', alone} <= queued
 
 
+def test_jobs_are_lost_once_slurm_has_not_had_them_for_a_while(monkeypatch):
+  pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
+  from launch import slurm as launcher
+
+  now, answer = [0.0], [{'7', '7_0', '7_1', '9'}]
+  monkeypatch.setattr(launcher.time, 'monotonic', lambda: now[0])
+  monkeypatch.setattr(launcher, '_queued', lambda: answer[0])
+  queue = launcher._Queue()
+
+  def lost_after(seconds):
+    now[0] += seconds
+    return queue.lost(['7_0', '7_2', '9', '11'])
+
+  assert not lost_after(15) and not lost_after(60)
+  answer[0] = None  # SLURM does not answer.
+  assert not lost_after(60)
+  answer[0] = {'7', '7_0', '7_2', '9'}  # 7_2 was queued again.
+  assert lost_after(15) == {'11'}
+  answer[0] = set()
+  assert lost_after(15) == {'11'}
+  assert lost_after(90) == {'7_0', '7_2', '9', '11'}
+
+
 @pytest.mark.parametrize(
     'wrong, message',
     [
