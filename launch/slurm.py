@@ -114,11 +114,11 @@ def launch(plan: common.Plan) -> common.Outcome:
     signal.signal(number, lambda signum, frame: received.append(signum))
   jobs = _Jobs(plan)
   if not _WAIT.value:
-    return common.Outcome({}, _LEFT)
+    return common.Outcome({}, *jobs.leave())
   with common.Progress(plan) as progress:
     while jobs.busy:
       if received:
-        return common.Outcome({}, _LEFT)
+        return common.Outcome({}, *jobs.leave())
       time.sleep(_POLL_S)
       progress.update()
       jobs.update()
@@ -136,6 +136,8 @@ class _Jobs:
     self._queued = {}  # job -> attempt
     self._held: list[common.Attempt] = []
     self._looked = time.monotonic()
+    self._accepted = False  # whether SLURM ever took a job
+    self._refusal = ''
     self.unfinished: dict[str, str] = {}
     self._left = [common.attempt(bundle) for bundle in plan.bundles]
     self._send()
@@ -144,6 +146,12 @@ class _Jobs:
   def busy(self) -> bool:
     """Whether anything is left to wait for."""
     return bool(self._left or self._queued or self._held)
+
+  def leave(self) -> tuple[str, int]:
+    """Returns what to say on leaving the jobs alone, and the exit code."""
+    if not self._left:
+      return _LEFT, 0
+    return f'{len(self._left)} jobs could not be queued; {_LEFT}', 1
 
   def update(self) -> None:
     """Takes results, and queues again what is worth it; call it often."""
@@ -185,10 +193,13 @@ class _Jobs:
         ])
       except submitit.core.utils.FailedJobError as error:
         reason = ' '.join(str(error).split())
-        if not self._queued:
+        if not self._accepted:
           raise errors.UserError(f'SLURM takes no jobs: {reason}') from error
-        print(f'warning: {reason}; trying again.', file=sys.stderr)
+        if reason != self._refusal:
+          print(f'warning: SLURM takes no more: {reason}', file=sys.stderr)
+        self._refusal = reason
         return
+      self._accepted, self._refusal = True, ''
       print(f'queued {len(jobs)} jobs, {jobs[0].job_id} on', flush=True)
       self._queued.update(zip(jobs, part))
       del self._left[:size]

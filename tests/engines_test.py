@@ -197,6 +197,33 @@ def test_jobs_are_lost_once_slurm_has_not_had_them_for_a_while(monkeypatch):
   assert lost_after(90) == {'7_0', '7_2', '9', '11'}
 
 
+def test_a_later_refusal_ends_no_sweep(monkeypatch, capsys):
+  submitit = pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
+  from launch import slurm as launcher
+
+  refuse = iter([False, True, True, False])
+
+  class Executor:
+
+    def submit_array(self, work):
+      if next(refuse):
+        raise submitit.core.utils.FailedJobError('too many jobs')
+      return [submitit.Job('/nowhere', f'1_{i}') for i in range(len(work))]
+
+  monkeypatch.setattr(launcher, '_max_array_size', lambda: 2)
+  jobs = launcher._Jobs.__new__(launcher._Jobs)
+  jobs._settings, jobs._executor = None, Executor()
+  jobs._queued, jobs._accepted, jobs._refusal = {}, False, ''
+  jobs._left = [launcher.common.Attempt([]) for _ in range(3)]
+  jobs._send()
+  assert len(jobs._queued) == 2 and jobs.leave()[1] == 1
+  jobs._queued.clear()  # All others are done.
+  jobs._send()
+  assert capsys.readouterr().err.count('too many jobs') == 1
+  jobs._send()
+  assert len(jobs._queued) == 1 and jobs.leave()[1] == 0
+
+
 @pytest.mark.parametrize(
     'wrong, message',
     [
