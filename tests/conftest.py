@@ -1,17 +1,21 @@
-"""Eight host devices, strict shapes, and programs compiled once, for all tests."""
+"""Eight host devices, strict shapes, and cheap compilation, for all tests."""
 
 import atexit
 import os
 import shutil
 import tempfile
 
-# Added to what the user set; must happen before JAX starts its backend.
-os.environ['XLA_FLAGS'] = (
-    os.environ.get('XLA_FLAGS', '')
-    + ' --xla_force_host_platform_device_count=8'
-).strip()
-# Many tests need the same small programs, and most of their time is XLA's:
-# workers and commands that tests start share what is compiled.
+# Around what the user set; must happen before JAX starts its backend. Most of the
+# tests' time is compilation of programs that then run for milliseconds, so LLVM
+# does without its optimisations, unless the user says otherwise.
+os.environ['XLA_FLAGS'] = ' '.join((
+    '--xla_backend_optimization_level=0',
+    '--xla_llvm_disable_expensive_passes=true',
+    os.environ.get('XLA_FLAGS', ''),
+    '--xla_force_host_platform_device_count=8',
+))
+# Many tests need the same small programs: workers and commands that tests start
+# share what is compiled.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
   _COMPILED = tempfile.mkdtemp(prefix='compiled-')
   atexit.register(shutil.rmtree, _COMPILED, ignore_errors=True)

@@ -132,7 +132,10 @@ def test_gradients_of_project_are_those_of_the_dense_product():
   for function in (loss, norm_of_gradient):
     gradient = jax.jit(jax.grad(function))
     np.testing.assert_allclose(
-        gradient(weights, scenes), gradient(weights, scenes.dense()), atol=2e-5
+        gradient(weights, scenes),
+        gradient(weights, scenes.dense()),
+        rtol=1e-5,
+        atol=2e-5,
     )
 
 

@@ -58,7 +58,8 @@ def test_adamw_with_eps_root_by_hand():
   actual = adapt(
       jnp.asarray(phi), lambda key: _batch(target), jax.random.key(0)
   )
-  np.testing.assert_allclose(actual, expected, rtol=1e-5)
+  # 1 - 0.999**step loses four of float32's seven digits.
+  np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize('eps_root, finite', [(0.0, False), (1e-7, True)])

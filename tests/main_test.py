@@ -12,9 +12,9 @@ import time
 import pandas as pd
 import pytest
 
+from tests import commands
 from tests import disks
 
-_ROOT = pathlib.Path(__file__).parents[1]
 _ONE_RUN = (
     '--only=model=maml',
     '--only=task_support=random',
@@ -34,17 +34,11 @@ def _command(*arguments, config='configs/fig3b.py:smoke'):
   ]
 
 
-def _environment():
-  environment = dict(os.environ)
-  environment.pop('XLA_FLAGS', None)  # conftest's eight devices
-  return environment
-
-
 def _run(*arguments, config='configs/fig3b.py:smoke', **options):
   return subprocess.run(
       _command(*arguments, config=config),
-      cwd=_ROOT,
-      env=_environment(),
+      cwd=commands.ROOT,
+      env=commands.environment(),
       capture_output=True,
       text=True,
       check=False,
@@ -114,8 +108,8 @@ def test_stopped_and_started_again_equals_unbroken(finished, tmp_path, stop):
   )
   process = subprocess.Popen(
       _command(*arguments),
-      cwd=_ROOT,
-      env=_environment(),
+      cwd=commands.ROOT,
+      env=commands.environment(),
       stdout=subprocess.PIPE,
       stderr=subprocess.STDOUT,
   )
@@ -145,18 +139,21 @@ def _finished(folder):
 def test_sigterm_while_compiling_saves_and_leaves(tmp_path):
   process = subprocess.Popen(
       _command(f'--results={tmp_path}', config='configs/fig3b.py'),
-      cwd=_ROOT,
-      env=_environment(),
+      cwd=commands.ROOT,
+      env=commands.environment(),
       stdout=subprocess.PIPE,
       stderr=subprocess.STDOUT,
   )
-  while not list(tmp_path.glob('fig3b/laptop/*/checkpoints')):
-    assert process.poll() is None
-    time.sleep(0.05)
+  output = b''
+  while b' 0/3000' not in output:
+    assert process.poll() is None, output
+    output += os.read(process.stdout.fileno(), 1000)
+  time.sleep(1)
   process.send_signal(signal.SIGTERM)
   started = time.monotonic()
-  process.communicate(timeout=60)
-  assert process.returncode == 0
+  output += process.communicate(timeout=60)[0]
+  assert process.returncode == 0, output
+  assert b' 1/3000' not in output
   assert time.monotonic() - started < 10
 
 
@@ -284,8 +281,8 @@ def fixture_refusals(tmp_path_factory):
   done = subprocess.run(
       [sys.executable, '-c', _FORKS],
       input=json.dumps(cases),
-      cwd=_ROOT,
-      env=_environment(),
+      cwd=commands.ROOT,
+      env=commands.environment(),
       capture_output=True,
       text=True,
       check=True,
