@@ -36,7 +36,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   factors, widths, rates = _FACTORS, _WIDTHS, _LEARNING_RATES
   if preset != 'paper':
     config.task.update({'num_modules': 6, 'max_active': 3})
-    factors, widths, rates = (1, 4, 16), (8, 32, 128), (3e-3,)
+    factors, widths, rates = (1, 4, 16), (8, 32, 64), (3e-3,)
   config.sweep = (
       (
           ('model.modules_per_teacher_module', factors),

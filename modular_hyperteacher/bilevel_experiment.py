@@ -54,7 +54,10 @@ TASKS = {
         hyperteacher.make, losses.SOFT_LABELS, (decoding.make_analysis,)
     ),
     'teacher_student': TaskEntry(
-        teacher_student.make, losses.REGRESSION, (alignment.make_analysis,)
+        teacher_student.make,
+        losses.REGRESSION,
+        (alignment.make_analysis,),
+        cpu_chunk_size=8,
     ),
     'preferences': TaskEntry(
         preferences.make,
