@@ -385,3 +385,20 @@ def _assert_refused(code, stderr, message):
   assert lines[-1].startswith('error: '), stderr
   assert re.search(message, lines[-1]), lines[-1]
   assert 'Traceback' not in stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'name, run',
+    [
+        ('scan_me', '--only=model=meta_seq2seq'),
+        ('scan_add_jump', '--only=meanings=aligned'),
+        ('scan_around_right', '--only=task.num_extra=2'),
+        ('scan_length', '--only=model=meta_seq2seq'),
+        ('scan_length', '--only=model=seq2seq'),
+    ],
+)
+def test_scan_is_trained_from_end_to_end(tmp_path, name, run):
+  done = _run(f'--results={tmp_path}', run, config=f'configs/{name}.py:smoke')
+  assert done.returncode == 0, done.stderr
+  assert len(list(tmp_path.glob(f'{name}/smoke/*/summary.json'))) == 1
