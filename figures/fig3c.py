@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from figures import bars
 from figures import cells
 from figures import data
+from figures import decoding_targets
 from figures import stats
 from figures import style
 
@@ -78,7 +79,7 @@ def _undefined(found, supports):
     measured = runs[of_target.reindex(runs.index)]
     num_seeds = measured['seed'].nunique()
     counts = measured.groupby(['model.name', 'metric'])['seed'].nunique()
-    expected = _targets(runs)
+    expected = decoding_targets.of(runs)
     missing = sorted(
         name
         for name in expected
@@ -94,14 +95,3 @@ def _undefined(found, supports):
           ' over OOD tasks (of some seeds).'
       )
   return lines
-
-
-def _targets(runs):
-  """Returns the names of all targets of some runs."""
-  layers = (runs['task.teacher_num_hidden'] - 1).clip(lower=1).max()
-  modules = runs['task.num_modules'].max()
-  return [
-      f'r2_l{layer}_m{module}'
-      for layer in range(int(layers))
-      for module in range(int(modules))
-  ] if len(runs) else []

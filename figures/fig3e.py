@@ -5,6 +5,7 @@ import plotly.graph_objects as go
 
 from figures import cells
 from figures import data
+from figures import decoding_targets
 from figures import heatmaps
 from figures import lines
 from figures import style
@@ -45,7 +46,11 @@ def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='M, modules',
       z_title='R² (OOD tasks)',
       z_range=(0, 1),
-      caption=found.caption + ['Colours end at 0; R² may be below.'],
+      caption=[
+          *found.caption,
+          'Colours end at 0; R² may be below.',
+          *_undefined(found),
+      ],
   )
   measures = {'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')}
   return figure, cells.make_table(found, measures)
@@ -75,11 +80,35 @@ def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       markers=False,
   )
   shown = data.rows(found.frame, {'metric': 'accuracy'})
-  table = shown.groupby([*CELL, 'split', 'step'], dropna=False)['value']
+  point = [*CELL, 'split', 'step', 'preset']
+  table = shown.groupby(point, dropna=False, observed=True)['value']
   table = table.agg(['mean', 'sem', 'count']).reset_index()
   names = {'mean': 'accuracy_mean', 'sem': 'accuracy_se', 'count': 'num_seeds'}
   table = table.rename(columns=names)
   return figure, table.rename(columns=style.column_name)
+
+
+def _undefined(found):
+  """Returns a line on how many targets do not vary, and so have no R2."""
+  lacking = []
+  for num_modules, max_active in _sizes(found):
+    cell = dict(zip(CELL[1:], (num_modules, max_active)))
+    runs = data.rows(found.frame, {**cell, 'kind': 'last', 'split': 'ood'})
+    runs = runs.drop_duplicates(['seed', 'metric'])
+    targets = decoding_targets.of(runs)
+    counts = runs[runs['metric'].isin(targets)].groupby('seed').size()
+    if len(counts) and counts.min() < len(targets):
+      number = sorted({counts.min(), counts.max()})
+      lacking.append(
+          f'{" to ".join(map(str, number))} of {len(targets)} for M ='
+          f' {num_modules}, K = {max_active}'
+      )
+  if not lacking:
+    return []
+  return [
+      'Over the targets that vary over OOD tasks: '
+      f'{"; ".join(lacking)}; all in the other cells.'
+  ]
 
 
 def _panels(found, metric):

@@ -22,6 +22,8 @@ from figures import verdicts
 
 _FOLDER = pathlib.Path(__file__).parent
 _CONFIGS = _FOLDER.parent / 'configs'
+# Blocks that experiments share.
+_SHARED_CONFIGS = ('common', 'theory', 'seq2seq')
 _MAX_ROWS = 120  # Of a table on the page; the rest is in the CSV file.
 _TRAIN = 'python -m modular_hyperteacher.main --config=configs'
 _SYMBOLS = {'PASS': '✓', 'FAIL': '✗', 'NOT RUN': '–'}
@@ -283,6 +285,7 @@ def _configs(drawn):
   names = dict.fromkeys(
       e for name in drawn for e in registry.FIGURES[name].experiments
   )
+  names |= dict.fromkeys(_SHARED_CONFIGS)
   parts = ''.join(
       f'<details id="config-{name}"><summary>configs/{name}.py</summary>'
       f'<pre><code>{_text((_CONFIGS / f"{name}.py").read_text())}</code></pre>'

@@ -40,12 +40,13 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=found.caption
       + [
           'Not in the paper. Read along the curves of one run per number of'
-          ' shots; a task that comes again has new examples.',
+          ' shots; a task that comes again has new examples. Fewer tasks are'
+          ' fewer outer steps, too.',
       ],
   )
-  groups = curves.groupby([*CELL, 'tasks'])['value']
+  groups = curves.groupby([*CELL, 'tasks', 'preset'], observed=True)['value']
   rows = [
-      dict(zip(('model', 'shots', 'tasks'), point))
+      dict(zip(('model', 'shots', 'tasks', 'preset'), point))
       | dict(zip(('ood_mean', 'ood_se', 'num_seeds'), stats.mean(values)))
       for point, values in groups
   ]

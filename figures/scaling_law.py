@@ -34,7 +34,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       of_model = table[(table['model'] == model) & (table['K'] == max_active)]
       level, bounds = choose_level(of_model)
       panels[name] = [_line(model, bounds)]
-      row = {'model': model, 'K': max_active, 'level': level}
+      row = {
+          'model': model,
+          'K': max_active,
+          'level': level,
+          'preset': ', '.join(of_model['preset'].unique()),
+      }
       if reason := scaling.why_undetermined(bounds):
         rows.append(row | {'law': reason})
       else:

@@ -74,6 +74,8 @@ class Claim:
       cell; empty if what was measured cannot decide the claim.
     read: `read(library, experiment)`, the table: `Library.values`,
       `Library.curves` or `Library.every_preset`.
+    models: which the sentence is about; without effects of each of them, the
+      claim is not judged.
   """
 
   id: str
@@ -84,6 +86,7 @@ class Claim:
   cell: tuple[str, ...]
   decide: Callable[[pd.DataFrame], Sequence[Effect]]
   read: Callable[[data.Library, str], pd.DataFrame] = data.Library.values
+  models: tuple[str, ...] = ()
 
 
 def sample(
@@ -174,10 +177,14 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
   frame = claim.read(library, claim.experiment)
   frame, left_out = data.select_conditions(frame, claim.cell)
   effects = [] if frame.empty else list(claim.decide(frame))
-  verdict, estimate, note = judge(effects, claim.cell)
+  samples = _samples(effects).values()
+  judged = {s.cell.get('model.name') for s in samples}
+  absent = [style.MODEL_NAMES[m] for m in claim.models if m not in judged]
+  verdict, estimate, note = judge([] if absent else effects, claim.cell)
   if frame.empty:
     note = f'no finished run of {claim.experiment}'
-  samples = _samples(effects).values()
+  elif absent:
+    note = f'nothing was measured of {" and ".join(absent)} that decides it'
   used = {tuple(s.cell.get(column) for column in claim.cell) for s in samples}
   presets = [s.runs['preset'] for s in samples] or [frame['preset'].iloc[:1]]
   notes = [

@@ -1,6 +1,7 @@
 """Figures and claims of the hyperteacher, on made-up results."""
 
 import math
+import shutil
 
 import pandas as pd
 import pytest
@@ -95,7 +96,7 @@ def by_k(single, combined, r2_single, r2_combined):
 def by_size(smallest, middle, largest):
   def rule(fields, split, metric):
     width = fields['model.hidden_dim']
-    of_width = {8: smallest, 32: middle, 128: largest}
+    of_width = {8: smallest, 32: middle, 64: largest}
     return 1 - of_width[width] if metric == 'loss' else of_width[width]
 
   return rule
@@ -164,17 +165,45 @@ def test_r2_close_to_one_is_judged_at_the_published_scale(
 )
 def test_claim_a3_reads_the_curves(tmp_path, steps_per_module, verdict):
   def curve(run, step):
-    """Reaches 0.6 at once, or after 500 steps if M is above 8."""
+    """Reaches 0.6 at the second evaluation; if M is large, at the third."""
     late = steps_per_module * (run.config['task']['num_modules'] - 7) > 0
-    return 0.65 if step or not late else 0.1
+    return 0.65 if step and not late else 0.1
 
   made_up.write_by_rule(tmp_path, 'fig_a3', constant, curve=curve)
   claim = next(claim for claim in claims.CLAIMS if claim.id == 'A3')
   frame = library(tmp_path).curves('fig_a3')
   frame.loc[frame['step'] == 0, 'step'] = 250  # log2(0) is nothing.
-  effects = claim.decide(data.select_conditions(frame, claim.cell)[0])
+  third = frame[frame['step'] == 500].assign(step=750, value=0.65)
+  curves = pd.concat([frame, third], ignore_index=True)
+  effects = claim.decide(data.select_conditions(curves, claim.cell)[0])
   assert len(effects) == 2
   assert verdicts.judge(effects, claim.cell)[0] == verdict
+  # What every curve has reached by the first evaluation says nothing.
+  curves['value'] = 0.65
+  assert not claim.decide(data.select_conditions(curves, claim.cell)[0])
+
+
+@pytest.mark.parametrize(
+    'claim_id, experiment, rule',
+    [
+        ('A4', 'fig_a4', by_shots(0.05)),
+        ('A5', 'fig_a5', by_fraction(0.4, 0.1, 0.0)),
+        ('3E', 'fig3e', by_k(0.4, 0.7, 0.1, 0.5)),
+        ('A6', 'fig3e', by_k(0.4, 0.7, 0.1, 0.5)),
+        ('3F', 'fig3f', by_size(0.5, 0.8, 0.6)),
+    ],
+)
+def test_one_hypernetwork_does_not_speak_for_both(
+    tmp_path, claim_id, experiment, rule
+):
+  made_up.write_by_rule(tmp_path, experiment, rule)
+  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  assert verdicts.evaluate(claim, library(tmp_path))['verdict'] == 'PASS'
+  for folder in tmp_path.glob('*/*/*-nonlinear_hypernetwork-*'):
+    shutil.rmtree(folder)
+  entry = verdicts.evaluate(claim, library(tmp_path))
+  assert entry['verdict'] == 'NOT RUN'
+  assert 'Nonlinear hypernetwork' in entry['note']
 
 
 def test_published_accuracies_are_compared_at_their_scale(tmp_path):

@@ -101,6 +101,8 @@ def test_claims_come_with_verdict_scale_cost_command_and_config(text):
   ):
     assert expected in article
   assert 'def get_config(preset' in text[text.index('id="config-fig3b"') :]
+  # Where its numbers are.
+  assert 'def hyperteacher_models' in text[text.index('id="config-common"') :]
 
 
 def test_stale_bundles_are_named(text):

@@ -12,6 +12,7 @@ from figures import fig3e
 from figures import fig_a3
 from figures import fig_a4
 from figures import reference
+from figures import scaling_law
 from figures import stats
 from figures import style
 from figures import verdicts
@@ -24,20 +25,17 @@ _LEAST_TOLERANCE = 0.02
 
 
 def _more_tasks_for_more_modules(curves):
-  """At the highest level that all runs of a model reached."""
+  """At the level that the scaling law is fitted to."""
   found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
   table = fig_a3.make_table(found)
   effects = []
   for (model, max_active), rows in table.groupby(['model', 'K']):
-    reached = rows.groupby('level')['tasks'].apply(lambda t: t.notna().all())
-    num_modules = sorted(rows['M'].unique())
-    if model not in style.HYPERNETWORKS or len(num_modules) < 2:
+    level, bounds = scaling_law.choose_level(rows)
+    if model not in style.HYPERNETWORKS or level is None:
       continue
-    if not reached.any():
-      continue
-    level = reached[reached].index.max()
+    num_modules = sorted(bounds['x'].unique())
     samples = [
-        _doublings(curves, rows, model, max_active, m, level)
+        _doublings(curves, bounds, model, max_active, m, level)
         for m in num_modules
     ]
     name = (
@@ -48,14 +46,13 @@ def _more_tasks_for_more_modules(curves):
   return effects
 
 
-def _doublings(curves, rows, model, max_active, num_modules, level):
+def _doublings(curves, bounds, model, max_active, num_modules, level):
   """Returns log2 of the tasks to a level, by seed, as a sample."""
   cell = dict(zip(fig_a3.CELL, (model, max_active, num_modules)))
-  at = rows[(rows['M'] == num_modules) & (rows['level'] == level)]
-  values = np.log2(at.set_index('seed')['tasks'].astype(float))
+  tasks = bounds[bounds['x'] == num_modules].set_index('seed')[['low', 'high']]
   return verdicts.Sample(
       f'{style.cell_name(cell)}, to {level:g}',
-      values,
+      np.log2(tasks.astype(float).mean(axis=1)),
       data.rows(curves, cell),
       cell,
       'ood',
@@ -169,6 +166,7 @@ CLAIMS = (
         cell=fig_a3.CELL,
         decide=_more_tasks_for_more_modules,
         read=data.Library.curves,
+        models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
         id='A4',
@@ -178,6 +176,7 @@ CLAIMS = (
         figure='fig_a4',
         cell=fig_a4.CELL_A4,
         decide=_more_shots_help,
+        models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
         id='A5',
@@ -190,6 +189,7 @@ CLAIMS = (
         figure='fig_a5',
         cell=fig_a4.CELL_A5,
         decide=_robust_for_more_modules,
+        models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
         id='A6',
@@ -202,6 +202,7 @@ CLAIMS = (
         figure='fig_a6',
         cell=fig3e.CELL,
         decide=_decodability_mirrors_accuracy,
+        models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
         id='A2-A8',

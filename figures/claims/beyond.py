@@ -104,6 +104,7 @@ CLAIMS = (
         cell=fig_a3.CELL,
         decide=_slower_than_combinations,
         read=data.Library.curves,
+        models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
         id='SC-2',
@@ -118,5 +119,6 @@ CLAIMS = (
         cell=sample_complexity.CELL,
         decide=_more_shots_on_fewer_tasks,
         read=data.Library.curves,
+        models=style.HYPERNETWORKS,
     ),
 )

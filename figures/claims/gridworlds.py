@@ -133,6 +133,7 @@ def _claim(id_, figure, experiment, decide, sentence, cell=gridworlds.CELL):
       figure=figure,
       cell=cell,
       decide=decide,
+      models=style.HYPERNETWORKS,
   )
 
 
