@@ -22,7 +22,7 @@ _LAPTOP = {'levenberg_marquardt': (8000, 1)}
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   config = theory.experiment('theorem', preset)
-  config.task.update({'teacher_hidden_dim': 3, 'latent_type': 'continuous'})
+  config.task.update({'teacher_hidden_dim': 4, 'latent_type': 'continuous'})
   if preset != 'smoke':
     config.training.seeds = tuple(range(100, 112))
   if preset == 'laptop':
