@@ -5,9 +5,9 @@ import os
 import shutil
 import tempfile
 
-# Around what the user set; must happen before JAX starts its backend. Most of the
-# tests' time is compilation of programs that then run for milliseconds, so LLVM
-# does without its optimisations, unless the user says otherwise.
+# Around what the user set; must happen before JAX starts its backend. Most of
+# the tests' time is compilation of programs that then run for milliseconds, so
+# LLVM does without its optimisations, unless the user says otherwise.
 os.environ['XLA_FLAGS'] = ' '.join((
     '--xla_backend_optimization_level=0',
     '--xla_llvm_disable_expensive_passes=true',

@@ -6,9 +6,12 @@ import shutil
 import pandas as pd
 import pytest
 
+from figures import cells
 from figures import claims
 from figures import data
+from figures import decoding_targets
 from figures import fig3c
+from figures import fig3e
 from figures import fig3f
 from figures import fig_a3
 from figures import fig_a4
@@ -172,7 +175,7 @@ def test_claim_a3_reads_the_curves(tmp_path, steps_per_module, verdict):
   made_up.write_by_rule(tmp_path, 'fig_a3', constant, curve=curve)
   claim = next(claim for claim in claims.CLAIMS if claim.id == 'A3')
   frame = library(tmp_path).curves('fig_a3')
-  frame.loc[frame['step'] == 0, 'step'] = 250  # log2(0) is nothing.
+  frame.loc[frame['step'] == 0, 'step'] = 250  # No run is evaluated untrained.
   third = frame[frame['step'] == 500].assign(step=750, value=0.65)
   curves = pd.concat([frame, third], ignore_index=True)
   effects = claim.decide(data.select_conditions(curves, claim.cell)[0])
@@ -181,6 +184,37 @@ def test_claim_a3_reads_the_curves(tmp_path, steps_per_module, verdict):
   # What every curve has reached by the first evaluation says nothing.
   curves['value'] = 0.65
   assert not claim.decide(data.select_conditions(curves, claim.cell)[0])
+
+
+@pytest.mark.parametrize(
+    'single, combined, verdict',
+    [(0.2, 0.8, 'PASS'), (0.6, 0.8, 'FAIL'), (0.1, 0.4, 'FAIL')],
+)
+def test_3e_judges_levels_at_the_published_scale(
+    tmp_path, single, combined, verdict
+):
+  rule = by_k(single, combined, 0.1, 0.5)
+  made_up.write_by_rule(tmp_path, 'fig3e', rule, preset='paper', num_modules=4)
+  claim = next(claim for claim in claims.CLAIMS if claim.id == '3E')
+  entry = verdicts.evaluate(claim, library(tmp_path))
+  assert entry['verdict'] == verdict
+
+
+def test_a6_counts_the_targets_that_vary(tmp_path):
+  made_up.write_by_rule(tmp_path, 'fig3e', by_k(0.4, 0.7, 0.1, 0.5))
+  frame = library(tmp_path).values('fig3e')
+  frame = frame[(frame['task.num_modules'] == 4) & (frame['split'] == 'ood')]
+  runs = frame[(frame['kind'] == 'last') & (frame['metric'] == 'r2')]
+  targets = decoding_targets.of(runs)
+  assert len(targets) == 8  # Two generated layers.
+  rows = [runs.assign(metric=target) for target in targets]
+  single = rows[-1]['task.max_active'] == 1
+  rows[-1] = rows[-1][~(single & (rows[-1]['seed'] == 2020))]
+  found = cells.select('fig3e', pd.concat(rows), fig3e.CELL)
+  assert fig3e._undefined(found) == [
+      'Over the targets that vary over OOD tasks: 7 to 8 of 8 for M = 4, K ='
+      ' 1; all in the other cells.'
+  ]
 
 
 @pytest.mark.parametrize(
