@@ -134,7 +134,7 @@ def test_gradients_of_project_are_those_of_the_dense_product():
     np.testing.assert_allclose(
         gradient(weights, scenes),
         gradient(weights, scenes.dense()),
-        rtol=1e-5,
+        rtol=1e-6,
         atol=2e-5,
     )
 

@@ -192,7 +192,7 @@ CLAIMS = (
         sentence=(
             'For every M, both hypernetworks reach higher OOD accuracy if'
             ' training combines modules (K > 1) than if not (K = 1); at the'
-            f' published scale more than {_HIGH:g} and less than that.'
+            f' published scale, above {_HIGH:g} and below it.'
         ),
         artefact='Figure 3E',
         experiment='fig3e',
