@@ -61,7 +61,8 @@ def test_identification_recovers_the_map(extra_units):
   teacher, student, z, z_hat, permutation, scales = _equivalent_student(
       extra_units
   )
-  found = identification.identify(teacher, student, _regression(z, z_hat))
+  latent_map = identification.fit_latent_map(z, z_hat)
+  found = identification.identify(teacher, student, latent_map)
   assert found.residual < 1e-8
   assert found.fraction_flipped == 0
   # Unit k of the teacher is where the permutation put it.
@@ -69,10 +70,22 @@ def test_identification_recovers_the_map(extra_units):
   np.testing.assert_allclose(found.scales, scales, rtol=1e-4)
 
 
+def test_the_map_between_latents_is_found_in_more_dimensions():
+  # What the student's modules do not respond to says nothing about them.
+  teacher, student, z, z_hat, _, _ = _equivalent_student()
+  spare = np.random.default_rng(3).normal(size=(len(z), 2))
+  z_hat = np.concatenate([z_hat, spare], axis=1)
+  student = np.concatenate([student, np.zeros((2, _X, _H))])
+  latent_map = identification.fit_latent_map(z, z_hat)
+  assert latent_map.shape == (_M + 2, _M)
+  assert identification.identify(teacher, student, latent_map).residual < 1e-8
+
+
 def test_flipped_unit_is_reported():
   teacher, student, z, z_hat, _, _ = _equivalent_student()
   student[:, :, 0] *= -1
-  found = identification.identify(teacher, student, _regression(z, z_hat))
+  latent_map = identification.fit_latent_map(z, z_hat)
+  found = identification.identify(teacher, student, latent_map)
   assert found.residual < 1e-8
   assert found.fraction_flipped == pytest.approx(1 / _H)
   aligned = alignment.align(teacher, student, _regression(z, z_hat))

@@ -58,6 +58,28 @@ def test_connectedness_by_search():
   assert outcomes == {True, False}
 
 
+def test_masks_are_those_of_table_a9():
+  """Drawn by hand: a row per family, a column per module."""
+  ring = ['110000', '011000', '001100', '000110', '000011', '100001']
+  triangles = ['110000', '011000', '101000', '000110', '000011', '000101']
+  singles = ['100000', '010000', '001000', '000100', '000010', '000001']
+  halves = ['111000', '000111']
+  drawn = {
+      'DC1': singles + ring,
+      'DD1': singles + triangles,
+      'CC1': ring,
+      'CC2': ['111000', '001110', '100011'],
+      'CD1': triangles,
+      'CD2': singles,
+      'CD3': halves + triangles,
+  }
+  for column, rows in drawn.items():
+    name = families.TABLE_A9[column][1]
+    masks = families.masks(families.FAMILIES[name])
+    found = [''.join(str(int(entry)) for entry in mask) for mask in masks]
+    assert sorted(found) == sorted(rows), column
+
+
 def test_bridges_join_the_triangles():
   triangles = families.masks(families.FAMILIES['triangles'])
   most = families.masks(families.FAMILIES['triangles_9_bridges'])
@@ -65,6 +87,15 @@ def test_bridges_join_the_triangles():
   assert (bridges[:, :3].sum(1) == 1).all()
   assert (bridges[:, 3:].sum(1) == 1).all()
   assert len(np.unique(bridges, axis=0)) == 9
+
+
+@pytest.mark.parametrize('pairs', [2, 4, 9])
+def test_one_family_connects_as_many_pairs(pairs):
+  name = f'singles_triangles_bridge_of_{pairs}_pairs'
+  masks = families.masks(families.FAMILIES[name])
+  assert len(masks) == 13 and families.is_connected(masks)
+  bridge = masks[-1]
+  assert bridge[:3].sum() * bridge[3:].sum() == pairs
 
 
 def test_table_a9():

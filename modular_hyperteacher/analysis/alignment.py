@@ -105,8 +105,10 @@ def make_analysis(
   headline), its maximum and minimum over units, 'alignment_per_module',
   'alignment_exact' (joint, exact ridge) and 'latent_r2' (mean over modules);
   'alignment_fit_train' is the joint alignment fitted on tasks from training,
-  the same in every split, and 'identification_*' says how far the modules are
-  from a linear map of the teacher's (see `identification`).
+  the same in every split. 'identification_*' says how far the modules are from
+  a linear map of the teacher's (see `identification`): '..._residual' and
+  '..._flipped' with the inverse of the exact regression as the map between
+  latents, '..._residual_direct' with that map fitted on its own.
   """
   del model
   return base.Analysis(task.evaluation_splits, _measure)
@@ -123,13 +125,20 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
     by_name, regression = _measure_split(
         teacher, student, adapted.fast_params[split], latents
     )
-    found = identification.identify(
-        np.asarray(teacher), np.asarray(student), np.asarray(regression)
+    found, direct = (
+        identification.identify(np.asarray(teacher), np.asarray(student), map_)
+        for map_ in (
+            np.linalg.pinv(np.asarray(regression)),
+            identification.fit_latent_map(
+                latents[:, 0], adapted.fast_params[split]
+            ),
+        )
     )
     metrics[split] = {
         **by_name,
         'alignment_fit_train': on_train['alignment'],
         'identification_residual': found.residual,
+        'identification_residual_direct': direct.residual,
         'identification_flipped': found.fraction_flipped,
     }
   return metrics

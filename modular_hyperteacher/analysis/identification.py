@@ -6,9 +6,9 @@ scale c_k of each,
 
   P[:, m] . student_modules[:, :, sigma(k)] = c_k teacher_modules[m, :, k]
 
-for all modules m, where P maps the teacher's latents to the student's. The
-permutation is found by optimal assignment, the scales by least squares, and
-what remains is the residual.
+for all modules m, where P maps the teacher's latents to the student's. P is
+found by least squares between latents, the permutation by optimal assignment,
+the scales by least squares between weights, and what remains is the residual.
 
 Source: Section 3.2, Appendix A.2.
 """
@@ -28,17 +28,38 @@ class Identification(NamedTuple):
   fraction_flipped: float  # of the teacher's units
 
 
+def fit_latent_map(
+    latents: np.ndarray, student_latents: np.ndarray
+) -> np.ndarray:
+  """Returns P [M-hat, M] of the least-squares fit `zhat ~ P z`, in float64.
+
+  Alignment regresses the other way, with a penalty, and takes an inverse. This
+  fit has neither, so that the one measure does not repeat the other's error.
+
+  Args:
+    latents: z of each task, [tasks, M].
+    student_latents: zhat of each task, [tasks, M-hat].
+  """
+  solution = np.linalg.lstsq(
+      np.asarray(latents, np.float64),
+      np.asarray(student_latents, np.float64),
+      rcond=None,
+  )
+  return solution[0].T
+
+
 def identify(
     teacher_modules: np.ndarray,
     student_modules: np.ndarray,
-    regression: np.ndarray,
+    latent_map: np.ndarray,
 ) -> Identification:
   """Matches the student's hidden units to the teacher's, one to one.
 
   Args:
     teacher_modules: [M, X, H].
     student_modules: [M-hat, X, H-hat], H-hat at least H.
-    regression: D of `alignment.fit_latents`, [M, M-hat].
+    latent_map: P, which maps the teacher's latents to the student's, [M-hat,
+      M].
 
   Raises:
     ValueError: if the student has fewer hidden units than the teacher.
@@ -49,9 +70,7 @@ def identify(
         f'The student has {student_modules.shape[-1]} hidden units; it needs at'
         f' least the {num_units} of the teacher.'
     )
-  aligned = np.einsum(
-      'jm,jxk->mxk', np.linalg.pinv(regression), student_modules
-  )
+  aligned = np.einsum('jm,jxk->mxk', latent_map, student_modules)
   teacher = teacher_modules.reshape(-1, num_units).astype(np.float64)
   student = aligned.reshape(-1, aligned.shape[-1]).astype(np.float64)
   overlap = teacher.T @ student  # [H, H-hat]

@@ -33,6 +33,8 @@ _SIX_TRIPLES = _families('012 124 234 345 450 501')
 # Pairs between the triangles, in an order in which each connects two modules
 # that no bridge before it touches, as long as there are any.
 _BRIDGES = _families('23 04 15 03 14 25 05 13 24')
+# A single family that joins the triangles: pairs of modules it connects -> it.
+_WIDE_BRIDGES = {2: '123', 4: '1234', 9: '012345'}
 
 FAMILIES: Mapping[str, Families] = {
     'singles': _SINGLES,
@@ -59,6 +61,15 @@ FAMILIES: Mapping[str, Families] = {
             _SINGLES + _TRIANGLES + _BRIDGES[:count]
         )
         for count in range(1, len(_BRIDGES) + 1)
+    },
+    # The same by one family, of as many modules as it takes.
+    **{
+        f'{name}_bridge_of_{pairs}_pairs': base + _families(bridge)
+        for name, base in (
+            ('triangles', _TRIANGLES),
+            ('singles_triangles', _SINGLES + _TRIANGLES),
+        )
+        for pairs, bridge in _WIDE_BRIDGES.items()
     },
 }
 

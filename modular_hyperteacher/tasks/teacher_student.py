@@ -88,6 +88,7 @@ def make(
     num_support: int,
     num_query: int,
     num_evaluation_query: int,
+    teacher_seed: int | None = None,
 ) -> base.TaskDistribution:
   """Returns the task distribution of the theory's experiments.
 
@@ -108,6 +109,9 @@ def make(
       loop asks for a fresh support set at every step).
     num_query: examples per task of the outer loss.
     num_evaluation_query: the same at evaluation.
+    teacher_seed: of the one teacher that all seeds learn from, so that they
+      differ in the student's start and in the data alone; None for a teacher
+      per seed.
 
   Raises:
     ValueError: for an impossible value; names the field.
@@ -122,6 +126,8 @@ def make(
     masks[f'all_k{k}'] = combinations.masks_with(num_modules, k)
 
   def init(key):
+    if teacher_seed is not None:
+      key = jax.random.key(teacher_seed, impl=jax.random.key_impl(key))
     return TeacherParams(
         *init_modular(
             randomness.stream(key, 'teacher'),
@@ -198,6 +204,11 @@ def _uniform(key, shape, bound):
 
 
 def _check(fields):
+  teacher_seed = fields['teacher_seed']
+  if teacher_seed is not None and teacher_seed < 0:
+    raise ValueError(
+        f'task.teacher_seed is {teacher_seed}; it must be at least 0, or None.'
+    )
   for field in (
       'input_dim',
       'output_dim',
