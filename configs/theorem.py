@@ -24,9 +24,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   config = theory.experiment('theorem', preset)
   config.task.update({'teacher_hidden_dim': 4, 'latent_type': 'continuous'})
   if preset != 'smoke':
-    config.training.seeds = tuple(range(100, 112))
-  if preset == 'laptop':
-    config.models.levenberg_marquardt.outer.learning_rate = 3e-3
+    config.training.seeds = tuple(range(100, 132))
   config.sweep = (
       theory.solver_axes('levenberg_marquardt', preset, _LAPTOP)
       + theory.size_axes(config, 1, 1)

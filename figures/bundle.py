@@ -2,6 +2,10 @@
 
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
+Runs that are bundled already stay, unless they are trained anew or the config
+does not describe them any more. A run that several experiments share is bundled
+once, by the first.
+
 With --parameters also the trained parameters, which `pretrained.load` finds;
 --only, --without and --num_seeds choose which, as all must stay small:
 
@@ -10,7 +14,6 @@ With --parameters also the trained parameters, which `pretrained.load` finds;
 """
 
 import pathlib
-import shutil
 import sys
 
 if not __package__:  # Run as a script: imports start at the repository root.
@@ -23,6 +26,7 @@ import jax
 from configs import common
 from figures import cli
 from figures import data
+from figures import reference
 from figures import storage
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment
@@ -61,17 +65,20 @@ def main() -> None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
   place = pathlib.Path(_EXPERIMENT.value) / _PRESET.value
   source = pathlib.Path(_RESULTS.value) / place
-  if not any(source.glob('*/summary.json')):
+  target = pathlib.Path(_OUTPUT.value) / place
+  if not (storage.has_results(source) or storage.has_results(target)):
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
     )
-  target = pathlib.Path(_OUTPUT.value) / place
-  finished = storage.write_bundle(source, target)
-  # Those of an earlier bundle belong to its runs.
-  shutil.rmtree(target / pretrained.FOLDER, ignore_errors=True)
+  new = storage.read(source).runs
+  dropped = _dropped(target, new)
+  finished = storage.write_bundle(source, target, dropped)
+  # They belong to what was trained, not to what is trained now.
+  parameters.remove(target / pretrained.FOLDER, {*new, *dropped})
   if _PARAMETERS.value:
-    _write_parameters(source, target, finished.runs)
+    added = {r: run for r, run in finished.runs.items() if r in new}
+    _write_parameters(source, target, added)
   files = [path for path in target.rglob('*') if path.is_file()]
   print(
       f'{target}: {len(finished.runs)} runs, {len(finished.values)} values,'
@@ -82,6 +89,32 @@ def main() -> None:
     print(f'  {run_id}: seeds {seeds}')
   if _PARAMETERS.value:
     print(f'Parameters of all bundles: {_parameter_bytes() / 1e6:.1f} MB')
+
+
+def _dropped(target, new):
+  """Returns the ids of runs that a bundle is not to hold.
+
+  Args:
+    target: the bundle's folder.
+    new: ids of the runs that were trained; they may be other than described.
+  """
+  described = reference.described_runs(_EXPERIMENT.value, _PRESET.value)
+  described = {sweeps.digest(run.run_id) for run in described}
+  folders = pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}')
+  elsewhere = {
+      sweeps.digest(run_id): folder
+      for folder in folders
+      if folder != target and storage.has_results(folder)
+      for run_id in storage.read(folder).runs
+  }
+  earlier = [r for r in storage.read(target).runs if r not in new]
+  dropped = {r for r in earlier if sweeps.digest(r) not in described}
+  for run_id in (*new, *earlier):
+    if sweeps.digest(run_id) in elsewhere:
+      folder = elsewhere[sweeps.digest(run_id)]
+      print(f'{run_id}: left to {folder}, which holds the same run')
+      dropped.add(run_id)
+  return dropped
 
 
 def _write_parameters(source, target, finished):
@@ -100,7 +133,7 @@ def _write_parameters(source, target, finished):
       _write_run(source, target / pretrained.FOLDER, run)
   size = _parameter_bytes()
   if size > _MAX_PARAMETER_BYTES:
-    shutil.rmtree(target / pretrained.FOLDER)
+    parameters.remove(target / pretrained.FOLDER, finished)
     raise errors.UserError(
         f'--parameters: all bundles together would hold {size / 1e6:.1f} MB, of'
         f' at most {_MAX_PARAMETER_BYTES / 1e6:g}; none of these are bundled.'

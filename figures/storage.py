@@ -10,7 +10,7 @@ experiment and preset:
 """
 
 import pathlib
-from typing import Any, NamedTuple
+from typing import Any, Collection, NamedTuple
 
 import pandas as pd
 
@@ -62,22 +62,40 @@ def read(folder: pathlib.Path) -> FinishedRuns:
   return FinishedRuns(pd.DataFrame(rows, columns=list(VALUE_COLUMNS)), runs)
 
 
-def write_bundle(source: pathlib.Path, target: pathlib.Path) -> FinishedRuns:
-  """Writes a bundle of the finished runs in a folder, and returns them.
+def write_bundle(
+    source: pathlib.Path,
+    target: pathlib.Path,
+    drop: Collection[str] = frozenset(),
+) -> FinishedRuns:
+  """Adds the finished runs in a folder to a bundle, and returns all it holds.
 
   Args:
-    source: `<results>/<experiment>/<preset>/`, as training left it.
-    target: the bundle's folder; a bundle that is there is replaced.
+    source: `<results>/<experiment>/<preset>/`, as training left it; may hold
+      none.
+    target: the bundle's folder. Runs that it holds already stay, unless they
+      are among those added.
+    drop: ids of runs that the bundle is not to hold.
   """
-  finished = read(source)
+  places = [source, target] if _is_bundle(target) else [source]
+  runs, values, curves = {}, [], []
+  for place in places:
+    finished = read(place)
+    new = [r for r in finished.runs if r not in runs and r not in drop]
+    runs |= {run_id: finished.runs[run_id] for run_id in new}
+    values.append(finished.values[finished.values['run_id'].isin(new)])
+    if new:
+      of_place = read_curves(place)
+      curves.append(of_place[of_place['run_id'].isin(new)])
+  empty = pd.DataFrame(columns=list(CURVE_COLUMNS))
   target.mkdir(parents=True, exist_ok=True)
-  results.RunFolder(target).write('provenance.json', {'runs': finished.runs})
-  curves = read_curves(source)
-  results.write_atomically(target / 'curves.csv', curves.to_csv(index=False))
-  results.write_atomically(
-      target / 'results.csv', finished.values.to_csv(index=False)
-  )
-  return finished
+  bundle = FinishedRuns(pd.concat(values, ignore_index=True), runs)
+  results.RunFolder(target).write('provenance.json', {'runs': runs})
+  for name, table in (
+      ('curves.csv', pd.concat([empty, *curves], ignore_index=True)),
+      ('results.csv', bundle.values),
+  ):
+    results.write_atomically(target / name, table.to_csv(index=False))
+  return bundle
 
 
 def _is_bundle(folder):

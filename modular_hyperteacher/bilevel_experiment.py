@@ -16,6 +16,7 @@ from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.analysis import refitting
 from modular_hyperteacher.learning import bilevel
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import losses
@@ -56,7 +57,7 @@ TASKS = {
     'teacher_student': TaskEntry(
         teacher_student.make,
         losses.REGRESSION,
-        (alignment.make_analysis,),
+        (alignment.make_analysis, refitting.make_analysis),
         cpu_chunk_size=8,
     ),
     'preferences': TaskEntry(

@@ -10,7 +10,7 @@ whether the arrays are still those that were written.
 import hashlib
 import io
 import pathlib
-from typing import Any, Sequence
+from typing import Any, Collection, Sequence
 import zipfile
 
 import jax
@@ -78,6 +78,17 @@ def write(
   entry = {'kind': kind, 'seeds': list(seeds), 'sha256': _digest(arrays)}
   index = read_index(folder) | {run_id: entry}
   results.RunFolder(folder).write(_INDEX, index)
+
+
+def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
+  """Removes the parameters of runs; of others there need not be any."""
+  index = read_index(folder)
+  gone = [run_id for run_id in index if run_id in run_ids]
+  kept = {r: entry for r, entry in index.items() if r not in gone}
+  if gone:
+    results.RunFolder(folder).write(_INDEX, kept)
+  for run_id in gone:
+    (folder / f'{run_id}.npz').unlink(missing_ok=True)
 
 
 def read_index(folder: pathlib.Path) -> dict[str, dict[str, Any]]:

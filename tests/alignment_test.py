@@ -81,6 +81,24 @@ def test_the_map_between_latents_is_found_in_more_dimensions():
   assert identification.identify(teacher, student, latent_map).residual < 1e-8
 
 
+def test_units_count_by_their_weight():
+  teacher, student, z, z_hat, permutation, _ = _equivalent_student()
+  latent_map = identification.fit_latent_map(z, z_hat)
+  lost = permutation[0]  # A unit of the teacher that the student has not.
+  student[:, :, 0] = np.random.default_rng(4).normal(size=(_M, _X))
+  weights = np.ones(_H)
+  found = identification.identify(teacher, student, latent_map, weights)
+  unweighted = identification.identify(teacher, student, latent_map)
+  assert found.residual == unweighted.residual
+  assert 0.1 < found.residual < 0.3  # About one unit of five.
+  weights[lost] = 0.0
+  found = identification.identify(teacher, student, latent_map, weights)
+  assert found.residual < 1e-8
+  weights[lost] = 4.0  # Of 8 in all.
+  found = identification.identify(teacher, student, latent_map, weights)
+  assert found.residual > 0.35
+
+
 def test_flipped_unit_is_reported():
   teacher, student, z, z_hat, _, _ = _equivalent_student()
   student[:, :, 0] *= -1

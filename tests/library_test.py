@@ -141,6 +141,32 @@ def test_values_of_other_metrics(tmp_path):
   assert data.values(frame, cell, 'ood', metric='r2').empty
 
 
+def test_a_bundle_keeps_its_runs_when_others_are_added(tmp_path):
+  place = pathlib.Path('fig3b/laptop')
+  first = {('anil', 'random'): 0.2, ('maml', 'random'): 0.3}
+  second = {('maml', 'random'): 0.4, ('anil', 'non_compositional'): 0.5}
+  for folder, cells in (('first', first), ('second', second)):
+    made_up.write_runs(tmp_path / folder, cells)
+    bundle = storage.write_bundle(
+        tmp_path / folder / place, tmp_path / 'small' / place
+    )
+  assert len(bundle.runs) == 3
+  frame = data.Library(tmp_path / 'no', tmp_path / 'small').values('fig3b')
+  for cell, expected in {**first, **second}.items():
+    found = data.values(
+        frame, dict(zip(('model.name', 'task.task_support'), cell)), 'ood'
+    )
+    assert found.mean() == pytest.approx(expected, abs=0.02)
+  (run_id,) = [r for r in bundle.runs if 'maml' in r]
+  left = storage.write_bundle(
+      tmp_path / 'none', tmp_path / 'small' / place, drop={run_id}
+  )
+  assert set(left.runs) == set(bundle.runs) - {run_id}
+  assert set(storage.read_curves(tmp_path / 'small' / place)['run_id']) <= set(
+      left.runs
+  )
+
+
 def test_curves_of_a_bundle_are_those_of_its_runs(tmp_path):
   made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
   place = pathlib.Path('fig3b', 'laptop')

@@ -7,8 +7,10 @@ import sys
 
 import pandas as pd
 import pytest
-from tests import made_up
 
+from figures import storage
+from modular_hyperteacher import sweeps
+from tests import made_up
 
 
 def run_script(name, *arguments, browser='/nonexistent'):
@@ -67,6 +69,17 @@ def test_bundle_from_end_to_end(tmp_path):
   run = run_script('bundle', *arguments, '--experiment=fig3b')
   assert run.returncode == 0, run.stderr
   assert (tmp_path / 'small/fig3b/laptop/results.csv').exists()
+  # Figure A4 shares the run of 32 shots, which is bundled once.
+  made_up.write_by_rule(root, 'fig_a4', lambda *_: 0.5)
+  run = run_script('bundle', *arguments, '--experiment=fig_a4')
+  assert run.returncode == 0, run.stderr
+  assert run.stdout.count(f'left to {tmp_path / "small/fig3b/laptop"}') == 2
+  held = [
+      sweeps.digest(run_id)
+      for name in ('fig3b', 'fig_a4')
+      for run_id in storage.read(tmp_path / 'small' / name / 'laptop').runs
+  ]
+  assert len(set(held)) == len(held)
   run = run_script('bundle', *arguments, '--experiment=fig9')
   assert run.returncode == 2
   assert run.stderr.startswith('error: --results: there is no finished run in')

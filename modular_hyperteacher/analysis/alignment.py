@@ -108,7 +108,8 @@ def make_analysis(
   the same in every split. 'identification_*' says how far the modules are from
   a linear map of the teacher's (see `identification`): '..._residual' and
   '..._flipped' with the inverse of the exact regression as the map between
-  latents, '..._residual_direct' with that map fitted on its own.
+  latents; '..._residual_direct' with that map fitted on its own, and units
+  weighted by the square of their readout.
   """
   del model
   return base.Analysis(task.evaluation_splits, _measure)
@@ -120,19 +121,24 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
   on_train, _ = _measure_split(
       teacher, student, adapted.fast_params['test'], adapted.latents['test']
   )
+  readout_power = (np.asarray(adapted.task_params.readout) ** 2).sum(-1)
   metrics = {}
   for split, latents in adapted.latents.items():
     by_name, regression = _measure_split(
         teacher, student, adapted.fast_params[split], latents
     )
-    found, direct = (
-        identification.identify(np.asarray(teacher), np.asarray(student), map_)
-        for map_ in (
-            np.linalg.pinv(np.asarray(regression)),
-            identification.fit_latent_map(
-                latents[:, 0], adapted.fast_params[split]
-            ),
-        )
+    found = identification.identify(
+        np.asarray(teacher),
+        np.asarray(student),
+        np.linalg.pinv(np.asarray(regression)),
+    )
+    direct = identification.identify(
+        np.asarray(teacher),
+        np.asarray(student),
+        identification.fit_latent_map(
+            latents[:, 0], adapted.fast_params[split]
+        ),
+        weights=readout_power,
     )
     metrics[split] = {
         **by_name,

@@ -52,6 +52,7 @@ def identify(
     teacher_modules: np.ndarray,
     student_modules: np.ndarray,
     latent_map: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> Identification:
   """Matches the student's hidden units to the teacher's, one to one.
 
@@ -60,6 +61,9 @@ def identify(
     student_modules: [M-hat, X, H-hat], H-hat at least H.
     latent_map: P, which maps the teacher's latents to the student's, [M-hat,
       M].
+    weights: of the teacher's units in the residual, [H], not negative; equal
+      by default. A unit that the readout hardly sees is not found by a student
+      whose error is small but not zero, nor does it matter there.
 
   Raises:
     ValueError: if the student has fewer hidden units than the teacher.
@@ -77,6 +81,8 @@ def identify(
   power = (student**2).sum(0)
   # With the best scale, the squared error of a pair falls by this much.
   explained = overlap**2 / np.where(power > 0, power, np.inf)
+  weights = np.ones(num_units) if weights is None else np.asarray(weights)
+  explained *= weights[:, None]
   _, permutation = optimize.linear_sum_assignment(explained, maximize=True)
   units = np.arange(num_units)
   # The student is c_k times the teacher, so the fit is of its inverse.
@@ -85,6 +91,6 @@ def identify(
   return Identification(
       permutation=permutation,
       scales=1 / inverse,
-      residual=float(1 - matched / (teacher**2).sum()),
+      residual=float(1 - matched / ((teacher**2).sum(0) * weights).sum()),
       fraction_flipped=float((inverse < 0).mean()),
   )
