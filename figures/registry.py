@@ -30,6 +30,7 @@ from figures import fig_a4
 from figures import fig_a8
 from figures import hyperparameters
 from figures import inference
+from figures import restarts
 from figures import sample_complexity
 from figures import scaling_law
 from figures import scan_attention
@@ -67,6 +68,7 @@ SECTIONS = {
         'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
         'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),
         'bridges': Figure(bridges.TITLE, ('bridges',), bridges.draw),
+        'restarts': Figure(restarts.TITLE, ('restarts',), restarts.draw),
         'inference': Figure(inference.TITLE, ('inference',), inference.draw),
     },
     'Hyperteacher': {
