@@ -4,8 +4,9 @@ A network is told what four verbs mean, and is asked commands that combine
 "jump", of whose meaning training said something else in every episode. In
 training, four verbs have each other's meanings (permuted), or four out of 24
 have meanings out of 24 (extended). A standard network is trained on SCAN
-itself, in which "jump" stands alone, or with more verbs (aligned). More verbs
-take longer to learn: at laptop scale, twice as many episodes.
+itself, in which "jump" stands alone, or with more verbs (aligned). Meanings out
+of 24 take longer to learn: at laptop scale, twice as many episodes, and batches
+of standard networks.
 
   python -m modular_hyperteacher.main --config=configs/scan_add_jump.py
   python figures/make_all.py --only=scan_table2,scan_table3
@@ -22,18 +23,18 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   config = seq2seq.experiment('scan_add_jump', preset, task)
   seq2seq.scale(config)
   seq2seq.limit_actions(config, 8)
-  more_steps = ()
+  longer = ()
   if preset == 'laptop':
-    more_steps = (('training.num_outer_steps', (10_000,)),)
+    longer = (('training.num_outer_steps', (10_000,)),)
   config.sweep = (
       (('model', seq2seq.META),),
-      seq2seq.standard_axes(),
+      (*seq2seq.standard_axes(), *longer),
       (
           ('model', seq2seq.META),
           ('task.meanings', ('extended',)),
           ('task.num_extra', (20,)),
-          *more_steps,
+          *longer,
       ),
-      (*seq2seq.standard_axes('aligned', num_extra=20), *more_steps),
+      (*seq2seq.standard_axes('aligned', num_extra=20), *longer),
   )
   return config

@@ -1,5 +1,8 @@
 """Figures 3E, A6 and A7: the grid over modules M and combined modules K."""
 
+import math
+from typing import Any, Callable
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -8,6 +11,7 @@ from figures import data
 from figures import decoding_targets
 from figures import heatmaps
 from figures import lines
+from figures import reference
 from figures import style
 
 EXPERIMENT = 'fig3e'
@@ -21,19 +25,26 @@ def draw_3e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 3E and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   figure = heatmaps.draw(
-      _panels(found, 'accuracy'),
+      _panels(found, 'accuracy', _published),
       title=TITLE_3E,
       x_title='K, combined modules',
       y_title='M, modules',
       z_title='OOD accuracy',
       z_range=(0, 1),
-      caption=found.caption,
+      caption=[
+          *found.caption,
+          'Paper: as published, after 100,000 steps (Tables A2 to A8).',
+      ],
   )
   measures = {
       name: (name, 'accuracy')
       for name in ('train', 'test', 'ood')
   }
-  return figure, cells.make_table(found, measures)
+  table = cells.make_table(found, measures)
+  numbers = [_published(cell) or (math.nan, math.nan) for cell in found.cells]
+  for place, name in enumerate(('published_ood', 'published_ood_dispersion')):
+    table[name] = [number[place] for number in numbers]
+  return figure, table
 
 
 def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -111,14 +122,26 @@ def _undefined(found):
   ]
 
 
-def _panels(found, metric):
+def _published(cell: cells.Cell) -> tuple[float, float] | None:
+  """Returns the published OOD accuracy of a cell, with its dispersion."""
+  return reference.published_accuracy(EXPERIMENT, cell, 'ood')
+
+
+def _panels(
+    found: cells.Cells,
+    metric: str,
+    published: Callable[[cells.Cell], Any] = lambda cell: None,
+) -> dict[str, heatmaps.Grid]:
+  """Returns a panel per model; published values stand below ours."""
   return {
       style.MODEL_NAMES[model]: {
           (cell['task.max_active'], cell['task.num_modules']): heatmaps.Cell(
               data.values(found.frame, cell, 'ood', metric=metric),
               missing=found.missing(cell),
+              below=f'paper {number[0]:.2f}' if number else '',
           )
           for cell in sorted(found.find(name=model), key=_size)
+          for number in [published(cell)]
       }
       for model in style.MODELS
   }

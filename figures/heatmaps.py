@@ -18,6 +18,7 @@ class Cell(NamedTuple):
   seeds: pd.Series  # Values by seed; may be empty.
   missing: str = ''  # Why there are none; empty where none are possible.
   note: str = ''  # Shown when pointed at.
+  below: str = ''  # Shown below the value.
 
 
 Grid = Mapping[tuple[Any, Any], Cell]  # (x, y) -> cell
@@ -97,11 +98,16 @@ def _add_grid(figure, grid, xs, ys, place):
     error = f'± {mean.standard_error:.3f}, seeds: {mean.num_seeds}'
     return f'{error}<br>at {point[0]}, {point[1]} {note}'
 
+  def below(point):
+    text = grid[point].below if point in grid else ''
+    return f'<br>{text}' if text else ''
+
   figure.add_trace(
       go.Heatmap(
           z=table(lambda point: _or_none(means.get(point, nothing).value)),
           customdata=table(describe),
-          texttemplate='%{z:.2f}',
+          text=table(below),
+          texttemplate='%{z:.2f}%{text}',
           hovertemplate='%{z:.3f} %{customdata}<extra></extra>',
           hoverongaps=False,
           coloraxis='coloraxis',

@@ -30,7 +30,7 @@ PATH = pathlib.Path(__file__).resolve().parents[1] / 'README.md'
 _BEGIN = '<!-- table: begin; python figures/readme.py writes it -->\n'
 _END = '<!-- table: end -->\n'
 _HEAD = (
-    *('claim', 'what is claimed', 'config', 'verdict'),
+    *('claim', 'what is claimed', 'command: `… main`', 'verdict'),
     *('laptop cost', 'paper scale, estimated'),
 )
 
@@ -79,7 +79,7 @@ def _config_verdict_costs(library, experiment, verdict, seen):
   """Returns the last cells of a row; costs stand in an experiment's first."""
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed', verdict, '', ''
-  config = f'`configs/{experiment}.py`'
+  config = f'`--config=configs/{experiment}.py`'
   if experiment in seen:
     return config, verdict, 'same runs', 'same runs'
   seen.add(experiment)

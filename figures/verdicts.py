@@ -76,6 +76,7 @@ class Claim:
       `Library.curves` or `Library.every_preset`.
     models: which the sentence is about; without effects of each of them, the
       claim is not judged.
+    may_differ: further columns in which runs may differ.
   """
 
   id: str
@@ -87,6 +88,7 @@ class Claim:
   decide: Callable[[pd.DataFrame], Sequence[Effect]]
   read: Callable[[data.Library, str], pd.DataFrame] = data.Library.values
   models: tuple[str, ...] = ()
+  may_differ: tuple[str, ...] = ()
 
 
 def sample(
@@ -180,7 +182,9 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
   samples = _samples(effects).values()
   judged = {s.cell.get('model.name') for s in samples}
   absent = [style.MODEL_NAMES[m] for m in claim.models if m not in judged]
-  verdict, estimate, note = judge([] if absent else effects, claim.cell)
+  verdict, estimate, note = judge(
+      [] if absent else effects, claim.cell + claim.may_differ
+  )
   if frame.empty:
     note = f'no finished run of {claim.experiment}'
   elif absent:
@@ -306,21 +310,31 @@ def _published_notes(experiment, effects):
   Source: a value agrees that lies within two published standard deviations or
   two percentage points, whichever is larger.
   """
-  agree, differ = 0, []
+  num_values, differ, deviations = 0, [], []
   for name, s in _samples(effects).items():
     if s.metric != 'accuracy' or s.values.empty:
       continue
     reported = reference.published_accuracy(experiment, s.cell, s.split)
     if reported is None or not s.runs['published_scale'].all():
       continue
+    num_values += 1
     mean, deviation = reported
     ours = stats.mean(s.values).value
-    if abs(ours - mean) <= max(2 * deviation, 0.02):
-      agree += 1
-    else:
-      differ.append(f'{name} is {ours:.3f}, published {mean:.3f}')
-  if agree or differ:
-    yield f'{agree} of {agree + len(differ)} published values agree'
+    apart = (ours - mean) / deviation if deviation else math.nan
+    deviations += [apart] if deviation else []
+    if abs(ours - mean) > max(2 * deviation, 0.02):
+      differ.append(
+          f'{name} is {ours:.3f}, published {mean:.3f} ({apart:+.1f} published'
+          ' SD)'
+      )
+  if num_values:
+    note = f'{num_values - len(differ)} of {num_values} published values agree'
+    if deviations:
+      note += (
+          f', ours {min(deviations):+.1f} to {max(deviations):+.1f} published'
+          ' SD apart'
+      )
+    yield note
   yield from differ
 
 

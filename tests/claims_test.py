@@ -144,7 +144,8 @@ def test_published_values_are_judged_at_the_published_scale_only(tmp_path):
   accuracies = made_up.AS_CLAIMED | {('anil', 'random'): 0.70}
   paper = judge(made_up.write_runs(tmp_path / 'a', accuracies, 'paper'), '3B-1')
   assert '3 of 4 published values agree' in paper['note']
-  assert 'ANIL (random, ood) is 0.700, published 0.598' in paper['note']
+  assert 'ANIL (random, ood) is 0.700, published 0.598 (+' in paper['note']
+  assert ' published SD apart' in paper['note']
   laptop = judge(made_up.write_runs(tmp_path / 'b', accuracies), '3B-1')
   assert 'published' not in laptop['note']
   short = {'training.num_outer_steps': 7}

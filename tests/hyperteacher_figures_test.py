@@ -6,6 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
+from configs import common
 from figures import cells
 from figures import claims
 from figures import data
@@ -356,6 +357,39 @@ def test_hyperparameters_are_those_of_table_a10(tmp_path):
   ]
   assert paper.loc['model.inner.batch_size', 'ANIL'] == '64'
   assert paper.loc['model.generator_num_hidden', 'MAML'] == ''
+
+
+@pytest.mark.parametrize(
+    'table, field, expected',  # Linear, nonlinear, ANIL, MAML.
+    [
+        ('a11', 'inner.learning_rate', ('0.1', '0.1', '0.01', '0.01')),
+        ('a11', 'outer.learning_rate', ('3e-04', '3e-04', '3e-04', '0.001')),
+        ('a11', 'outer.clip_norm', ('1', '2', '2', '2')),
+        ('a11', 'hidden_dim', ('64', '64', '512', '368')),
+        ('a12', 'inner.learning_rate', ('0.3', '0.1', '0.01', '0.01')),
+        ('a12', 'outer.learning_rate', ('0.003', '0.001', '0.001', '0.001')),
+        ('a12', 'outer.clip_norm', ('2', '2', '2', '1')),
+        ('a12', 'num_hidden', ('2', '2', '2', '2')),
+    ],
+)
+def test_hyperparameters_of_the_grid_worlds(tmp_path, table, field, expected):
+  _, found = registry.FIGURES[f'table_{table}'].draw(library(tmp_path))
+  row = found[found['preset'] == 'paper'].set_index('field')
+  row = row.loc[f'model.{field}']
+  order = (*common.HYPERNETWORKS, 'anil', 'maml')
+  for model, value in zip(order, expected, strict=True):
+    assert float(row[style.MODEL_NAMES[model]]) == float(value), model
+
+
+def test_published_values_stand_beside_those_of_figure_3e(tmp_path):
+  made_up.write_by_rule(tmp_path, 'fig3e', by_k(0.3, 0.8, 0.1, 0.5))
+  figure, table = registry.FIGURES['fig3e'].draw(library(tmp_path))
+  row = table.set_index(['model', 'M', 'K']).loc[
+      ('nonlinear_hypernetwork', 8, 2)
+  ]
+  assert row['published_ood'] == pytest.approx(0.9605)
+  texts = [text for trace in figure.data for line in trace.text for text in line]
+  assert '<br>paper 0.96' in texts
 
 
 def test_figure_3a_shows_a_task_that_combines_modules(tmp_path):

@@ -53,7 +53,10 @@ def make_text(tmp_path_factory):
   longer = {'training.num_outer_steps': 3001}
   stale = {('maml', 'random'): 0.2}
   made_up.write_runs(root / 'bundled', stale, override=longer)
-  library = data.Library(root / 'own', root / 'bundled')
+  return _make_report(data.Library(root / 'own', root / 'bundled'))
+
+
+def _make_report(library):
   drawn = {
       name: report.Drawn(*figure.draw(library))
       for name, figure in registry.FIGURES.items()
@@ -153,6 +156,19 @@ def test_a_browser_draws_every_figure_without_complaint(text, tmp_path):
   assert len(charts) == len(_Page(text).images) > 10
   # Drawn means that there is something in it.
   assert run.stdout.count('class="main-svg"') >= len(charts)
+
+
+@pytest.mark.slow
+def test_a_browser_draws_what_is_bundled(tmp_path):
+  """Every figure from the repository's own results, as a fresh clone has it."""
+  library = data.Library(tmp_path / 'nothing')
+  path = tmp_path / 'report.html'
+  path.write_text(_make_report(library))
+  run = _browse(path)
+  assert 'data-finished="yes"' in run.stdout
+  assert 'data-errors' not in run.stdout
+  charts = re.findall('<div class="plot[^>]*data-drawn="yes"', run.stdout)
+  assert len(charts) == len(_Page(path.read_text()).images) > 10
 
 
 def test_a_browser_draws_a_page_with_the_script_beside_it(tmp_path):
