@@ -2,7 +2,7 @@
 
 Figure A2 shows the OOD loss of the same runs. A line for each way to grow:
 hidden units, modules, or both; the other size is twice the teacher's. One panel
-per kind of latent and way to infer it.
+per kind of latent and way to infer it. The grid shows all sizes.
 """
 
 import functools
@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures import data
+from figures import heatmaps
 from figures import lines
 from figures import style
 from figures import theory
@@ -19,6 +20,7 @@ EXPERIMENT = 'fig2d'
 TITLES = {
     'fig2d': 'Figure 2D: module alignment of students of growing size',
     'fig_a2': 'Figure A2: OOD loss of students of growing size',
+    'fig2d_grid': 'Module alignment of students of all sizes (Figure 2D)',
 }
 CELL = (theory.SOLVER, theory.LATENTS, theory.HIDDEN, theory.MODULES)
 _METRICS = {
@@ -40,7 +42,7 @@ def draw(
   frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
   metric, y_title = _METRICS[name]
   panels = {
-      f'{latent_type}, {theory.SOLVER_NAMES[solver]}': [
+      f'{latent_type},<br>{theory.SOLVER_NAMES[solver]}': [
           _line(frame, solver, latent_type, growth, metric)
           for growth in _GROWTH
       ]
@@ -65,6 +67,39 @@ def draw(
 
 
 draw_fig_a2 = functools.partial(draw, name='fig_a2')
+
+
+def draw_grid(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the heat maps over both sizes, and the table of `draw`."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  cells = _cells(frame)
+  figure = heatmaps.draw(
+      {
+          f'{latent_type},<br>{theory.SOLVER_NAMES[solver]}': {
+              (
+                  cell[theory.MODULES],
+                  cell[theory.HIDDEN] / _teacher_width(frame),
+              ): heatmaps.Cell(
+                  data.values(frame, cell, 'ood', metric='alignment'), 'no run'
+              )
+              for cell in cells
+              if (cell.get(theory.SOLVER), cell.get(theory.LATENTS))
+              == (solver, latent_type)
+          }
+          for solver in theory.solvers(frame)
+          for latent_type in ('discrete', 'continuous')
+      },
+      title=TITLES['fig2d_grid'],
+      x_title="modules, times the teacher's",
+      y_title="hidden units, times the teacher's",
+      z_title='joint module alignment, OOD',
+      z_range=(0, 1),
+      caption=[
+          f'{style.scale_note(frame, CELL)}.',
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, theory.make_table(frame, cells)
 
 
 def _cells(frame):

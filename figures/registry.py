@@ -64,6 +64,9 @@ SECTIONS = {
         'fig_a2': Figure(
             fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2
         ),
+        'fig2d_grid': Figure(
+            fig2d.TITLES['fig2d_grid'], ('fig2d',), fig2d.draw_grid
+        ),
         'table_a1': Figure(table_a1.TITLE, ('table_a1',), table_a1.draw),
         'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
         'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),

@@ -19,7 +19,7 @@ from tests import made_up
 
 FIGURES = (
     *('fig2c', 'fig2d', 'fig_a2', 'table_a1', 'theorem', 'bridges'),
-    *('restarts', 'inference'),
+    *('fig2d_grid', 'restarts', 'inference'),
 )
 
 
@@ -100,7 +100,8 @@ def test_draws_what_was_run(tmp_path, name):
   if figure is not None:
     assert 'laptop scale' in made_up.texts(figure)
     assert 'not the published scale' in made_up.texts(figure)
-    assert any(pd.Series(trace.y).notna().any() for trace in figure.data)
+    shown = [trace.z if 'z' in trace else trace.y for trace in figure.data]
+    assert any(pd.Series(np.ravel(values)).notna().any() for values in shown)
 
 
 def test_figure_2c_shows_each_value(tmp_path):
