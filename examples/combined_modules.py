@@ -1,0 +1,84 @@
+"""How well does a trained model do on tasks of more and more modules?
+
+  python examples/combined_modules.py
+  python examples/combined_modules.py --max_active=8 --results=results
+
+Accuracy on random tasks of the hyperteacher that combine exactly k modules, for
+every k, seen in training or not. Tasks of many modules are not as hard as those
+of few, so compare with a model that was trained on combinations of up to all of
+them, which takes five minutes:
+
+  python -m modular_hyperteacher.main --config=configs/fig3b.py \
+      --config.task.max_active=8 --only=task_support=random \
+      --only=model=linear_hypernetwork
+"""
+
+from absl import app
+from absl import flags
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher import pretrained
+from modular_hyperteacher import student as students
+from modular_hyperteacher.tasks import base
+
+_NAME = flags.DEFINE_string('name', 'fig3b/laptop', 'Experiment and preset.')
+_MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Which model.')
+_MAX_ACTIVE = flags.DEFINE_integer(
+    'max_active', 3, 'Modules that its training combined at most.'
+)
+_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+_NUM_TASKS = flags.DEFINE_integer('tasks', 64, 'Tasks per number of modules.')
+
+
+def main(argv: list[str]) -> None:
+  """Prints, for every number of modules, the mean over seeds of accuracies."""
+  del argv
+  loaded = pretrained.load(
+      _NAME.value,
+      model=_MODEL.value,
+      task_support='random',
+      max_active=_MAX_ACTIVE.value,
+      results_root=_RESULTS.value,
+  )
+  seeds = loaded.config['training']['seeds']
+  accuracies = np.array([
+      accuracy_by_modules(loaded.student(seed), _NUM_TASKS.value)
+      for seed in seeds
+  ])
+  errors = accuracies.std(0, ddof=1) / len(seeds) ** 0.5
+  print(f'{_MODEL.value}, {len(seeds)} seeds')
+  for index, (mean, error) in enumerate(zip(accuracies.mean(0), errors)):
+    print(f'k = {index + 1}: {mean:.3f} ± {error:.3f}')
+
+
+def accuracy_by_modules(student: students.Student, num_tasks: int) -> list[float]:
+  """Returns the accuracy on tasks of 1, 2, ..., M modules."""
+  task, params = student.experiment.task, student.world.task_params
+
+  @jax.jit
+  def accuracy(latent, key):
+    draw_key, adapt_key = jax.random.split(key)
+    support, query = task.sample_examples(params, draw_key, latent, 'ood')
+    drawn = base.Task(support, query, latent)
+    return student.score(student.adapt(drawn, adapt_key), query)['accuracy']
+
+  rng = np.random.default_rng(student.seed)
+  shape = student.world.evaluation_latents.shape[-2:]  # [L, M]
+  means = []
+  for number in range(1, shape[1] + 1):
+    latents = np.zeros((num_tasks, *shape), np.float32)
+    latents[..., :number] = 1
+    latents = rng.permuted(latents, axis=-1)
+    keys = jax.random.split(
+        jax.random.fold_in(jax.random.key(student.seed), number), num_tasks
+    )
+    means.append(
+        float(jnp.mean(jax.lax.map(lambda x: accuracy(*x), (latents, keys))))
+    )
+  return means
+
+
+if __name__ == '__main__':
+  app.run(main)
