@@ -38,8 +38,9 @@ FACTS = (
     'num_seeds',
     'commit',
     'device',
-    'wall_s',  # of training, over all sessions
-    'cpu_s',  # of processors, NaN if a session did not record it
+    # Of training, over all sessions; NaN if one did not record it, or is lost.
+    'wall_s',
+    'cpu_s',  # of processors
     'published_scale',  # whether nothing differs from what the paper ran
 )
 VALUES = (
@@ -291,13 +292,23 @@ def _facts(experiment, preset, run):
       'num_seeds': len(config['training']['seeds']),
       'commit': ', '.join(commits),
       'device': ', '.join(devices),
-      'wall_s': sum(session.get('wall_s', 0.0) for session in sessions),
-      'cpu_s': sum(session.get('cpu_s', math.nan) for session in sessions),
+      'wall_s': _total(sessions, 'wall_s'),
+      'cpu_s': _total(sessions, 'cpu_s'),
       'published_scale': reference.is_published_scale(
           experiment, preset, config
       ),
       **fields,
   }
+
+
+def _total(sessions, name):
+  """Returns the sum over sessions, NaN unless they are all there."""
+  steps = [0, *(session.get('last_step') for session in sessions)]
+  for session, reached in zip(sessions, steps):
+    # A killed session repeats the steps since its last checkpoint.
+    if session.get('first_step', math.inf) > (reached or 0):
+      return math.nan
+  return sum(session.get(name, math.nan) for session in sessions)
 
 
 def _device(session):

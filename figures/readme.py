@@ -102,10 +102,10 @@ def _laptop(library, experiment):
       for run in reference.described_runs(experiment, 'laptop')
   }
   runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
-  if runs.empty or not runs['wall_s'].all():
-    return 'not timed'
   all_runs = len(runs) == len(described)
   number = 'all' if all_runs else f'{len(runs)} of {len(described)}'
+  if runs['wall_s'].isna().any():
+    return f'not timed, {number} runs'
   minutes = f'{runs["wall_s"].sum() / 60:.0f} min'
   if runs['cpu_s'].notna().all():
     minutes += f' ({runs["cpu_s"].sum() / 60:.0f} of a core)'

@@ -248,6 +248,8 @@ def _facts(experiment, library):
 
 
 def _cost(runs):
+  if runs['wall_s'].isna().any():
+    return 'not timed'
   minutes = runs['wall_s'].sum() / 60
   devices = ', '.join(runs['device'].unique())
   hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'

@@ -16,7 +16,11 @@ class Estimate(NamedTuple):
 
 
 def mean(values: pd.Series) -> Estimate:
-  """Returns the mean over seeds and its standard error, s / sqrt(n)."""
+  """Returns the mean over seeds and its standard error, s / sqrt(n).
+
+  A seed that has no number, NaN, does not count.
+  """
+  values = values.dropna()
   if values.empty:
     return Estimate(math.nan, math.nan, 0)
   return Estimate(
@@ -31,7 +35,7 @@ def paired_difference(higher: pd.Series, lower: pd.Series) -> Estimate:
     higher: indexed by seed.
     lower: indexed by seed.
   """
-  return mean((higher - lower).dropna())
+  return mean(higher - lower)
 
 
 def _squared_error(values):

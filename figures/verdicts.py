@@ -43,6 +43,8 @@ class Effect(NamedTuple):
   samples: tuple[Sample, ...]  # What it was computed from.
   bound: float = 0.0
   num_errors: float = 2.0  # Standard errors by which it must exceed the bound.
+  # Fields in which the runs may differ, apart from those that tell cells apart.
+  may_differ: tuple[str, ...] = ()
 
   @property
   def margin(self) -> float:
@@ -76,7 +78,6 @@ class Claim:
       `Library.curves` or `Library.every_preset`.
     models: which the sentence is about; without effects of each of them, the
       claim is not judged.
-    may_differ: further columns in which runs may differ.
   """
 
   id: str
@@ -88,7 +89,6 @@ class Claim:
   decide: Callable[[pd.DataFrame], Sequence[Effect]]
   read: Callable[[data.Library, str], pd.DataFrame] = data.Library.values
   models: tuple[str, ...] = ()
-  may_differ: tuple[str, ...] = ()
 
 
 def sample(
@@ -182,9 +182,7 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
   samples = _samples(effects).values()
   judged = {s.cell.get('model.name') for s in samples}
   absent = [style.MODEL_NAMES[m] for m in claim.models if m not in judged]
-  verdict, estimate, note = judge(
-      [] if absent else effects, claim.cell + claim.may_differ
-  )
+  verdict, estimate, note = judge([] if absent else effects, claim.cell)
   if frame.empty:
     note = f'no finished run of {claim.experiment}'
   elif absent:
@@ -220,7 +218,11 @@ def judge(
   nothing = stats.Estimate(math.nan, math.nan, 0)
   if not effects:
     return NOT_RUN, nothing, 'nothing was measured that decides it'
-  missing = [name for name, s in _samples(effects).items() if s.values.empty]
+  missing = [
+      name
+      for name, s in _samples(effects).items()
+      if s.values.dropna().empty
+  ]
   if missing:
     return NOT_RUN, nothing, f'no results for {", ".join(missing)}'
   differing = sorted({f for e in effects for f in _differing(e, cell)})
@@ -294,8 +296,7 @@ def _differing(effect, cell):
       column
       for column in runs
       if column.startswith(('task.', 'training.', 'preset'))
-      and column not in cell
-      and column != 'training.seeds'
+      and column not in (*cell, *effect.may_differ, 'training.seeds')
   ]
   return [
       column.rpartition('.')[2]

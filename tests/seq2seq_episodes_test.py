@@ -369,6 +369,20 @@ def test_held_out_mappings_are_never_trained_on():
     }
 
 
+def test_training_episodes_have_every_training_mapping_and_no_other():
+  world = mutual_exclusivity.MutualExclusivity(num_query=20)
+  params = world.init(jax.random.key(1))  # As `draw` has it.
+  names = world.output_vocab.symbols
+  drawn = {
+      tuple(
+          names.index(_colours(support + query)[word])
+          for word in world.input_vocab.symbols
+      )
+      for support, query in draw(world, 400)
+  }
+  assert drawn == {tuple(m) for m in np.asarray(params['training']).tolist()}
+
+
 def test_what_is_asked_of_the_withheld_word_is_told_apart():
   world = mutual_exclusivity.MutualExclusivity(num_query=20)
   params = world.init(jax.random.key(4))

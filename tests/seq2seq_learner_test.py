@@ -5,10 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs import scan_add_jump
+from configs import seq2seq
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import flops
 from modular_hyperteacher import randomness
+from modular_hyperteacher import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.seq2seq import learner as learners
 from modular_hyperteacher.seq2seq import model as models
@@ -28,6 +31,7 @@ _OUTER = dict(
     num_outer_steps=40,
 )
 _WORLD = mutual_exclusivity.MutualExclusivity(num_query=5)
+_OF_MEMORY = ('model=meta_seq2seq', 'meanings=permuted')
 
 
 def make_network(dropout_rate=0.0, hidden_dim=8):
@@ -228,40 +232,69 @@ def test_a_run_cut_into_calls_is_the_same_run_bit_for_bit(trained):
 # Evaluation.
 
 
-def test_accuracy_is_that_of_greedy_decoding(trained):
-  system, compiled, worlds, _, state, *_ = trained
-  metrics, kept = compiled.evaluate(state.meta_params)
-  metrics, kept = programs.fetch(metrics), programs.fetch_divided(kept)
+@pytest.mark.parametrize('own', [False, True])
+def test_accuracy_is_that_of_greedy_decoding(trained, own):
+  """Of the test set, and of one whose every other answer is the network's."""
+  system, compiled, worlds, roots, state, *_ = trained
   params = programs.fetch(state.meta_params)
   vocab = _WORLD.output_vocab
   decode = jax.jit(
       jax.vmap(make_network(hidden_dim=16).decode_greedily, (None, 0, 0, None)),
       static_argnums=3,
   )
+  found = [
+      decode(
+          jax.tree.map(lambda x, i=seed: x[i], params),
+          world.evaluation_latents['ood'].episodes.support,
+          world.evaluation_latents['ood'].episodes.query.inputs,
+          8,
+      ).tolist()
+      for seed, world in enumerate(worlds)
+  ]
+  if own:
+    worlds = [*map(_with_own_answers, worlds, found)]
+    compiled = programs.Programs(system, roots, worlds)
+  metrics, kept = compiled.evaluate(state.meta_params)
+  metrics, kept = programs.fetch(metrics), programs.fetch_divided(kept)
   for seed, world in enumerate(worlds):
     test_set = world.evaluation_latents['ood']
-    seed_params = jax.tree.map(lambda x, i=seed: x[i], params)
-    found = decode(
-        seed_params, test_set.episodes.support,
-        test_set.episodes.query.inputs, 8,
-    )
     outputs = test_set.episodes.query.outputs
     right = [
         [
             vocab.decode(row) == vocab.decode(target) and vocab.eos in row
             for row, target in zip(*rows)
         ]
-        for rows in zip(found.tolist(), outputs.tokens.tolist())
+        for rows in zip(found[seed], outputs.tokens.tolist())
     ]
     counted = np.asarray(test_set.weights) > 0
-    np.testing.assert_array_equal(
-        (kept[seed, 0] > 0)[counted], np.array(right)[counted]
-    )
+    right = np.array(right)[counted]
+    assert not own or 0.4 < right.mean() < 1
+    np.testing.assert_array_equal((kept[seed, 0] > 0)[counted], right)
     place = system.evaluation_splits.index('ood')
     np.testing.assert_allclose(
-        metrics['accuracy'][seed, place], np.array(right)[counted].mean(),
-        rtol=1e-5,
+        metrics['accuracy'][seed, place], right.mean(), rtol=1e-5
     )
+
+
+def _with_own_answers(world, found):
+  """Replaces the targets of every other test row by what was decoded."""
+  test_set = world.evaluation_latents['ood']
+  outputs = test_set.episodes.query.outputs
+  tokens, lengths = map(np.array, outputs)
+  for place in np.ndindex(lengths.shape):
+    row = _WORLD.output_vocab.decode(found[place[0]][place[1]])
+    if place[1] % 2 == 0 and len(row) < tokens.shape[-1] and 'SOS' not in row:
+      encoded = _WORLD.output_vocab.encode([row], tokens.shape[-1])
+      tokens[place], lengths[place] = encoded.tokens[0], encoded.lengths[0]
+  query = test_set.episodes.query._replace(
+      outputs=vocabulary.Sequences(jnp.asarray(tokens), jnp.asarray(lengths))
+  )
+  episodes = test_set.episodes._replace(query=query)
+  return world._replace(
+      evaluation_latents=dict(
+          world.evaluation_latents, ood=test_set._replace(episodes=episodes)
+      )
+  )
 
 
 def test_after_the_last_step_parts_and_attention_are_measured(trained):
@@ -328,3 +361,41 @@ def test_operations_are_two_per_weight_and_symbol():
     expected += 2 * size * times
   expected += asked * 2 * 2 * 3 * 8 + asked * 2 * 2 * (asked / 8) * 8
   assert flops.outer_step(config) == pytest.approx(2 * 3 * expected)
+
+
+# Every network on SCAN itself.
+
+
+@pytest.mark.parametrize(
+    'conditions, fields',
+    [
+        (_OF_MEMORY, {}),
+        (
+            _OF_MEMORY,
+            {'mask_padding': False, 'outer': {'support_loss': False}},
+        ),
+        (_OF_MEMORY, {'use_decoder_attention': False}),
+        (('model=seq2seq', 'meanings=fixed'), {}),
+    ],
+)
+def test_a_few_steps_on_scan_lower_the_loss(conditions, fields):
+  config = scan_add_jump.get_config('smoke')
+  seq2seq.limit_actions(config, 4)
+  config.training.update({'meta_batch_size': 8, 'num_evaluation_tasks': 8})
+  run = sweeps.select(sweeps.expand(config), conditions)[0]
+  model = dict(run.config['model'])
+  for name, value in fields.items():
+    model[name] = model[name] | value if isinstance(value, dict) else value
+  built = experiments.build(run.config | {'model': model}, num_devices=8)
+  worlds = experiments.draw_worlds(built)
+  roots = experiments.root_keys(built.training)
+  compiled = programs.Programs(built.system, roots, worlds)
+  state, first = compiled.train(compiled.init(), 1)
+  state, last = compiled.train(state, 20)
+  first, last = programs.fetch(first), programs.fetch(last)
+  assert np.isfinite(last['gradient_norm']).all()
+  assert last['loss'] < first['loss']
+  metrics, _ = compiled.evaluate(state.meta_params)
+  place = built.system.evaluation_splits.index('valid')
+  for name, values in programs.fetch(metrics).items():
+    assert np.isfinite(values[:, place]).all(), name
