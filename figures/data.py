@@ -306,7 +306,7 @@ def _total(sessions, name):
   steps = [0, *(session.get('last_step') for session in sessions)]
   for session, reached in zip(sessions, steps):
     # A killed session repeats the steps since its last checkpoint.
-    if session.get('first_step', math.inf) > (reached or 0):
+    if session.get('first_step', 0) > (reached or 0):
       return math.nan
   return sum(session.get(name, math.nan) for session in sessions)
 

@@ -56,7 +56,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           f' layer ({teacher.hidden_dim} × {teacher.hidden_dim});',
           'a student sees inputs and soft labels of'
           f' {len(task.support.targets)} examples, never the modules.',
-          f'Teacher of the laptop preset, seed {_SEED}.',
+          'Modules and weights: red is negative, blue positive, white zero, the'
+          f' darkest {np.abs(sum(modules)).max():.2f}; mask: black is active;',
+          'soft labels: from 0, dark blue, to 1, yellow.'
+          f' Teacher of the laptop preset, seed {_SEED}.',
       ],
   )
   return figure, _table(targets)
@@ -104,6 +107,8 @@ def _figure(mask, active, modules, targets):
   )
   figure.update_xaxes(title_text='layer', col=1)
   figure.update_yaxes(title_text='module', showticklabels=True, dtick=1, col=1)
+  figure.update_xaxes(title_text='to unit', col=2)
+  figure.update_yaxes(title_text='from unit', col=2)
   figure.update_xaxes(title_text='output', col=len(panels))
   figure.update_yaxes(title_text='example', col=len(panels))
   return figure
@@ -112,4 +117,4 @@ def _figure(mask, active, modules, targets):
 def _table(targets):
   columns = {f'p(label {i})': column for i, column in enumerate(targets.T)}
   table = pd.DataFrame(columns).astype(float)
-  return table.rename_axis('example').reset_index()
+  return table.rename_axis('example').reset_index().assign(preset='laptop')

@@ -1,6 +1,7 @@
 """Figures 3E, A6 and A7: the grid over modules M and combined modules K."""
 
 import math
+import textwrap
 from typing import Any, Callable
 
 import pandas as pd
@@ -33,8 +34,10 @@ def draw_3e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       z_range=(0, 1),
       caption=[
           *found.caption,
-          'Paper: as published, after 100,000 steps (Tables A2 to A8).',
+          'In brackets: published, after 100,000 steps (Tables A2 to A8).',
+          *_thinned(found),
       ],
+      num_columns=2,
   )
   measures = {
       name: (name, 'accuracy')
@@ -61,7 +64,9 @@ def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           *found.caption,
           'Colours end at 0; R² may be below.',
           *_undefined(found),
+          *_thinned(found),
       ],
+      num_columns=2,
   )
   measures = {'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')}
   return figure, cells.make_table(found, measures)
@@ -97,6 +102,27 @@ def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   names = {'mean': 'accuracy_mean', 'sem': 'accuracy_se', 'count': 'num_seeds'}
   table = table.rename(columns=names)
   return figure, table.rename(columns=style.column_name)
+
+
+def _thinned(found):
+  """Returns a line on the published cells that this scale leaves out."""
+  left_out = []
+  for model in style.MODELS:
+    published = {
+        (task['num_modules'], task['max_active'])
+        for run in reference.described_runs(EXPERIMENT, 'paper')
+        for task in [run.config['task']]
+        if run.config['model']['name'] == model
+    }
+    sizes = sorted(published - {_size(cell) for cell in found.find(name=model)})
+    if sizes:
+      pairs = ', '.join(f'{size[0]}/{size[1]}' for size in sizes)
+      left_out.append(f'{style.MODEL_NAMES[model]} {pairs}')
+  if not left_out:
+    return []
+  return textwrap.wrap(
+      f'Published, but not run at this scale (M/K): {"; ".join(left_out)}.', 110
+  )
 
 
 def _undefined(found):
@@ -138,7 +164,7 @@ def _panels(
           (cell['task.max_active'], cell['task.num_modules']): heatmaps.Cell(
               data.values(found.frame, cell, 'ood', metric=metric),
               missing=found.missing(cell),
-              below=f'paper {number[0]:.2f}' if number else '',
+              below=f'({number[0]:.2f})' if number else '',
           )
           for cell in sorted(found.find(name=model), key=_size)
           for number in [published(cell)]

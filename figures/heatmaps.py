@@ -108,6 +108,7 @@ def _add_grid(figure, grid, xs, ys, place):
           customdata=table(describe),
           text=table(below),
           texttemplate='%{z:.2f}%{text}',
+          textfont={'size': 12},
           hovertemplate='%{z:.3f} %{customdata}<extra></extra>',
           hoverongaps=False,
           coloraxis='coloraxis',

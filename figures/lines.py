@@ -1,4 +1,7 @@
-"""Panels of lines: a mean over seeds each, in a band of standard errors."""
+"""Panels of lines: a mean over seeds each, in a band of standard errors.
+
+The caption says so wherever there is a band.
+"""
 
 import math
 from typing import Mapping, NamedTuple, Sequence
@@ -22,6 +25,7 @@ class Line(NamedTuple):
   seeds: pd.DataFrame  # Index x, a column of values per seed; may be empty.
   dash: str = 'solid'
   dash_name: str = ''  # What the dash stands for; in the legend, too.
+  bars: bool = False  # Draws standard errors as bars, and no band.
 
   @property
   def summary(self) -> pd.DataFrame:
@@ -83,13 +87,19 @@ def draw(
         figure.add_trace(trace, row=row, col=column)
     if all(line.seeds.empty for line in lines):
       layout.name_empty(figure, empty, row, column)
-  _explain(figure, [line for lines in panels.values() for line in lines])
+  everything = [line for lines in panels.values() for line in lines]
+  _explain(figure, everything)
   figure.update_xaxes(type=x_type)
   figure.update_yaxes(type=y_type, range=y_range)
   if y_type == 'log':
     figure.update_yaxes(exponentformat='power')
   figure.update_xaxes(title_text=x_title, row=num_rows)
   figure.update_yaxes(title_text=y_title, col=1)
+  if any(
+      not line.bars and line.summary['error'].notna().any()
+      for line in everything
+  ):
+    caption = [*caption, 'Bands: one standard error over seeds, up and down.']
   layout.finish(
       figure,
       title=title,
@@ -107,18 +117,19 @@ def _traces(line, markers):
   x = list(summary.index)
   error = summary['error'].fillna(0.0)
   low, high = summary['mean'] - error, summary['mean'] + error
-  yield go.Scatter(
-      x=x + x[::-1],
-      y=[*high, *low[::-1]],
-      fill='toself',
-      fillcolor=line.colour,
-      opacity=_BAND_OPACITY,
-      line={'width': 0},
-      mode='lines',
-      hoverinfo='skip',
-      legendgroup=line.name,
-      showlegend=False,
-  )
+  if not line.bars:
+    yield go.Scatter(
+        x=x + x[::-1],
+        y=[*high, *low[::-1]],
+        fill='toself',
+        fillcolor=line.colour,
+        opacity=_BAND_OPACITY,
+        line={'width': 0},
+        mode='lines',
+        hoverinfo='skip',
+        legendgroup=line.name,
+        showlegend=False,
+    )
   yield go.Scatter(
       x=x,
       y=summary['mean'],
@@ -126,6 +137,7 @@ def _traces(line, markers):
       mode='lines+markers' if markers else 'lines',
       line={'color': line.colour, 'dash': line.dash, 'width': 2},
       marker={'size': 6},
+      error_y={'array': error, 'visible': line.bars},
       name=line.name,
       legendgroup=line.name,
       showlegend=False,

@@ -79,7 +79,7 @@ def main() -> None:
 
 def _make(name, library, output):
   """Draws one figure and writes its page and its table."""
-  figure, table = registry.FIGURES[name].draw(library)
+  figure, table = registry.FIGURES[name].make(library)
   for image_format in images.FORMATS:  # No image may outlive its numbers.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
   _write(output, {

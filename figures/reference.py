@@ -1,7 +1,6 @@
 """What the configs describe, and what the paper found, to set beside ours."""
 
 import functools
-import importlib
 from typing import Any, Mapping
 
 from modular_hyperteacher import published
@@ -14,17 +13,7 @@ _FREE_FIELDS = ('training.seeds', 'training.prng_impl')
 _TABULATED = 'fig3e'
 
 
-@functools.cache
-def described_runs(experiment: str, preset: str) -> tuple[sweeps.Run, ...]:
-  """Returns the runs of a config; none for an unknown experiment."""
-  name = f'configs.{experiment}'
-  try:
-    module = importlib.import_module(name)
-  except ModuleNotFoundError as error:
-    if error.name != name:
-      raise
-    return ()
-  return tuple(sweeps.expand(module.get_config(preset)))
+described_runs = sweeps.described_runs
 
 
 def is_published_scale(

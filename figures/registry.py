@@ -55,6 +55,21 @@ class Figure(NamedTuple):
   experiments: tuple[str, ...]
   draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
 
+  def make(
+      self, library: data.Library
+  ) -> tuple[go.Figure | None, pd.DataFrame]:
+    """Draws; every row of the table says its preset, or 'constructed'."""
+    figure, table = self.draw(library)
+    if 'preset' not in table:
+      presets = dict.fromkeys(
+          preset
+          for experiment in self.experiments
+          for preset in library.values(experiment)['preset'].unique()
+      )
+      scale = 'constructed' if not self.experiments else ' and '.join(presets)
+      table = table.assign(preset=scale or 'no run')
+    return figure, table
+
 
 # Heading -> name -> figure, in the order of the report.
 SECTIONS = {

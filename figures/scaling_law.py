@@ -30,9 +30,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
     for model in style.MODELS:
       if not found.find(name=model, max_active=max_active):
         continue
-      name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
       of_model = table[(table['model'] == model) & (table['K'] == max_active)]
       level, bounds = choose_level(of_model)
+      name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
+      if level:
+        name += f', to {level:g}'
       panels[name] = [_line(model, bounds)]
       row = {
           'model': model,
@@ -56,8 +58,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=found.caption
       + [f'{name}: {_sentence(laws.get(name))}' for name in panels]
       + [
-          'Not in the paper. Points: mean and standard error over seeds;'
-          ' dashed, with its band: power law, 95% of bootstrap draws.',
+          'Not in the paper. Tasks until OOD accuracy reaches the level in the'
+          ' title; only M at which every seed does.',
+          'Points: mean and standard error over seeds; dashed, in its band:'
+          ' power law, 95% of bootstrap draws.',
       ],
   )
   for index, name in enumerate(panels):
@@ -106,6 +110,7 @@ def _line(model, bounds):
       seeds=bounds.assign(middle=middle).pivot_table(
           index='x', columns='seed', values='middle'
       ),
+      bars=True,
   )
 
 

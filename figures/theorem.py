@@ -59,8 +59,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
     figure.add_vline(
         x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'}, col=column
     )
-    if students.empty:
-      layout.name_missing(figure, 'no finished run', 0, 1, column)
+    if students['ood_loss_max'].isna().all():
+      why = 'not measured' if len(students) else 'no finished run'
+      layout.name_missing(figure, why, 0, 1, column)
   axis = {'type': 'log', 'exponentformat': 'power'}
   figure.update_xaxes(
       title_text='loss in training, relative to target power', **axis

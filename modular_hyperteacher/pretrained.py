@@ -236,9 +236,20 @@ def _split_name(name):
 
 
 def _named(name, root, bundled_root):
-  """Returns the runs of an experiment and preset."""
+  """Returns the runs of an experiment and preset, wherever they were trained.
+
+  The same config is the same run: experiments share runs, which are trained
+  once, in the folder of one of them.
+  """
   found = _find(root, bundled_root)
   named = [trained for trained in found if trained.name == name]
+  held = {sweeps.digest(trained.run_id) for trained in named}
+  shared = _described(name) - held
+  for trained in found:
+    digest = sweeps.digest(trained.run_id)
+    if digest in shared:
+      named.append(trained)
+      shared -= {digest}
   if not named:
     names = ', '.join(dict.fromkeys(t.name for t in found)) or 'none at all'
     train = '' if name.endswith('/') else f' {_train(name)} trains it.'
@@ -246,6 +257,16 @@ def _named(name, root, bundled_root):
         f"there are no trained parameters of '{name}', but of: {names}.{train}"
     )
   return named
+
+
+def _described(name):
+  """Returns the content hashes of what a name's config describes."""
+  experiment, _, preset = name.partition('/')
+  try:
+    runs = sweeps.described_runs(experiment, preset)
+  except (ImportError, ValueError):  # Not a name; no such preset.
+    return frozenset()
+  return frozenset(sweeps.digest(run.run_id) for run in runs)
 
 
 def _narrow(found, field, value):

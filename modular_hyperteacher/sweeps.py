@@ -1,4 +1,4 @@
-"""Grids of configs -> runs with stable ids. Pure.
+"""Grids of configs -> runs with stable ids.
 
 A config holds the blocks `task`, `models`, `training`, `execution` and a
 `sweep`. A run is one point of the sweep: one task block, one model block, one
@@ -10,7 +10,9 @@ one of `models`; any other axis names a field of the run by its path.
 import copy
 import dataclasses
 import difflib
+import functools
 import hashlib
+import importlib
 import itertools
 import json
 from typing import Any, Iterator
@@ -76,6 +78,21 @@ def expand(config: ml_collections.ConfigDict) -> list[Run]:
     for values in itertools.product(*(values for _, values in grid)):
       runs.append(_make_run(config, dict(zip(fields, values))))
   return runs
+
+
+@functools.cache
+def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
+  """Returns the runs of `configs/<experiment>.py`; none if there is no such."""
+  name = f'configs.{experiment}'
+  try:
+    module = importlib.import_module(name)
+  except ModuleNotFoundError as error:
+    if error.name != name:
+      raise
+    return ()
+  if not hasattr(module, 'get_config'):  # Blocks that configs share.
+    return ()
+  return tuple(expand(module.get_config(preset)))
 
 
 def check_grids(sweep: Any) -> tuple:

@@ -10,6 +10,7 @@ from figures import data
 from figures import fig3b
 from figures import heatmaps
 from figures import lines
+from figures import registry
 from figures import style
 from figures import tables
 from tests import made_up
@@ -157,3 +158,13 @@ def test_whatever_is_missing_is_an_empty_cell():
       '| a |  | 1 |',
       '|  | 2.0e-05 |  |',
   ]
+
+
+def test_every_row_of_every_table_says_its_scale(tmp_path):
+  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  library = data.Library(root, root / 'nothing')
+  for name, figure in registry.FIGURES.items():
+    _, table = figure.make(library)
+    assert 'preset' in table, name
+    allowed = {'laptop', 'paper', 'constructed', 'published', 'no run', ''}
+    assert set(table['preset'].astype(str)) <= allowed, name

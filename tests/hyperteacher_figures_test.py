@@ -389,7 +389,7 @@ def test_published_values_stand_beside_those_of_figure_3e(tmp_path):
   ]
   assert row['published_ood'] == pytest.approx(0.9605)
   texts = [text for trace in figure.data for line in trace.text for text in line]
-  assert '<br>paper 0.96' in texts
+  assert '<br>(0.96)' in texts
 
 
 def test_figure_3a_shows_a_task_that_combines_modules(tmp_path):

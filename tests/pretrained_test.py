@@ -95,6 +95,28 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
         np.testing.assert_allclose(value, reported, rtol=2e-4, atol=1e-5)
 
 
+def test_a_shared_run_is_found_by_either_name():
+  """Figure A4's run of 32 shots is Figure 3B's, and bundled there."""
+  of_a4 = pretrained.load(
+      'fig_a4/laptop',
+      results_root='nothing',
+      model='linear_hypernetwork',
+      max_active=3,
+      num_support=32,
+  )
+  of_3b = pretrained.load(
+      'fig3b/laptop',
+      results_root='nothing',
+      model='linear_hypernetwork',
+      task_support='random',
+  )
+  assert of_a4.run_id == of_3b.run_id and of_a4.folder == of_3b.folder
+  with pytest.raises(errors.UserError, match="no trained parameters of 'common"):
+    pretrained.load('common/laptop', results_root='nothing')
+  with pytest.raises(errors.UserError, match="no trained parameters of 'fig3b/p"):
+    pretrained.load('fig3b/publisht', results_root='nothing')
+
+
 def test_a_bundle_holds_what_was_trained(root):
   trees = [_load(root, source).meta_params for source in ('own', 'bundled')]
   jax.tree.map(np.testing.assert_array_equal, *trees)

@@ -58,7 +58,7 @@ def make_text(tmp_path_factory):
 
 def _make_report(library):
   drawn = {
-      name: report.Drawn(*figure.draw(library))
+      name: report.Drawn(*figure.make(library))
       for name, figure in registry.FIGURES.items()
   }
   entries = claims.evaluate(library)

@@ -182,6 +182,23 @@ def test_claim_of_theorem_1(tmp_path, ood_loss, verdict):
   assert entry['num_seeds'] == 16  # Those without error in training.
 
 
+@pytest.mark.parametrize('of_disconnected, verdict', [(0.2, 'PASS'), (1e-6, 'FAIL')])
+def test_claim_that_disconnected_students_need_not_fit(
+    tmp_path, of_disconnected, verdict
+):
+  def loss(config, split, seed):
+    if split == 'test':
+      return 1e-7
+    if theory.is_connected(config['task']['task_support']) or seed % 2:
+      return 1e-7
+    return of_disconnected
+
+  write(tmp_path, 'theorem', lambda c: 0.999, loss)
+  entry = verdicts_of(tmp_path)['TH-1-d']
+  assert entry['verdict'] == verdict
+  assert entry['effect'] == (0.5 if verdict == 'PASS' else 0.0)
+
+
 def test_theorem_1_needs_students_without_error(tmp_path):
   write(tmp_path, 'theorem', lambda c: 0.9, lambda *_: 1e-2)
   assert verdicts_of(tmp_path)['TH-1']['verdict'] == 'NOT RUN'

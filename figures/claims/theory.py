@@ -109,34 +109,64 @@ def _decay_does_not_help(frame, solver=None):
   ]
 
 
+def _without_error(frame, task_support):
+  """Yields number of outputs -> the students without error in training."""
+  students = theorem.make_table(frame)
+  students = students[
+      (students['task_support'] == task_support)
+      & (students['train_loss'] < theorem.NEAR_ZERO)
+  ]
+  for output_dim, found in students.groupby('output_dim'):
+    if len(found) > 1:
+      yield output_dim, found.set_index('seed')
+
+
+def _sample_of_students(frame, name, task_support, output_dim, values):
+  cell = dict(zip(theorem.CELL, (task_support, output_dim)))
+  runs = data.rows(frame, cell)
+  return verdicts.Sample(
+      f'{name}, outputs: {output_dim}', values, runs, cell, 'ood', name
+  )
+
+
 def _fits_everything(frame):
   """Of connected students without error in training, none has an OOD error."""
-  students = theorem.make_table(frame)
-  students = students[students['task_support'] == 'ring']
-  without = students[students['train_loss'] < theorem.NEAR_ZERO]
-  effects = []
-  for output_dim, found in without.groupby('output_dim'):
-    if len(found) > 1:
-      effects += _no_error(frame, output_dim, found.set_index('seed'))
-  return effects
+  return [
+      verdicts.level(
+          _sample_of_students(
+              frame,
+              f'-{name} of connected students without training error',
+              'ring',
+              output_dim,
+              -students[column],
+          ),
+          -bound,
+      )
+      for output_dim, students in _without_error(frame, 'ring')
+      for name, column, bound in (
+          ('largest OOD loss', 'ood_loss_max', 10 * theorem.NEAR_ZERO),
+          ('residual of identification', 'residual', 1e-2),
+      )
+  ]
 
 
-def _no_error(frame, output_dim, students):
-  cell = dict(zip(theorem.CELL, ('ring', output_dim)))
-  for name, column, bound in (
-      ('largest OOD loss', 'ood_loss_max', 10 * theorem.NEAR_ZERO),
-      ('residual of identification', 'residual', 1e-2),
-  ):
-    measured = verdicts.Sample(
-        f'-{name} of connected students without training error, outputs:'
-        f' {output_dim}',
-        -students[column],
-        data.rows(frame, cell),
-        cell,
-        'ood',
-        column,
-    )
-    yield verdicts.level(measured, -bound)
+def _need_not_fit(frame):
+  """With one output, as in the theorem: several tell hidden units apart."""
+  return [
+      verdicts.level(
+          _sample_of_students(
+              frame,
+              'share of disconnected students without training error that do'
+              ' not fit',
+              'triangles',
+              output_dim,
+              (students['ood_loss_max'] > _UNFITTED).astype(float),
+          ),
+          0.0,
+      )
+      for output_dim, students in _without_error(frame, 'triangles')
+      if output_dim == 1
+  ]
 
 
 def _each_condition_is_needed(frame):
@@ -249,6 +279,18 @@ CLAIMS = (
         figure='theorem',
         cell=theorem.CELL,
         decide=_fits_everything,
+    ),
+    verdicts.Claim(
+        id='TH-1-d',
+        sentence=(
+            'The same student without error in training need not fit new'
+            ' combinations if the support is disconnected (one output).'
+        ),
+        artefact='Section 3.2',
+        experiment='theorem',
+        figure='theorem',
+        cell=theorem.CELL,
+        decide=_need_not_fit,
     ),
     verdicts.Claim(
         id='TH-2',
