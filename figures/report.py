@@ -22,6 +22,8 @@ from figures import verdicts
 
 _FOLDER = pathlib.Path(__file__).parent
 _CONFIGS = _FOLDER.parent / 'configs'
+# What was found out about claims that fail with the bundled results.
+EXPLANATIONS = _FOLDER / 'explanations.csv'
 # Blocks that experiments share.
 _SHARED_CONFIGS = ('common', 'theory', 'seq2seq')
 _MAX_ROWS = 120  # Of a table on the page; the rest is in the CSV file.
@@ -174,8 +176,17 @@ def _claim(claim, entry):
       f'<div class="claim {entry["verdict"].replace(" ", "-")}">'
       f'<p><strong>{_text(claim.id)}.</strong> {_text(claim.sentence)}</p>'
       f'<p>{_verdict(entry)}{_text(measured)}</p>'
-      f'<p class="note">{_text(entry["note"])}</p></div>\n'
+      f'<p class="note">{_text(entry["note"])}</p>{_explanation(entry)}</div>\n'
   )
+
+
+def _explanation(entry):
+  """Returns what was found out about a claim that does not hold."""
+  why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
+  place = entry['id'], entry['preset']
+  if entry['verdict'] != verdicts.FAIL or place not in why:
+    return ''
+  return f'<p class="why"><strong>Why:</strong> {_text(why[place])}</p>'
 
 
 def _verdict(entry):
@@ -242,9 +253,16 @@ def _facts(experiment, library):
       'Command': f'<code>{command}{suffix}</code>',
       'Cost': _cost(runs),
       'Results': f'{runs["source"].iloc[0]}, of commit'
-      f' {_text(", ".join(runs["commit"].unique()))}',
+      f' {_text(", ".join(_commits(runs)))}',
       'Config': link,
   })
+
+
+def _commits(runs):
+  """Returns the commits that trained runs, each once."""
+  return dict.fromkeys(
+      commit for text in runs['commit'].unique() for commit in text.split(', ')
+  )
 
 
 def _cost(runs):

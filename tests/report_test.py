@@ -108,6 +108,25 @@ def test_claims_come_with_verdict_scale_cost_command_and_config(text):
   assert 'def hyperteacher_models' in text[text.index('id="config-common"') :]
 
 
+def test_every_claim_that_fails_is_explained_and_no_other():
+  entries = claims.evaluate(data.Library(pathlib.Path('nothing')))
+  failed = {(e['id'], e['preset']) for e in entries if e['verdict'] == 'FAIL'}
+  explained = pd.read_csv(report.EXPLANATIONS)
+  assert failed == set(zip(explained['id'], explained['preset']))
+  assert explained['why'].str.len().between(40, 600).all()
+
+
+def test_explanations_stand_beside_failures_only():
+  (claim,) = [c for c in claims.CLAIMS if c.id == '3D']
+  entry = dict(
+      id='3D', verdict='FAIL', effect=0.1, standard_error=0.2, num_seeds=3,
+      preset='laptop', note='',
+  )
+  assert 'In trials with two layers' in report._claim(claim, entry)
+  for other in ({'verdict': 'PASS'}, {'preset': 'paper'}):
+    assert 'Why:' not in report._claim(claim, entry | other)
+
+
 def test_stale_bundles_are_named(text):
   assert re.search('<li>fig3b/laptop/random-maml-[0-9a-f]{10}</li>', text)
 
