@@ -34,8 +34,14 @@ _CONFIGS = {
     'hyperteacher': ('configs/fig3b.py:paper', {'task.num_modules': 4}),
     'preferences': ('configs/fig4c.py:paper', {}),
     'goals': ('configs/fig4e.py:paper', {}),
+    'scan': (
+        'configs/scan_add_jump.py:paper',
+        {'training.meta_batch_size': 1},
+    ),
 }
 _PUBLISHED_BATCH = 128
+# Of the second system, whose steps are single episodes.
+_EPISODES = 'episodes'
 
 
 class Case(NamedTuple):
@@ -59,7 +65,10 @@ class Case(NamedTuple):
 def cases() -> list[Case]:
   """Returns everything that the page shows."""
   steps = [
-      Case('steps', world, model) for world in _CONFIGS for model in _MODELS
+      Case('steps', world, model)
+      for world in _CONFIGS
+      if world != 'scan'
+      for model in _MODELS
   ]
   linear = 'hyperteacher', 'linear_hypernetwork'
   seeds = [
@@ -81,18 +90,20 @@ def cases() -> list[Case]:
       )
       for value in values
   ]
-  return steps + seeds + devices + growth
+  episodes = [Case(_EPISODES, 'scan', 'meta_seq2seq')]
+  return steps + seeds + devices + growth + episodes
 
 
 def guarded_cases() -> list[Case]:
   """Returns the cases that a test measures again (tests/benchmark_test.py)."""
   return [
-      Case('steps', world, model)
-      for world, model in (
-          ('hyperteacher', 'linear_hypernetwork'),
-          ('hyperteacher', 'maml'),
-          ('preferences', 'linear_hypernetwork'),
-          ('goals', 'linear_hypernetwork'),
+      Case(table, world, model)
+      for table, world, model in (
+          ('steps', 'hyperteacher', 'linear_hypernetwork'),
+          ('steps', 'hyperteacher', 'maml'),
+          ('steps', 'preferences', 'linear_hypernetwork'),
+          ('steps', 'goals', 'linear_hypernetwork'),
+          (_EPISODES, 'scan', 'meta_seq2seq'),
       )
   ]
 
@@ -141,22 +152,23 @@ def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
     line = {'world': case.world, 'model': case.model.replace('_', ' ')}
     if case.change:
       line = {'case': case.change}
-    lines.setdefault(case.table, []).append(line | _describe(row))
+    lines.setdefault(case.table, []).append(line | _describe(case, row))
   return {name: pd.DataFrame(lines_) for name, lines_ in lines.items()}
 
 
-def _describe(row):
+def _describe(case, row):
   """Columns of a measured case, as text; none of them if it was not."""
   if row is None:
     return {'tasks timed': 'not measured'}
-  times = _PUBLISHED_BATCH / row['num_tasks']
+  batch = 1 if case.table == _EPISODES else _PUBLISHED_BATCH
+  times = batch / row['num_tasks']
   seconds = times * row['step_cpu_seconds']
   rate = row['least_flops'] / row['step_cpu_seconds']
   peak = 2 * 3072**3 / row['unit_cpu_seconds']
   return {
       'tasks timed': str(row['num_tasks']),
-      'at once': str(row['task_chunk_size']),
-      'processor s / 128 tasks': f'{seconds:.3g}',
+      'at once': str(row['task_chunk_size'] or batch),
+      f'processor s / {_tasks(batch)}': f'{seconds:.3g}',
       'MU': f'{times * row["cpu_mu"]:.3g}',
       'least operations, G': f'{times * row["least_flops"] / 1e9:.3g}',
       'share of matmul rate': f'{rate / peak:.2f}',
@@ -164,6 +176,10 @@ def _describe(row):
       'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
       'load': f'{row["load_average"]:.0f}',
   }
+
+
+def _tasks(number):
+  return 'episode' if number == 1 else f'{number} tasks'
 
 
 def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:

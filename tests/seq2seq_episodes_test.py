@@ -76,24 +76,24 @@ def in_words(world, drawn):
   ]
 
 
-def infer(rows):
-  """Returns the meaning of every primitive in an episode, by brute force.
+def infer(rows, replaced=scan.PRIMITIVES):
+  """Returns the meaning of every replaced word in an episode, by brute force.
 
   The grammar reads a command with placeholders in place of new words; where
   its actions have one, the episode's have what it stands for.
   """
-  known = set(scan.WORDS) - set(scan.PRIMITIVES)
+  known = set(scan.WORDS) - set(replaced)
   meaning = {}
   for command, actions in rows:
-    names = dict(zip(sorted(set(command) - known), scan.PRIMITIVES))
+    names = dict(zip(sorted(set(command) - known), replaced))
+    words = {scan.MEANINGS[name]: word for word, name in names.items()}
     plain = scan.interpret(tuple(names.get(word, word) for word in command))
     assert len(plain) == len(actions)
-    for word, name in names.items():
-      for ours, theirs in zip(plain, actions):
-        if ours == scan.MEANINGS[name]:
-          assert meaning.setdefault(word, theirs) == theirs
-        elif ours in ('I_TURN_LEFT', 'I_TURN_RIGHT'):
-          assert ours == theirs
+    for ours, theirs in zip(plain, actions):
+      if ours in words:
+        assert meaning.setdefault(words[ours], theirs) == theirs
+      else:
+        assert ours == theirs
   return meaning
 
 
@@ -102,6 +102,16 @@ def test_outputs_are_what_the_grammar_makes_of_an_episodes_meanings(name):
   for support, query in draw(make(*_WORLDS[name]), 6):
     meaning = infer(support + query)
     assert len(meaning) == len(set(meaning.values())) == 4
+
+
+def test_directions_mean_what_the_grammar_makes_of_them():
+  seen = set()
+  for support, query in draw(make(*_WORLDS['around_right']), 12):
+    meaning = infer(support + query, scan.DIRECTIONS)
+    assert 0 < len(meaning) == len(set(meaning.values())) <= 2
+    seen |= meaning.items()
+  assert len(seen) > 4  # Of four words, with meanings out of four.
+  assert ('right', 'I_TURN_RIGHT') not in seen
 
 
 def test_every_permutation_but_the_identity_occurs():

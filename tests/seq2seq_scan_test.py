@@ -76,8 +76,13 @@ def test_meanings_by_hand(command, actions):
   assert scan.interpret(tuple(command.split())) == expected
 
 
-def test_renaming_primitives_changes_nothing_but_names():
-  renamed = dict(zip(scan.PRIMITIVES, scan.PRIMITIVES[1:] + ('walk',)))
+@pytest.mark.parametrize(  # Which together generate all 24 renamings.
+    'names',
+    [scan.PRIMITIVES[1:] + scan.PRIMITIVES[:1],
+     scan.PRIMITIVES[1::-1] + scan.PRIMITIVES[2:]],
+)
+def test_renaming_primitives_changes_nothing_but_names(names):
+  renamed = dict(zip(scan.PRIMITIVES, names, strict=True))
   meanings = {scan.MEANINGS[a]: scan.MEANINGS[b] for a, b in renamed.items()}
 
   def rename(symbols, table):
