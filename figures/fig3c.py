@@ -4,6 +4,8 @@ R2 of a linear map from adapted parameters to latents, fitted on test tasks and
 scored on OOD tasks, for four kinds of support of the training tasks.
 """
 
+import textwrap
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -73,25 +75,18 @@ def _undefined(found, supports):
   if frame.empty:
     return []
   lines = []
-  of_target = frame['metric'].str.fullmatch(r'r2_l\d+_m\d+')
   for support in supports:
     runs = frame[frame['task.task_support'] == support]
-    measured = runs[of_target.reindex(runs.index)]
-    num_seeds = measured['seed'].nunique()
-    counts = measured.groupby(['model.name', 'metric'])['seed'].nunique()
-    expected = decoding_targets.of(runs)
-    missing = sorted(
-        name
-        for name in expected
-        if any(
-            counts.get((model, name), 0) < num_seeds
-            for model in measured['model.name'].unique()
-        )
-    )
-    if num_seeds and missing:
-      names = ', '.join(name.removeprefix('r2_') for name in missing)
-      lines.append(
-          f'{style.SUPPORT_NAMES[support]}: without {names}, which do not vary'
-          ' over OOD tasks (of some seeds).'
+    num_seeds = runs['seed'].nunique()
+    names = [
+        f'{decoding_targets.name(metric)}'
+        f' ({"all" if number == num_seeds else f"{number} of"} {num_seeds} seeds)'
+        for metric, number in decoding_targets.undefined(runs).items()
+    ]
+    if names:
+      lines += textwrap.wrap(
+          f'{style.SUPPORT_NAMES[support]}: without {"; ".join(names)}, which'
+          ' do not vary over OOD tasks.',
+          110,
       )
   return lines

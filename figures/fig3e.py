@@ -126,26 +126,23 @@ def _thinned(found):
 
 
 def _undefined(found):
-  """Returns a line on how many targets do not vary, and so have no R2."""
+  """Returns lines on the targets that do not vary, and so have no R2."""
   lacking = []
-  for num_modules, max_active in _sizes(found):
-    cell = dict(zip(CELL[1:], (num_modules, max_active)))
-    runs = data.rows(found.frame, {**cell, 'kind': 'last', 'split': 'ood'})
-    runs = runs.drop_duplicates(['seed', 'metric'])
-    targets = decoding_targets.of(runs)
-    counts = runs[runs['metric'].isin(targets)].groupby('seed').size()
-    if len(counts) and counts.min() < len(targets):
-      number = sorted({counts.min(), counts.max()})
-      lacking.append(
-          f'{" to ".join(map(str, number))} of {len(targets)} for M ='
-          f' {num_modules}, K = {max_active}'
-      )
+  for size in _sizes(found):
+    runs = data.rows(found.frame, dict(zip(CELL[1:], size)))
+    names = [
+        f'{decoding_targets.name(metric)} ({number})'
+        for metric, number in decoding_targets.undefined(runs).items()
+    ]
+    if names:
+      lacking.append(f'{size[0]}/{size[1]} {", ".join(names)}')
   if not lacking:
     return []
-  return [
-      'Over the targets that vary over OOD tasks: '
-      f'{"; ".join(lacking)}; all in the other cells.'
-  ]
+  return textwrap.wrap(
+      'Without the targets that do not vary over OOD tasks (M/K, in brackets the'
+      f' number of seeds): {"; ".join(lacking)}.',
+      110,
+  )
 
 
 def _published(cell: cells.Cell) -> tuple[float, float] | None:

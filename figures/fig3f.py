@@ -42,7 +42,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title="student's modules / teacher's",
       z_title='OOD accuracy',
       caption=found.caption
-      + ['Of several learning rates, that of the lowest validation loss.'],
+      + ['If trained at several learning rates: that of the lowest validation'
+         ' loss.'],
   )
   measures = {
       'test': ('test', 'accuracy'),
