@@ -255,6 +255,7 @@ def _run_id(resolved, point):
       str(value)
       for field, value in point.items()
       if field == 'model' or field.split('.')[0] in IDENTITY
+      if not isinstance(value, (tuple, list))  # The digest tells these apart.
   )
   return f'{slug}-{digest}'
 
