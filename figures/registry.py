@@ -39,6 +39,7 @@ from figures import scan_tables
 from figures import table_a1
 from figures import tables_a2_a8
 from figures import theorem
+from figures import two_layers
 
 
 class Figure(NamedTuple):
@@ -94,6 +95,9 @@ SECTIONS = {
         'fig3b': Figure(fig3b.TITLE, ('fig3b',), fig3b.draw),
         'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
         'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
+        'two_layers': Figure(
+            two_layers.TITLE, ('two_layers',), two_layers.draw
+        ),
         'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
         'fig3f': Figure(fig3f.TITLE, ('fig3f',), fig3f.draw),
         'fig_a3': Figure(fig_a3.TITLE, ('fig_a3',), fig_a3.draw),

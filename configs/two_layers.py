@@ -1,0 +1,36 @@
+"""Figure 3D with two generated layers at laptop scale, too.
+
+With one generated layer, connected and disconnected support are about as many
+combinations of modules, and 3D does not show at laptop scale. Here teachers
+have two, as published, and six or eight modules.
+
+  python -m modular_hyperteacher.main --config=configs/two_layers.py
+  python figures/make_all.py --only=two_layers
+"""
+
+import ml_collections
+
+from configs import common
+
+
+def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  config = common.experiment(
+      'two_layers',
+      preset,
+      task=common.hyperteacher_task(),
+      models=common.hyperteacher_models(),
+      training=common.training(num_outer_steps=200_000),
+  )
+  common.scale_hyperteacher(config)
+  if preset != 'paper':
+    common.generate_two_layers(config)
+  config.task.max_active = 2  # Connected support is of pairs.
+  config.sweep = (
+      (
+          ('task.num_modules', (6, 8)),
+          ('task.task_support', ('connected', 'disconnected')),
+          ('model', common.HYPERNETWORKS),
+      ),
+  )
+  return config
