@@ -87,13 +87,14 @@ def draw(
         figure.add_trace(trace, row=row, col=column)
     if all(line.seeds.empty for line in lines):
       layout.name_empty(figure, empty, row, column)
+    if index + num_columns >= len(panels):  # None below.
+      figure.update_xaxes(title_text=x_title, row=row, col=column)
   everything = [line for lines in panels.values() for line in lines]
   _explain(figure, everything)
   figure.update_xaxes(type=x_type)
   figure.update_yaxes(type=y_type, range=y_range)
   if y_type == 'log':
     figure.update_yaxes(exponentformat='power')
-  figure.update_xaxes(title_text=x_title, row=num_rows)
   figure.update_yaxes(title_text=y_title, col=1)
   if any(
       not line.bars and line.summary['error'].notna().any()

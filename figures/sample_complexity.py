@@ -40,8 +40,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=found.caption
       + [
           'Not in the paper. Read along the curves of one run per number of'
-          ' shots; a task that comes again has new examples. Fewer tasks are'
-          ' fewer outer steps, too.',
+          ' shots; fewer tasks are fewer outer steps, too.',
+          'A task that comes again has new examples.',
       ],
   )
   groups = curves.groupby([*CELL, 'tasks', 'preset'], observed=True)['value']
