@@ -53,7 +53,9 @@ def main(argv: list[str]) -> None:
     print(f'k = {index + 1}: {mean:.3f} ± {error:.3f}')
 
 
-def accuracy_by_modules(student: students.Student, num_tasks: int) -> list[float]:
+def accuracy_by_modules(
+    student: students.Student, num_tasks: int
+) -> list[float]:
   """Returns the accuracy on tasks of 1, 2, ..., M modules."""
   task, params = student.experiment.task, student.world.task_params
 

@@ -79,8 +79,7 @@ def _undefined(found, supports):
     runs = frame[frame['task.task_support'] == support]
     num_seeds = runs['seed'].nunique()
     names = [
-        f'{decoding_targets.name(metric)}'
-        f' ({"all" if number == num_seeds else f"{number} of"} {num_seeds} seeds)'
+        f'{decoding_targets.name(metric)} ({number} of {num_seeds} seeds)'
         for metric, number in decoding_targets.undefined(runs).items()
     ]
     if names:

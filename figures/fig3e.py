@@ -139,8 +139,8 @@ def _undefined(found):
   if not lacking:
     return []
   return textwrap.wrap(
-      'Without the targets that do not vary over OOD tasks (M/K, in brackets the'
-      f' number of seeds): {"; ".join(lacking)}.',
+      'Without the targets that do not vary over OOD tasks (M/K, in brackets'
+      f' the number of seeds): {"; ".join(lacking)}.',
       110,
   )
 
