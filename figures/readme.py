@@ -102,6 +102,8 @@ def _laptop(library, experiment):
       for run in reference.described_runs(experiment, 'laptop')
   }
   runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
+  if runs.empty:
+    return 'not run'
   all_runs = len(runs) == len(described)
   number = 'all' if all_runs else f'{len(runs)} of {len(described)}'
   if runs['wall_s'].isna().any():
