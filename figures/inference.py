@@ -30,9 +30,9 @@ _METRICS = {
     'alignment': ('ood', 'alignment'),
 }
 _PANELS = {
-    'train_loss': 'loss in training, relative to target power',
-    'support_loss': 'loss on support sets after inference',
-    'excess': 'loss that better inference removes, relative to target power',
+    'train_loss': 'loss in training / target power',
+    'support_loss': 'support loss after inference',
+    'excess': 'loss that better inference removes',
 }
 
 
@@ -63,8 +63,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           f'{style.scale_note(frame, CELL)}; discrete tasks, singles and ring.',
           'Circles: twice the teacher\'s size; squares: four times. Open marks:'
           ' inference from a random start.',
-          'Right: loss minus that of latents inferred from many starts, to the'
-          f' end; at least {_LEAST_EXCESS:g}.',
+          'Right: loss relative to target power, minus that of latents inferred'
+          f' from many starts, to the end; at least {_LEAST_EXCESS:g}.',
           *style.left_out_notes(left_out),
       ],
   )
