@@ -275,7 +275,8 @@ def test_targets_without_r2_are_listed(tmp_path):
 
   made_up.write_by_rule(tmp_path, 'fig3c', rule)
   figure, _ = fig3c.draw_3c(library(tmp_path))
-  assert 'Non-compositional support: without l0_m7' in made_up.texts(figure)
+  named = 'Non-compositional support: without layer 0, module 7 (3 of 3 seeds)'
+  assert named in made_up.texts(figure)
   figure, _ = fig3c.draw_3d(library(tmp_path))
   assert 'without' not in made_up.texts(figure)
 

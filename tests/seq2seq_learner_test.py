@@ -369,7 +369,6 @@ def test_operations_are_two_per_weight_and_symbol():
 @pytest.mark.parametrize(
     'conditions, fields',
     [
-        (_OF_MEMORY, {}),
         (
             _OF_MEMORY,
             {'mask_padding': False, 'outer': {'support_loss': False}},
