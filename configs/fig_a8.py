@@ -1,7 +1,8 @@
 """Figure A8: wider students with more modules do not lose on preferences.
 
 The OOD loss of both hypernetworks on up to K = 3 of M = 8 preferences, random
-support, over hidden units, modules and outer learning rates.
+support, over hidden units, modules and outer learning rates. 'laptop' is thinned
+to two widths, two numbers of modules and one learning rate.
 
   python -m modular_hyperteacher.main --config=configs/fig_a8.py
   python figures/make_all.py --only=fig_a8
@@ -24,7 +25,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   common.scale_preferences(config)
   widths, modules, rates = (32, 64, 128), (16, 32, 64, 128), (1e-4, 3e-4, 1e-3)
   if preset != 'paper':
-    widths, modules, rates = (32, 64), (16, 32, 64), (3e-3,)
+    widths, modules, rates = (32, 64), (16, 64), (3e-3,)
   config.sweep = (
       (
           ('model', common.HYPERNETWORKS),
