@@ -23,13 +23,19 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
   found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
   table = make_table(found)
+  reached = [
+      level
+      for level in LEVELS
+      if table.loc[table['level'] == level, 'tasks'].notna().any()
+  ]
+  never = [f'{level:g}' for level in LEVELS if level not in reached]
   panels = {}
   for max_active in found.axis('max_active'):
     for model in style.MODELS:
       if found.find(name=model, max_active=max_active):
         name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
         panels[name] = [
-            _line(table, model, max_active, level) for level in LEVELS
+            _line(table, model, max_active, level) for level in reached
         ]
   figure = lines.draw(
       panels,
@@ -38,8 +44,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='training tasks (outer steps × tasks per step)',
       y_type='log',
       empty='no seed reached these levels',
-      caption=found.caption
-      + ['Only seeds that reached the level; the table counts the others.'],
+      caption=[
+          *found.caption,
+          'Only seeds that reached the level; the table counts the others.',
+          *([f'No seed reached {" or ".join(never)}.'] if never else []),
+      ],
   )
   summary = table.groupby([*table.columns[:4]], as_index=False).agg(
       tasks_mean=('tasks', 'mean'),

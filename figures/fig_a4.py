@@ -27,7 +27,6 @@ def draw_a4(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
                   name=model, num_modules=num_modules, max_active=max_active
               ),
               'num_support',
-              'ood',
           )
           for model in style.HYPERNETWORKS
       ]
@@ -57,10 +56,12 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               found.find(name=model, num_modules=num_modules),
               'fraction_ood',
               split,
+              # Long dashes, as elsewhere, are too much like those of OOD.
+              {'dash': dash, 'dash_name': style.SPLIT_NAMES[split]},
           )
           for model in style.MODELS
           if found.find(name=model)
-          for split in ('test', 'ood')
+          for split, dash in (('train', 'solid'), ('ood', 'dash'))
       ]
       for num_modules in found.axis('num_modules')
   }
@@ -69,8 +70,7 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE_A5,
       x_title='share of combinations held out',
       y_title='accuracy',
-      caption=found.caption
-      + ['Seen: new tasks that combine modules as in training.'],
+      caption=found.caption,
   )
   return figure, cells.make_table(found, _MEASURES)
 
@@ -80,7 +80,7 @@ _MEASURES = {
 }
 
 
-def _line(found, cells_of_line, axis, split):
+def _line(found, cells_of_line, axis, split='ood', dash=()):
   """Returns a model's line; `axis` ends the name of its abscissa's column."""
   column = f'task.{axis}'
   seeds = {
@@ -92,7 +92,6 @@ def _line(found, cells_of_line, axis, split):
   return lines.Line(
       name=style.MODEL_NAMES[model],
       colour=style.COLOURS[model],
-      dash=style.DASHES[split],
-      dash_name=style.SPLIT_NAMES[split],
       seeds=table,
+      **dict(dash),
   )

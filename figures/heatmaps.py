@@ -66,6 +66,8 @@ def draw(
   for index, grid in enumerate(panels.values()):
     place = {'row': index // num_columns + 1, 'col': index % num_columns + 1}
     _add_grid(figure, grid, xs, ys, place)
+    if not grid:
+      layout.name_empty(figure, 'not run', place['row'], place['col'])
   figure.update_xaxes(showgrid=False, ticks='')
   figure.update_yaxes(showgrid=False, ticks='')
   figure.update_xaxes(title_text=x_title, row=num_rows)

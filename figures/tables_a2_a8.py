@@ -61,7 +61,7 @@ def _draw(name, library):
       ~table['split'].isin(_unreported(table))
   ].reset_index(drop=True)
   figure = _figure(table)
-  caption = _caption(frame, table) + style.left_out_notes(left_out)
+  caption = _caption(frame, table, size) + style.left_out_notes(left_out)
   layout.finish(figure, title=title(name), caption=caption, plot_height=420)
   return figure, table
 
@@ -160,16 +160,21 @@ def _points(rows, value, error, name, marker, colour):
   )
 
 
-def _caption(frame, table):
+def _caption(frame, table, size):
   """Returns a line per preset, and on what is missing."""
   lines = [
       f'Ours: {style.scale_note(rows, CELL)}.'
       for _, rows in frame.groupby('preset', sort=False)
   ] or ['Ours: no finished runs.']
-  missing = table.loc[table['preset'] == 'no run', 'model'].unique()
-  if len(frame) and len(missing):
-    names = ', '.join(style.MODEL_NAMES[model] for model in missing)
-    lines.append(f'No finished run of {names}.')
+  absent = table.loc[table['preset'] == 'no run', 'model'].unique()
+  part = _laptop_models(size)
+  for models, note in (
+      ([m for m in absent if m in part], 'No finished run of'),
+      ([m for m in absent if m not in part], 'Not in the laptop preset:'),
+  ):
+    if models:
+      names = ', '.join(style.MODEL_NAMES[model] for model in models)
+      lines.append(f'{note} {names}.')
   if set(frame['preset']) - {'paper'}:
     lines.append(
         'At another scale than the paper\'s, compare directions, not values.'
@@ -181,3 +186,14 @@ def _caption(frame, table):
     names = ', '.join(style.split_name(split) for split in empty)
     lines.append(f'No such tasks: {names}; the authors repeat a single one.')
   return lines
+
+
+def _laptop_models(size):
+  """Returns the models that the laptop preset, which is thinned, trains."""
+  return [
+      run.config['model']['name']
+      for run in reference.described_runs(EXPERIMENT, 'laptop')
+      if size.items() <= {
+          f'task.{name}': value for name, value in run.config['task'].items()
+      }.items()
+  ]

@@ -78,6 +78,7 @@ class Claim:
       `Library.curves` or `Library.every_preset`.
     models: which the sentence is about; without effects of each of them, the
       claim is not judged.
+    undecided: what it takes to decide the claim, if results alone do not tell.
   """
 
   id: str
@@ -89,6 +90,7 @@ class Claim:
   decide: Callable[[pd.DataFrame], Sequence[Effect]]
   read: Callable[[data.Library, str], pd.DataFrame] = data.Library.values
   models: tuple[str, ...] = ()
+  undecided: str = 'nothing was measured that decides it'
 
 
 def sample(
@@ -187,6 +189,8 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
     note = f'no finished run of {claim.experiment}'
   elif absent:
     note = f'nothing was measured of {" and ".join(absent)} that decides it'
+  elif not effects:
+    note = claim.undecided
   used = {tuple(s.cell.get(column) for column in claim.cell) for s in samples}
   presets = [s.runs['preset'] for s in samples] or [frame['preset'].iloc[:1]]
   notes = [
@@ -217,7 +221,7 @@ def judge(
   """
   nothing = stats.Estimate(math.nan, math.nan, 0)
   if not effects:
-    return NOT_RUN, nothing, 'nothing was measured that decides it'
+    return NOT_RUN, nothing, ''
   missing = [
       name
       for name, s in _samples(effects).items()

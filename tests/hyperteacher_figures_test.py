@@ -76,6 +76,18 @@ def test_every_figure_names_the_runs_it_misses(tmp_path, name):
   assert len(table)
 
 
+def test_what_the_laptop_preset_leaves_out_is_said(tmp_path):
+  made_up.write_by_rule(tmp_path, 'fig3e', constant)
+  for name, expected in (
+      ('table_a6', 'Not in the laptop preset: MAML.'),
+      ('table_a7', 'Linear hypernetwork, Nonlinear hypernetwork.'),
+      ('fig3e', 'Published, but not run at this scale (M/K): ANIL 4/1,'),
+      ('fig3e', 'not run'),
+  ):
+    figure, _ = registry.FIGURES[name].draw(library(tmp_path))
+    assert expected in made_up.texts(figure)
+
+
 # Claims.
 
 
@@ -388,7 +400,8 @@ def test_published_values_stand_beside_those_of_figure_3e(tmp_path):
       ('nonlinear_hypernetwork', 8, 2)
   ]
   assert row['published_ood'] == pytest.approx(0.9605)
-  assert any('<br>(0.96)' in line for t in figure.data for line in t.text)
+  shown = [line for trace in figure.data for line in trace.text or ()]
+  assert any('<br>(0.96)' in line for line in shown)
 
 
 def test_figure_3a_shows_a_task_that_combines_modules(tmp_path):

@@ -1,5 +1,6 @@
 """The page of all figures: what is in it, and how a browser takes it."""
 
+import html
 import html.parser
 import json
 import os
@@ -177,6 +178,45 @@ def test_a_browser_draws_every_figure_without_complaint(text, tmp_path):
   assert run.stdout.count('class="main-svg"') >= len(charts)
 
 
+# Shows a page as narrow as a window cannot be, and says how wide it gets.
+_FRAME = """<iframe id="frame" src="{page}" width="{width}" height="800"
+ style="border:0"></iframe>
+<script>
+  const frame = document.getElementById('frame');
+  const wait = setInterval(() => {{
+    const page = frame.contentDocument && frame.contentDocument.documentElement;
+    if (!page || page.dataset.finished !== 'yes') return;
+    clearInterval(wait);
+    const shown = page.querySelector('nav').getClientRects().length > 0;
+    document.body.dataset.result = JSON.stringify({{
+      width: page.scrollWidth, room: page.clientWidth, navigation: shown,
+      plots: Math.max(...[...page.querySelectorAll('.main-svg')].map(
+        (plot) => plot.getBoundingClientRect().width)),
+    }});
+  }}, 100);
+</script>"""
+
+
+@pytest.mark.parametrize(
+    'medium, width', [('phone', 375), ('print', 680)]  # A4 and US letter have it.
+)
+def test_nothing_sticks_out(text, tmp_path, medium, width):
+  """Tables and charts scroll within the page, or, on paper, fit it."""
+  if medium == 'print':
+    assert text.count('@media print') == 1
+    text = text.replace('@media print', '@media screen')
+  (tmp_path / 'report.html').write_text(text)
+  path = tmp_path / 'frame.html'
+  path.write_text(_FRAME.format(page='report.html', width=width))
+  run = _browse(path, '--allow-file-access-from-files')
+  found = re.search('data-result="(.*?)"', run.stdout)[1]
+  found = json.loads(html.unescape(found))
+  assert found['width'] <= found['room'] <= width
+  assert found['navigation'] == (medium == 'phone')
+  if medium == 'print':
+    assert 0 < found['plots'] <= width
+
+
 @pytest.mark.slow
 def test_a_browser_draws_what_is_bundled(tmp_path):
   """Every figure from the repository's own results, as a fresh clone has it."""
@@ -199,7 +239,7 @@ def test_a_browser_draws_a_page_with_the_script_beside_it(tmp_path):
   assert 'class="main-svg"' in _browse(path).stdout
 
 
-def _browse(path):
+def _browse(path, *options):
   """Opens a page in a browser, which must not complain."""
   browser = os.environ.get('BROWSER_PATH') or next(
       filter(None, map(shutil.which, _BROWSERS)), None
@@ -211,6 +251,7 @@ def _browse(path):
           *(browser, '--headless=new', '--no-sandbox', '--disable-gpu'),
           f'--user-data-dir={path.parent / "profile"}',
           *('--virtual-time-budget=60000', '--enable-logging=stderr'),
+          *options,
           *('--dump-dom', path.as_uri()),
       ],
       capture_output=True,

@@ -216,5 +216,8 @@ CLAIMS = (
         cell=fig3e.CELL,
         decide=_as_published,
         read=data.Library.every_preset,
+        undecided=(
+            'compared at the published scale only, at which no run is finished'
+        ),
     ),
 )
