@@ -1,5 +1,6 @@
 """What the scripts of this folder share: flags, and errors on one line."""
 
+import os
 import sys
 from typing import Callable
 
@@ -24,6 +25,8 @@ def _guard(main, argv):
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
+  except BrokenPipeError:  # As of `| head`: who reads has seen enough.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
   return 0
 
 

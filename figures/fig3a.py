@@ -1,7 +1,7 @@
 """Figure 3A: one task of the hyperteacher, from modules to targets.
 
-Drawn from the teacher itself, at the scale of Figure 3B's laptop preset, whose
-teacher is small enough to be looked at: the mask that selects modules, the
+Drawn from the teacher itself, by default that of Figure 3B's laptop preset,
+which is small enough to be looked at: the mask that selects modules, the
 modules (rows of the generator), their sum, and the soft labels that a student
 sees.
 """
@@ -28,10 +28,23 @@ _NUM_SHOWN = 12  # Examples whose targets are drawn.
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of the examples' targets."""
   del library  # A task, not a result.
-  run = reference.described_runs(_EXPERIMENT, 'laptop')[0]
+  return draw_task(_SEED, TITLE)
+
+
+def draw_task(
+    seed: int, title: str, preset: str = 'laptop'
+) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure of a task and the table of its examples' targets.
+
+  Args:
+    seed: of the teacher, and of the task.
+    title: of the figure.
+    preset: of Figure 3B, whose teacher it is.
+  """
+  run = reference.described_runs(_EXPERIMENT, preset)[0]
   fields = {n: v for n, v in run.config['task'].items() if n != 'name'}
   world = hyperteacher.make(**fields)
-  root = randomness.root_key(_SEED, 'threefry2x32')
+  root = randomness.root_key(seed, 'threefry2x32')
   params = world.init(randomness.stream(root, 'task'))
   task = _sample_richest(world, params, randomness.stream(root, 'picture'))
   teacher = hyperteacher.Teacher(
@@ -41,28 +54,35 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       fields['teacher_num_hidden'],
   )
   mask = np.asarray(task.latent)  # [L, M]
-  active = np.flatnonzero(mask)
-  modules = [
-      np.asarray(teacher.generate(params.generator, row))[0]
-      for row in np.eye(mask.size, dtype=np.float32)[active]
-  ]
+  # Every active module adds to the weights of every generated layer.
+  modules = {}
+  for place in np.argwhere(mask):
+    alone = np.zeros_like(mask)
+    alone[tuple(place)] = 1
+    name = f'module {place[1]}'
+    if len(mask) > 1:
+      name += f', mask {place[0] + 1}'
+    modules[name] = np.asarray(teacher.generate(params.generator, alone))
   targets = np.asarray(task.support.targets[:_NUM_SHOWN])
-  figure = _figure(mask, active, modules, targets)
+  figure = _figure(mask, modules, targets)
+  largest = np.abs(sum(modules.values())).max()
+  layers = 'layer' if len(mask) == 1 else 'layers, one per row'
   layout.finish(
       figure,
-      title=TITLE,
+      title=title,
       caption=[
           'The task sums its active modules into the weights of the generated'
-          f' layer ({teacher.hidden_dim} × {teacher.hidden_dim});',
+          f' {layers} ({teacher.hidden_dim} × {teacher.hidden_dim});',
           'a student sees inputs and soft labels of'
           f' {len(task.support.targets)} examples, never the modules.',
           'Modules and weights: red is negative, blue positive, white zero, the'
-          f' darkest {np.abs(sum(modules)).max():.2f}; mask: black is active;',
+          f' darkest {largest:.2f}; mask: black is active;',
           'soft labels: from 0, dark blue, to 1, yellow.'
-          f' Teacher of the laptop preset, seed {_SEED}.',
+          f' Teacher of the {preset} preset, seed {seed}.',
       ],
+      plot_height=120 + 270 * len(mask),
   )
-  return figure, _table(targets)
+  return figure, _table(targets, preset)
 
 
 def _sample_richest(world, params, key):
@@ -75,21 +95,29 @@ def _sample_richest(world, params, key):
   return max(drawn, key=lambda task: np.sum(task.latent))
 
 
-def _figure(mask, active, modules, targets):
-  names = [f'module {index}' for index in active]
+def _figure(mask, modules, targets):
+  weights = sum(modules.values())  # [L, fan_in, H]
+  columns = {**modules, 'sum = weights': weights}
   figure = subplots.make_subplots(
-      rows=1,
-      cols=len(modules) + 3,
-      column_widths=[0.6] + [1] * (len(modules) + 1) + [1],
+      rows=len(mask),
+      cols=len(columns) + 2,
+      column_widths=[0.6] + [1] * len(columns) + [1],
       horizontal_spacing=0.035,
-      subplot_titles=['mask', *names, 'sum = weights', 'soft labels'],
+      vertical_spacing=0.08,
+      subplot_titles=['mask' if len(mask) == 1 else 'masks', *columns]
+      + ['soft labels'],
   )
   figure.update_annotations(font={'size': 13})
-  limit = float(np.abs(sum(modules)).max())
-  panels = [(mask.T, 'Greys', 0, 1)]
-  panels += [(w, 'RdBu', -limit, limit) for w in (*modules, sum(modules))]
-  panels += [(targets, 'Cividis', 0, 1)]
-  for column, (values, scale, low, high) in enumerate(panels, start=1):
+  limit = float(np.abs(weights).max())
+  panels = [(1, 1, mask.T, 'Greys', 0, 1)]
+  panels += [
+      (row, column, layer, 'RdBu', -limit, limit)
+      for column, layers in enumerate(columns.values(), start=2)
+      for row, layer in enumerate(layers, start=1)
+  ]
+  last = len(columns) + 2
+  panels.append((1, last, targets, 'Cividis', 0, 1))
+  for row, column, values, scale, low, high in panels:
     trace = go.Heatmap(
         z=values,
         colorscale=scale,
@@ -100,21 +128,24 @@ def _figure(mask, active, modules, targets):
         ygap=1,
         hovertemplate='row %{y}, column %{x}: %{z:.2f}<extra></extra>',
     )
-    figure.add_trace(trace, row=1, col=column)
+    figure.add_trace(trace, row=row, col=column)
   figure.update_xaxes(showticklabels=False, ticks='', showgrid=False)
   figure.update_yaxes(
       showticklabels=False, ticks='', showgrid=False, autorange='reversed'
   )
-  figure.update_xaxes(title_text='layer', col=1)
-  figure.update_yaxes(title_text='module', showticklabels=True, dtick=1, col=1)
-  figure.update_xaxes(title_text='to unit', col=2)
+  first = {'row': 1, 'col': 1}
+  figure.update_xaxes(title_text='layer', **first)
+  figure.update_yaxes(
+      title_text='module', showticklabels=True, dtick=1, **first
+  )
+  figure.update_xaxes(title_text='to unit', row=len(mask), col=2)
   figure.update_yaxes(title_text='from unit', col=2)
-  figure.update_xaxes(title_text='output', col=len(panels))
-  figure.update_yaxes(title_text='example', col=len(panels))
+  figure.update_xaxes(title_text='output', row=1, col=last)
+  figure.update_yaxes(title_text='example', row=1, col=last)
   return figure
 
 
-def _table(targets):
+def _table(targets, preset):
   columns = {f'p(label {i})': column for i, column in enumerate(targets.T)}
   table = pd.DataFrame(columns).astype(float)
-  return table.rename_axis('example').reset_index().assign(preset='laptop')
+  return table.rename_axis('example').reset_index().assign(preset=preset)

@@ -1,9 +1,12 @@
-"""Draws a task of a grid world, or what a trained model does in one.
+"""Draws a task, or what a trained model does in one.
 
   python -m figures.render --world=goals --seed=3
   python -m figures.render --world=preferences --seed=3 --format=html,png
 
-draw walls, objects, the agent and its optimal way. With the name or the folder
+  python -m figures.render --world=hyperteacher --preset=paper
+
+draw walls, objects, the agent and its optimal way; or a teacher's modules, their
+sum and its soft labels. With the name or the folder
 of a trained run, its model adapts to a task and acts beside the optimal agent;
 where there is nothing to act in, what can be decoded from it is drawn:
 
@@ -23,8 +26,10 @@ if not __package__:  # Run as a script: imports start at the repository root.
 from absl import flags
 import jax
 
+from configs import common
 from figures import cli
 from figures import decoded
+from figures import fig3a
 from figures import fig4a
 from figures import images
 from figures import rollouts
@@ -35,11 +40,15 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher import results
 
 _FORMATS = ('html', *images.FORMATS)
+_WORLDS = (*fig4a.WORLDS, 'hyperteacher')
 
 
 def define_flags() -> None:
   """Defines what the command line takes."""
-  flags.DEFINE_string('world', None, f'Of {", ".join(fig4a.WORLDS)}.')
+  flags.DEFINE_string('world', None, f'Of {", ".join(_WORLDS)}.')
+  flags.DEFINE_string(
+      'preset', 'laptop', "With the world 'hyperteacher': of Figure 3B."
+  )
   flags.DEFINE_integer(
       'seed', fig4a.SEED, 'Of world and task; of the task alone, with --run.'
   )
@@ -65,9 +74,15 @@ def main() -> None:
     figure, name = _draw_run(seed)
   else:
     world = flags.FLAGS['world'].value
-    _check('world', [world], tuple(fig4a.WORLDS))
+    _check('world', [world], _WORLDS)
     title = f'A task of {world}, seed {seed}'
-    (figure, _), name = fig4a.WORLDS[world](seed, title), f'{world}_{seed}'
+    name = f'{world}_{seed}'
+    if world == 'hyperteacher':
+      preset = flags.FLAGS['preset'].value
+      _check('preset', [preset], common.PRESETS)
+      figure, _ = fig3a.draw_task(seed, title, preset)
+    else:
+      figure, _ = fig4a.WORLDS[world](seed, title)
   folder = pathlib.Path(flags.FLAGS['output'].value)
   obstacle = None
   try:

@@ -3,6 +3,7 @@
 import math
 import shutil
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -11,6 +12,7 @@ from figures import cells
 from figures import claims
 from figures import data
 from figures import decoding_targets
+from figures import fig3a
 from figures import fig3c
 from figures import fig3e
 from figures import fig3f
@@ -412,3 +414,14 @@ def test_figure_3a_shows_a_task_that_combines_modules(tmp_path):
   assert sum(generated[:-1]) == pytest.approx(generated[-1])
   sums = table.filter(like='p(').sum(axis=1)
   assert sums.to_numpy() == pytest.approx(1)
+
+
+def test_a_task_of_the_published_teacher_sums_modules_in_both_layers():
+  figure, table = fig3a.draw_task(3, 'a title', 'paper')
+  mask, *generated, _ = [np.asarray(trace.z) for trace in figure.data]
+  assert mask.shape == (8, 2) and mask.any(axis=0).all()
+  generated = np.stack(generated).reshape(int(mask.sum()) + 1, 2, 32, 32)
+  np.testing.assert_allclose(generated[:-1].sum(0), generated[-1], atol=1e-5)
+  assert np.abs(generated).max(axis=(2, 3)).min() > 0.1
+  assert 'Teacher of the paper preset, seed 3.' in made_up.texts(figure)
+  assert set(table['preset']) == {'paper'}

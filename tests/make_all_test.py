@@ -101,3 +101,18 @@ def test_wrong_input_is_one_line_and_exit_code_2(tmp_path, argument, message):
   assert run.stderr.startswith(f'error: {message}')
   assert run.stderr.count('\n') == 1
   assert not (tmp_path / 'output').exists()
+
+
+def test_a_reader_who_stops_reading_is_no_error():
+  """As in `figures/make_all.py | head`."""
+  script = "from figures import cli; cli.run(lambda: print('line\\n' * 10**5))"
+  with subprocess.Popen(
+      [sys.executable, '-c', script],
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      cwd=made_up.ROOT,
+  ) as run:
+    assert run.stdout.readline() == b'line\n'
+    run.stdout.close()
+    assert run.stderr.read() == b''
+    assert run.wait() == 0

@@ -91,13 +91,17 @@ def test_no_two_types_look_alike():
     'argument, message',
     [
         ('--world=gaols', "--world is 'gaols'; choose from preferences, goals"),
+        (
+            '--world=hyperteacher --preset=desk',
+            "--preset is 'desk'; choose from smoke, laptop, paper",
+        ),
         ('--format=gif', "--format is 'gif'; choose from html, svg"),
         ('--seed=-1', '--seed is -1; it must be at least 0'),
     ],
 )
 def test_wrong_input_is_one_line(tmp_path, argument, message):
   run = subprocess.run(
-      [sys.executable, '-m', 'figures.render', '--world=goals', argument]
+      [sys.executable, '-m', 'figures.render', '--world=goals', *argument.split()]
       + [f'--output={tmp_path / "new"}'],
       capture_output=True,
       text=True,
