@@ -5,6 +5,7 @@ constructors called from there, before anything is compiled.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ import jax
 from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment_base as base
+from modular_hyperteacher import precision
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.seq2seq import experiment as seq2seq_experiment
@@ -48,7 +50,9 @@ def build(config: dict[str, Any], num_devices: int) -> base.Experiment:
   )
   _check_training(training, execution, num_devices)
   build_system = base.choose(_BUILD, 'task', dict(config['task']))
-  return build_system(config, training, execution, num_devices)
+  built = build_system(config, training, execution, num_devices)
+  system = _with_products(built.system, training.matmul_precision)
+  return dataclasses.replace(built, system=system)
 
 
 def root_keys(training: base.TrainingConfig) -> list[jax.Array]:
@@ -79,6 +83,23 @@ def count_combinations(
       ]
       for split in ('train',) + experiment.system.evaluation_splits
   }
+
+
+def _with_products(system, level):
+  """Computes steps at a level of precision, worlds and analyses exactly."""
+  exactly = functools.partial(precision.at, precision.FLOAT32)
+
+  def make_analyse(worlds, roots):
+    analyse = system.make_analyse(worlds, roots)
+    return analyse and exactly(analyse)
+
+  return system._replace(
+      draw_world=exactly(system.draw_world),
+      init=exactly(system.init),
+      step=precision.at(level, system.step),
+      evaluate=precision.at(level, system.evaluate),
+      make_analyse=exactly(make_analyse),
+  )
 
 
 def _check_training(training, execution, num_devices):
@@ -112,6 +133,11 @@ def _check_training(training, execution, num_devices):
     raise errors.UserError(
         f'training.seeds is {seeds}; it must list different integers, none'
         ' negative.'
+    )
+  if training.matmul_precision not in precision.LEVELS:
+    raise errors.UserError(
+        f"training.matmul_precision is '{training.matmul_precision}'; choose one"
+        f' of {", ".join(precision.LEVELS)}.'
     )
   if training.prng_impl not in PRNG_IMPLEMENTATIONS:
     raise errors.UserError(

@@ -5,6 +5,7 @@ import inspect
 from typing import Any, Callable
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import precision
 from modular_hyperteacher.learning import programs
 
 
@@ -19,6 +20,8 @@ class TrainingConfig:
     evaluate_every: outer steps between evaluations.
     num_evaluation_tasks: tasks per split.
     prng_impl: JAX's random number generator.
+    matmul_precision: of float32 products, where the device has the choice: one
+      of `precision.LEVELS`.
   """
 
   seeds: tuple[int, ...]
@@ -27,6 +30,7 @@ class TrainingConfig:
   evaluate_every: int
   num_evaluation_tasks: int
   prng_impl: str
+  matmul_precision: str = precision.FLOAT32
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
+from modular_hyperteacher import precision
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.learning import evaluation
@@ -149,7 +150,7 @@ class Student:
 
   @functools.cached_property
   def _adapt(self):
-    return jax.jit(self.experiment.learner.adapt)
+    return jax.jit(self._at_its_precision(self.experiment.learner.adapt))
 
   @functools.cached_property
   def _predict(self):
@@ -159,7 +160,10 @@ class Student:
       encoding = model.encode(meta_params, inputs)
       return model.decode(meta_params, fast_params, encoding)
 
-    return jax.jit(predict)
+    return jax.jit(self._at_its_precision(predict))
+
+  def _at_its_precision(self, function):
+    return precision.at(self.experiment.training.matmul_precision, function)
 
   @functools.cached_property
   def _evaluated(self):
@@ -172,7 +176,7 @@ class Student:
     )
     # On one device, whatever there is: any number of tasks can be divided.
     on_device = jax.pmap(
-        evaluate,
+        self._at_its_precision(evaluate),
         axis_name=outer_loop.DEVICE_AXIS,
         devices=jax.local_devices()[:1],
     )

@@ -22,6 +22,9 @@ import ml_collections
 from modular_hyperteacher import errors
 
 IDENTITY = ('task', 'model', 'training')
+# Fields that are younger than bundled results -> the value that stands for what
+# was done before. With it, a run is, and is called, what it was.
+_NEUTRAL = {('training', 'matmul_precision'): 'float32'}
 # What is asked, at any scale.
 _QUESTION = (
     'model.name',
@@ -191,7 +194,8 @@ def _question(run):
 
 
 def _differences(run, other):
-  ours, theirs = (dict(flatten(r.identity)) for r in (run, other))
+  neutral = {'.'.join(path): value for path, value in _NEUTRAL.items()}
+  ours, theirs = (neutral | dict(flatten(r.identity)) for r in (run, other))
   return {
       name: {'value': ours.get(name), 'published': theirs.get(name)}
       for name in sorted(ours.keys() | theirs.keys())
@@ -217,6 +221,9 @@ def _make_run(config, point):
     if field != 'model':
       _assign(resolved, field, value)
   resolved = json.loads(json.dumps(resolved))
+  for (block, field), value in _NEUTRAL.items():
+    if resolved[block].get(field) == value:
+      del resolved[block][field]
   return Run(
       experiment=config.experiment,
       preset=config.preset,

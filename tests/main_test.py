@@ -235,6 +235,10 @@ _BAD_INPUT = [
         'model.hidden_dim is 0; it must be positive',
     ),
     (['--config.training.prng_impl=rbg'], "prng_impl is 'rbg'; allowed is"),
+    (
+        ['--config.training.matmul_precision=half'],
+        "matmul_precision is 'half'; choose one of float32, tensorfloat32",
+    ),
     (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
     (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
     (['--only=nothing=1'], "'nothing' is not a field"),
