@@ -123,7 +123,7 @@ def test_explanations_stand_beside_failures_only():
       id='3D', verdict='FAIL', effect=0.1, standard_error=0.2, num_seeds=3,
       preset='laptop', note='',
   )
-  assert 'In trials with two layers (' in report._claim(claim, entry)
+  assert 'With two (figure `two_layers`' in report._claim(claim, entry)
   for other in ({'verdict': 'PASS'}, {'preset': 'paper'}):
     assert 'Why:' not in report._claim(claim, entry | other)
 
