@@ -316,9 +316,11 @@ def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
 def scale_preferences(config: ml_collections.ConfigDict) -> None:
   """Scales a preferences config from the published to its preset's scale.
 
-  'laptop' keeps the world, the tasks, the models' kinds and their inner loops,
-  and makes do with narrower students, higher outer learning rates that decay,
-  and fewer and smaller outer steps. 'smoke' takes a few steps of that.
+  'laptop' keeps the world, the tasks, the models' kinds and their inner loops
+  (but ANIL takes the whole support set at each of its 100 steps, which costs
+  no more than drawing 64 examples of it), and makes do with narrower students,
+  higher outer learning rates that decay, and fewer and smaller outer steps.
+  'smoke' takes a few steps of that.
   """
   if config.preset == 'paper':
     return

@@ -14,6 +14,8 @@ from modular_hyperteacher import sweeps
 
 Cell = dict[str, Any]  # Column -> value.
 _MAX_NAMED = 6  # Missing runs, before they are only counted.
+# Metrics of every evaluation; others, as R2, are measured at the last step only.
+_EVALUATED = ('loss', 'accuracy', 'accuracy_all')
 _LINE = 110  # Characters of a caption that fit beside each other.
 
 
@@ -87,15 +89,14 @@ def select(
 def make_table(
     cells: Cells,
     measures: Mapping[str, tuple[str, str]],
-    kind: str = 'last',
 ) -> pd.DataFrame:
   """Returns a row per cell, missing ones included.
 
   Args:
     cells: as `read` returns them.
     measures: name -> (split, metric), of the columns `{name}_mean` and
-      `{name}_se`, over seeds.
-    kind: 'last' or 'best_validation'.
+      `{name}_se`, over seeds, at the last step; `{name}_best_...` where the
+      validation loss is lowest, for what was measured on OOD tasks there.
   """
   rows = []
   for cell in cells.cells:
@@ -103,15 +104,22 @@ def make_table(
     row = {style.column_name(column): value for column, value in cell.items()}
     num_seeds = 0
     for name, (split, metric) in measures.items():
-      values = data.values(cells.frame, cell, split, metric=metric, kind=kind)
-      mean = stats.mean(values)
+      mean = _mean(cells.frame, cell, split, metric, 'last')
       row[f'{name}_mean'] = mean.value
       row[f'{name}_se'] = mean.standard_error
       num_seeds = max(num_seeds, mean.num_seeds)
+      if split == 'ood' and metric in _EVALUATED:
+        best = _mean(cells.frame, cell, split, metric, 'best_validation')
+        row[f'{name}_best_mean'] = best.value
+        row[f'{name}_best_se'] = best.standard_error
     row['num_seeds'] = num_seeds
     row['preset'] = ', '.join(runs['preset'].unique())
     rows.append(row)
   return pd.DataFrame(rows)
+
+
+def _mean(frame, cell, split, metric, kind):
+  return stats.mean(data.values(frame, cell, split, metric=metric, kind=kind))
 
 
 def _get(cell, name):
