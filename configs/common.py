@@ -276,8 +276,9 @@ def _outer(learning_rate, clip_norm, weight_decay, skips=1):
 def scale_hyperteacher(config: ml_collections.ConfigDict) -> None:
   """Scales a hyperteacher config from the published to its preset's scale.
 
-  'laptop' keeps the number of modules, the models, their inner loops and the
-  criterion, and makes the problem one that the students learn well within
+  'laptop' keeps the number of modules, the models, their inner loops (but ANIL
+  takes the whole support set at each of its steps, in place of 64 examples) and
+  the criterion, and makes the problem one that the students learn well within
   minutes: a teacher with one generated layer of width 8, combinations of up
   to three modules in place of two layers of up to two, 32 + 32 examples,
   narrower students, fewer and smaller outer steps. 'smoke' takes a few steps

@@ -17,6 +17,7 @@ import os
 import pathlib
 import statistics
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -58,18 +59,17 @@ _SIZE = 3072
 
 def main(argv: list[str]) -> int:
   """Times one run per model; returns the exit code."""
-  del argv
   logging.set_verbosity(logging.WARNING)
   jax.config.update('jax_num_cpu_devices', _HOST_DEVICES.value)
-  overrides = config_flags.get_override_values(flags.FLAGS['config'])
   try:
-    config = command_line.apply_overrides(_CONFIG.value, overrides)
-    runs = sweeps.select(sweeps.expand(config), _ONLY.value)
-  except errors.UserError as error:
+    command_line.check_arguments(argv)
+    _check_writable()
+    rows = _measure_all()
+  except ValueError as error:
+    if not command_line.is_users(error):
+      raise
     print(f'error: {error}', file=sys.stderr)
     return 2
-  by_model = {run.config['model']['name']: run for run in reversed(runs)}
-  rows = [measure(run.config) for run in reversed(by_model.values())]
   frame = pd.DataFrame(rows)
   frame['peak_GiB'] = frame.pop('peak_bytes') / 2**30
   print(frame.to_string(index=False, float_format='{:.3g}'.format))
@@ -78,6 +78,26 @@ def main(argv: list[str]) -> int:
         pathlib.Path(_JSON.value), json.dumps(rows, indent=2) + '\n'
     )
   return 0
+
+
+def _check_writable():
+  if not _JSON.value:
+    return
+  try:
+    with tempfile.TemporaryFile(dir=pathlib.Path(_JSON.value).parent):
+      pass
+  except OSError as error:
+    raise errors.UserError(
+        f"--json is '{_JSON.value}'; cannot write there ({error.strerror})."
+    ) from error
+
+
+def _measure_all():
+  overrides = config_flags.get_override_values(flags.FLAGS['config'])
+  config = command_line.apply_overrides(_CONFIG.value, overrides)
+  runs = sweeps.select(sweeps.expand(config), _ONLY.value)
+  by_model = {run.config['model']['name']: run for run in reversed(runs)}
+  return [measure(run.config) for run in reversed(by_model.values())]
 
 
 def measure(config: dict[str, Any]) -> dict[str, Any]:

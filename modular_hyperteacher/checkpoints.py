@@ -29,6 +29,7 @@ _NUM_KEPT = 2
 _ARRAYS = 'default'
 _CHECKSUM = 'sha256'
 _UNFINISHED = '.writing'
+_REPLACED = '.replaced-'  # And the step.
 # Faults of the machine or its network, which say nothing of a file's content.
 _NOT_DAMAGE = {
     errno.EACCES,
@@ -65,12 +66,15 @@ class Checkpoints:
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
   def save(self, step: int, tree: Any) -> None:
-    """Saves a pytree of arrays under its step; a second save is a no-op.
+    """Saves a pytree of arrays under its step, in place of any other.
+
+    Nothing is written if it is there already. A run that was stopped while it
+    evaluated has saved the step, and saves it again with what evaluating found.
 
     Raises:
       StorageError: if it cannot be written; older checkpoints are as before.
     """
-    if not processes.is_first() or step in self._steps():
+    if not processes.is_first() or self._holds(step, tree):
       return
     unfinished = self._folder / _UNFINISHED
     # Orbax logs the traceback of each of its threads; ours is one line.
@@ -84,7 +88,7 @@ class Checkpoints:
             unfinished / _ARRAYS, args=ocp.args.StandardSave(tree)
         )
       (unfinished / _CHECKSUM).write_text(_checksum(tree))
-      unfinished.rename(self._folder / str(step))
+      self._put(unfinished, step)
     except Exception as error:  # Orbax raises many kinds for full disks.
       shutil.rmtree(unfinished, ignore_errors=True)
       raise errors.StorageError(
@@ -94,6 +98,28 @@ class Checkpoints:
       logging.set_verbosity(verbosity)
     for old in self._steps()[_NUM_KEPT:]:
       shutil.rmtree(self._folder / str(old), ignore_errors=True)
+
+  def _holds(self, step, tree):
+    checksum = self._folder / str(step) / _CHECKSUM
+    return checksum.exists() and checksum.read_text() == _checksum(tree)
+
+  def _put(self, path, step):
+    """Moves a checkpoint to its place; a kill in between loses neither."""
+    place = self._folder / str(step)
+    aside = self._folder / f'{_REPLACED}{step}'
+    if place.exists():
+      place.rename(aside)
+    path.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)
+
+  def _undo_replacements(self):
+    """Puts back what a killed process had moved aside."""
+    for aside in self._folder.glob(f'{_REPLACED}*'):
+      place = self._folder / aside.name.removeprefix(_REPLACED)
+      if place.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+      else:
+        aside.rename(place)
 
   def restore(self, like: Any, newest_only: bool = False) -> Any | None:
     """Returns the newest sound checkpoint as host arrays, or None.
@@ -122,6 +148,7 @@ class Checkpoints:
 
   def _newest_sound(self, abstract, newest_only):
     damaged = {}
+    self._undo_replacements()
     for step in self._steps()[: 1 if newest_only else None]:
       try:
         restored = self._read(step, abstract)

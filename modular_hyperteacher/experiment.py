@@ -113,6 +113,11 @@ def _check_training(training, execution, num_devices):
   for field, value in positive.items():
     if value < 1:
       raise errors.UserError(f'{field} is {value}; it must be at least 1.')
+  if not execution.checkpoint_every_s >= 0:
+    raise errors.UserError(
+        f'execution.checkpoint_every_s is {execution.checkpoint_every_s}; it'
+        ' must be at least 0.'
+    )
   for field in ('meta_batch_size', 'num_evaluation_tasks'):
     value = getattr(training, field)
     if value % num_devices:

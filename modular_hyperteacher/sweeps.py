@@ -126,9 +126,16 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
     field, equals, value = condition.partition('=')
     if not equals:
       raise errors.UserError(f"--only is '{condition}'; write field=value.")
-    kept = [run for run in runs if str(_lookup(run, field)) == value]
+    # Not every run has every field.
+    found = {run.run_id: _lookup(run, field) for run in runs}
+    kept = [run for run in runs if value in found[run.run_id]]
+    if not any(found.values()):
+      raise errors.UserError(
+          f"--only: '{field}' is not a field of a run;"
+          f' {suggest(field, runs[0].config)}'
+      )
     if not kept:
-      present = dict.fromkeys(str(_lookup(run, field)) for run in runs)
+      present = dict.fromkeys(v for values in found.values() for v in values)
       raise errors.UserError(
           f"--only: no run has {field} '{value}'; choose one of"
           f' {", ".join(present)}.'
@@ -268,15 +275,15 @@ def _run_id(resolved, point):
 
 
 def _lookup(run, field):
+  """Returns a list of the field's value, as text; empty if there is none."""
   leaves = dict(flatten(run.config))
   if field == 'model':
     field = 'model.name'
-  if field in leaves:
-    return leaves[field]
-  matches = [name for name in leaves if name.endswith(f'.{field}')]
-  if len(matches) != 1:
+  matches = [name for name in leaves if f'.{name}'.endswith(f'.{field}')]
+  if field in matches:
+    matches = [field]
+  if len(matches) > 1:
     raise errors.UserError(
-        f"--only: '{field}' is not a field of a run;"
-        f' {suggest(field, run.config)}'
+        f"--only: '{field}' may be {' or '.join(matches)}; write which."
     )
-  return leaves[matches[0]]
+  return [str(leaves[name]) for name in matches]

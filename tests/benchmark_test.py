@@ -1,15 +1,21 @@
-"""Steps take no longer than they did, relative to a fixed matrix product.
+"""What the benchmark prints; steps take no longer than they did.
 
-Select with -m benchmark; takes minutes. The figures compared with are those of
+Steps are timed with -m benchmark, in minutes, relative to a fixed matrix product.
+The figures compared with are those of
 docs/performance.json; after a change that is meant to cost time, measure again:
 
   python -m modular_hyperteacher.performance --only=steps --tasks=16 --again
 """
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from modular_hyperteacher import performance
 from modular_hyperteacher import provenance
+from tests import commands
 
 _MOST = 1.3
 
@@ -27,3 +33,45 @@ def test_steps_are_not_much_slower_than_they_were(case):
   # Processor times: waiting for other processes does not count.
   ratio = measured['cpu_mu'] / committed['cpu_mu']
   assert ratio <= _MOST, f'{case.name} takes {ratio:.2f} times as long'
+
+
+def _benchmark(*arguments):
+  return subprocess.run(
+      [sys.executable, '-m', 'modular_hyperteacher.benchmark', *arguments],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=commands.ROOT,
+      env=commands.environment(),
+  )
+
+
+def test_the_command_measures_what_it_says(tmp_path):
+  path = tmp_path / 'rows.json'
+  run = _benchmark(
+      *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
+      *('--repeats=1', f'--json={path}'),
+  )
+  assert run.returncode == 0, run.stderr
+  (row,) = json.loads(path.read_text())
+  assert (row['task'], row['model']) == ('hyperteacher', 'linear_hypernetwork')
+  for field in ('step_seconds', 'mu', 'peak_bytes', 'compile_seconds'):
+    assert row[field] > 0, field
+  assert 0 < row['matmul_share'] < 1
+  assert row['mu'] == pytest.approx(row['step_seconds'] / row['unit_seconds'])
+  assert 'linear_hypernetwork' in run.stdout
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--config.task.max_active=9'], 'task.max_active is 9'),
+        (['stray'], "unknown argument 'stray'"),
+        (['--json=nowhere/rows.json'], "--json is 'nowhere/rows.json'; cannot"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments, message):
+  run = _benchmark('--config=configs/fig3b.py:smoke', *arguments)
+  assert run.returncode == 2
+  assert run.stderr.startswith(f'error: {message}')
+  assert run.stderr.count('\n') == 1

@@ -45,6 +45,43 @@ def test_the_newest_two_are_kept(tmp_path):
   assert checkpoints.Checkpoints(tmp_path / 'new').restore(_tree(0)) is None
 
 
+def test_another_save_of_a_step_replaces_it(tmp_path):
+  store = _saved(tmp_path)
+  before = (tmp_path / '3').stat().st_ino
+  store.save(3, _tree(3))
+  assert (tmp_path / '3').stat().st_ino == before  # Nothing was written.
+  changed = _tree(3) | {'a': np.zeros(500, np.float32)}
+  store.save(3, changed)
+  assert sorted(p.name for p in tmp_path.iterdir()) == ['2', '3']
+  _assert_equal(checkpoints.Checkpoints(tmp_path).restore(_tree(0)), changed)
+
+
+@pytest.mark.parametrize('num_moves', [0, 1, 2])
+def test_killed_while_replacing_either_is_found(
+    tmp_path, monkeypatch, num_moves
+):
+  store = _saved(tmp_path, steps=(3,))
+  changed = _tree(3) | {'a': np.zeros(500, np.float32)}
+  moves = iter(range(num_moves))
+  rename = pathlib.Path.rename
+
+  def die(self, target):
+    if self.parent == tmp_path and next(moves, None) is None:
+      raise KeyboardInterrupt
+    return rename(self, target)
+
+  with monkeypatch.context() as patch:
+    patch.setattr(pathlib.Path, 'rename', die)
+    patch.setattr(checkpoints.shutil, 'rmtree', lambda *args, **kwargs: None)
+    with contextlib.suppress(KeyboardInterrupt):
+      store.save(3, changed)
+  restored = checkpoints.Checkpoints(tmp_path).restore(_tree(0))
+  _assert_equal(restored, changed if num_moves == 2 else _tree(3))
+  store.save(3, changed)
+  _assert_equal(checkpoints.Checkpoints(tmp_path).restore(_tree(0)), changed)
+  assert sorted(p.name for p in tmp_path.iterdir()) == ['3']
+
+
 def _truncate(path):
   path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 

@@ -234,6 +234,26 @@ _BAD_INPUT = [
         ['--config.models.maml.hidden_dim=0'],
         'model.hidden_dim is 0; it must be positive',
     ),
+    (
+        ['--config.models.maml.inner.learning_rate=nan'],
+        'model.inner.learning_rate is nan; it must be positive',
+    ),
+    (
+        ['--config.models.maml.outer.weight_decay=-3.0'],
+        'model.outer.weight_decay is -3.0; it must be at least 0',
+    ),
+    (
+        ['--config.models.maml.outer.max_consecutive_skips=-3'],
+        'model.outer.max_consecutive_skips is -3; it must be at least 0',
+    ),
+    (
+        ['--config.task.temperature=nan'],
+        'task.temperature is nan; it must be positive',
+    ),
+    (
+        ['--config.execution.checkpoint_every_s=-1.0'],
+        'execution.checkpoint_every_s is -1.0; it must be at least 0',
+    ),
     (['--config.training.prng_impl=rbg'], "prng_impl is 'rbg'; allowed is"),
     (
         ['--config.training.matmul_precision=half'],
@@ -242,6 +262,10 @@ _BAD_INPUT = [
     (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
     (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
     (['--only=nothing=1'], "'nothing' is not a field"),
+    (
+        ['--only=num_modules=8'],
+        "'num_modules' may be task.num_modules or model.num_modules; write",
+    ),
     (['--only=model'], "--only is 'model'; write field=value"),
     (['--unknown=1'], "no flag '--unknown'"),
     (['stray'], "unknown argument 'stray'"),

@@ -1,5 +1,8 @@
-"""The README's table says what the bundled results say."""
+"""The README's table says what the bundled results say, its code what it does."""
 
+import re
+
+import numpy as np
 import pytest
 
 from figures import claims
@@ -30,3 +33,22 @@ def test_every_claim_has_its_row(monkeypatch):
 def test_a_text_without_a_place_for_it_is_refused():
   with pytest.raises(errors.UserError, match='lacks the lines'):
     readme.replace_table('# A title')
+
+
+@pytest.mark.slow
+def test_the_python_in_it_does_what_its_comments_say():
+  text = readme.PATH.read_text()
+  (source,) = re.findall('```python\n(.*?)```', text, re.DOTALL)
+  names = {}
+  exec(source, names)  # pylint: disable=exec-used
+  student, fast_params = names['student'], names['fast_params']
+  score = student.score(fast_params, names['task'].query)
+  (accuracy,) = re.findall(r'# accuracy (\S+)', source)
+  assert float(score['accuracy']) == pytest.approx(float(accuracy), abs=0.05)
+  modules = re.findall(r'\d+', re.search('# modules (.*)', source)[1])
+  assert np.flatnonzero(names['task'].latent).tolist() == list(map(int, modules))
+  decoded = student.fit_decoder()(fast_params)[0]
+  told = [float(x) for x in re.findall(r'0\.\d\d(?=,|;)', source)]
+  active = np.asarray(names['task'].latent)[0] > 0
+  np.testing.assert_allclose(decoded[active], told, atol=0.05)
+  assert (np.delete(decoded, np.flatnonzero(active)) < 0.3).all()

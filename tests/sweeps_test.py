@@ -20,6 +20,15 @@ def _select(name, preset, **fields):
   return sweeps.select(_runs(name, preset), only)
 
 
+def test_a_field_that_only_some_runs_have_selects_of_those():
+  """ANIL and MAML have no modules."""
+  only = ['model.modules_per_teacher_module=4', 'task_support=random']
+  runs = sweeps.select(_runs('fig3b', 'laptop'), only)
+  assert [run.config['model']['name'] for run in runs] == [
+      'linear_hypernetwork', 'nonlinear_hypernetwork'
+  ]
+
+
 def test_counterparts_share_what_is_swept():
   """Of the many runs of the same model, those of as many modules."""
   (run,) = _select(

@@ -102,6 +102,52 @@ def test_stopped_anywhere_a_run_goes_on_bit_for_bit(
   jax.tree.map(np.testing.assert_array_equal, saved, expected)
 
 
+class _Stop:
+  """Lets a trainer compute until it evaluates after a given step."""
+
+  def __init__(self, step):
+    self.step = step
+    self.trainer = None
+
+  def __call__(self, function, *args):
+    # Evaluation is the call that comes with a function of its own.
+    if function.__name__ == '<lambda>' and self.trainer.step == self.step:
+      raise interrupt.Interrupted(15)
+    return function(*args)
+
+
+@pytest.mark.parametrize('step', [10, 14])
+@pytest.mark.parametrize('killed', [False, True])
+def test_stopped_while_evaluating_a_run_finds_the_same_best_parameters(
+    compiled, tmp_path, monkeypatch, step, killed
+):
+  """Stopped by SIGTERM, and then by a kill between rows and checkpoint."""
+  _trainer(compiled, tmp_path / 'whole').run()
+  expected_rows, expected = _final(compiled, tmp_path / 'whole')
+  # Of 5, 10, 14, the last has the lowest validation loss, for either seed.
+  path = tmp_path / 'stopped'
+  stop = _Stop(step)
+  stop.trainer = _trainer(compiled, path, call=stop, checkpoint_every_s=1e9)
+  with pytest.raises(interrupt.Interrupted):
+    stop.trainer.run()
+  assert stop.trainer.step == step
+  stop.trainer.save()
+  if killed:
+    with monkeypatch.context() as patch:
+
+      def die(*args):
+        raise KeyboardInterrupt
+
+      patch.setattr(checkpoints.Checkpoints, 'save', die)
+      with pytest.raises(KeyboardInterrupt):
+        _trainer(compiled, path).run()
+    assert len((path / 'metrics.csv').read_text()) > 0
+  _trainer(compiled, path, checkpoint_every_s=1e9).run()
+  rows, saved = _final(compiled, path)
+  assert rows == expected_rows
+  jax.tree.map(np.testing.assert_array_equal, saved, expected)
+
+
 def test_killed_between_rows_and_checkpoint(compiled, tmp_path, monkeypatch):
   _trainer(compiled, tmp_path / 'whole').run()
   expected_rows, _ = _final(compiled, tmp_path / 'whole')

@@ -132,9 +132,22 @@ class Trainer:
   def _restore_rows(self):
     rows = self._folder.read_metrics()
     rows = rows[rows['step'] <= self.step]
+    evaluated = rows['split'] != 'train'
+    if self._is_ahead(rows):
+      rows = rows[~evaluated | (rows['step'] < self.step)]
     self._rows = list(rows.itertuples(index=False, name=None))
-    evaluated = rows.loc[rows['split'] == 'valid', 'step']
-    self._last_evaluated = int(evaluated.max()) if len(evaluated) else -1
+    steps = rows.loc[evaluated, 'step']
+    self._last_evaluated = int(steps.max()) if len(steps) else -1
+
+  def _is_ahead(self, rows):
+    """Whether rows tell of a better evaluation than the checkpoint knows.
+
+    Then the run was killed after it had written them, and before it saved
+    again a step that it had saved without evaluating.
+    """
+    valid = rows[(rows['split'] == 'valid') & (rows['metric'] == 'loss')]
+    lowest = valid.groupby('seed')['value'].min().reindex(self._seeds)
+    return bool((lowest.to_numpy(np.float32) < self._best_loss).any())
 
   def _snapshot(self) -> Saved:
     return Saved(

@@ -50,7 +50,7 @@ class OuterConfig:
 
   def __post_init__(self):
     for field in ('learning_rate', 'decay_factor', 'clip_norm'):
-      if getattr(self, field) <= 0:
+      if not getattr(self, field) > 0:
         raise errors.UserError(
             f'model.outer.{field} is {getattr(self, field)}; it must be'
             ' positive.'

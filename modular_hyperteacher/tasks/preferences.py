@@ -125,7 +125,7 @@ def make(
       ('num_query', num_query),
       ('num_query_evaluation', num_query_evaluation),
   ):
-    if value <= 0:
+    if not value > 0:
       raise ValueError(f'task.{field} is {value}; it must be positive.')
   if sampler not in latents.SAMPLERS:
     raise ValueError(

@@ -217,7 +217,7 @@ def _check(fields):
       'num_query',
       'num_evaluation_query',
   ):
-    if fields[field] <= 0:
+    if not fields[field] > 0:
       raise ValueError(f'task.{field} is {fields[field]}; it must be positive.')
   if fields['num_modules'] != families.NUM_MODULES:
     raise ValueError(
