@@ -32,7 +32,7 @@ def test_the_same_seed_gives_the_same_losses_as_before(curve):
       experiments.root_keys(built.training),
       experiments.draw_worlds(built),
   )
-  solver = curve['config']['model']['inner']['solver']
+  solver = curve['config']['model']['inner'].get('solver')
   rtol = _RTOL[:1] if solver == 'levenberg_marquardt' else _RTOL
   state, losses = compiled.init(), []
   for _ in rtol:
