@@ -17,6 +17,7 @@ from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import goals
+from modular_hyperteacher.tasks import gridworld
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import mazes
 from modular_hyperteacher.tasks import preferences
@@ -26,9 +27,14 @@ _BLOCKS = ('input', 'hidden', 'output')
 
 
 class Case:
-  """One few-shot file: our learner, and a dictionary in the file's terms."""
+  """One few-shot file: our learner, and a dictionary in the file's terms.
 
-  def __init__(self, name):
+  The observations of grid worlds are dense there; `compact` ones are what
+  training is on.
+  """
+
+  def __init__(self, name, compact=False):
+    self.compact = compact
     self.data = golden.load(name)
     if name == 'hyperteacher_maml':
       self.model = maml.make(
@@ -93,6 +99,9 @@ class Case:
   def _batch(self, name):
     inputs = self.data[f'{name}_x'].astype(np.float32)
     mask = self.data.get(f'{name}_mask', np.ones(inputs.shape[:2]))
+    if self.compact:
+      scenes = [to_scenes(rows) for rows in inputs]
+      inputs = jax.tree.map(lambda *leaves: np.stack(leaves), *scenes)
     return base.Batch(
         inputs, self.data[f'{name}_y'], mask.astype(np.float32)
     )
@@ -106,6 +115,28 @@ class Case:
   def outer_loss(self, meta_params):
     metrics, _ = self.judge(meta_params)
     return metrics['loss'].mean()
+
+
+def to_scenes(rows):
+  """Returns the preferences' instances that observations [N, X] show."""
+  layout = preferences.LAYOUT
+  shape = -1, preferences.HORIZON, layout.num_cells, layout.num_channels
+  channels = rows.reshape(shape)
+  objects = channels[..., : layout.num_types]
+  places = [np.nonzero(instance.max(0)) for instance in objects]
+  scenes = gridworld.Scenes(
+      agent=channels[..., layout.agent].argmax(-1),
+      object_cells=np.stack([cells for cells, _ in places]),
+      object_types=np.stack([types for _, types in places]),
+      visible=np.stack([
+          instance[:, cells, types]
+          for instance, (cells, types) in zip(objects, places)
+      ]),
+      walls=channels[0, 0, :, layout.walls],
+      layout=layout,
+  )
+  np.testing.assert_array_equal(scenes.dense(), rows)
+  return scenes
 
 
 def maml_to_ours(data, prefix):
@@ -151,10 +182,16 @@ def linear_fast_to_theirs(fast):
 
 
 @pytest.fixture(
-    params=['hyperteacher_linear', 'hyperteacher_maml', 'preferences_linear']
+    params=[
+        ('hyperteacher_linear',),
+        ('hyperteacher_maml',),
+        ('preferences_linear',),
+        ('preferences_linear', True),
+    ],
+    ids=lambda arguments: arguments[0] + ' compact' * (len(arguments) > 1),
 )
 def case(request):
-  return Case(request.param)
+  return Case(*request.param)
 
 
 def test_adapted_parameters_and_losses(case):
