@@ -31,9 +31,9 @@ def draw_goals(
   task = student.sample(split, task_key)
   params, factors = student.world.task_params, task.latent.argmax(-1)
   instance = goals.draw_instance(params, instance_key, factors)
-  arguments = params, acting.goal_moves(params), instance, factors
+  arguments = params, goals.move_table(params), instance, factors
   policy = _policy(student, student.adapt(task))
-  visited, _ = acting.walk(*arguments, policy)
+  visited, _, _ = acting.walk(*arguments, policy)
   success, moves = acting.reach_goal(*arguments, policy)
   instance, factors = jax.tree.map(np.asarray, (instance, factors))
   where = instance.maze, instance.target, instance.agent

@@ -80,7 +80,7 @@ def _drawn_goals(num=12):
 @functools.lru_cache
 def _reach():
   _, params = _goals_world()
-  nexts = acting.goal_moves(params)
+  nexts = goals.move_table(params)
 
   @jax.jit
   def reach(instance, factors, actions):

@@ -173,6 +173,29 @@ def test_distinct_draws_are_uniform():
   assert counts.min() > 250 - 78 and counts.max() < 250 + 78
 
 
+def test_steps_of_the_world():
+  """A demonstration, with the wrong interaction before every step of it."""
+  factors, instances, batches, _ = _drawn()
+  nexts = goals.move_table(_params())
+  step = jax.jit(goals.step)
+  for i in range(8):
+    one, batch = _of(instances, i), _of(batches, i)
+    state, rewards = goals.start(one), []
+    for t in range(int(batch.mask.sum())):
+      assert int(state.agent) == batch.inputs.agent[0, t] and not state.over
+      for idle in (5 - factors[i][1], 4 + factors[i][1]):
+        if idle == batch.targets[t]:  # The last is the right one, there.
+          continue
+        same, nothing = step(one, factors[i], nexts, state, idle)
+        assert same == state and nothing == 0
+      state, reward = step(one, factors[i], nexts, state, batch.targets[t])
+      rewards.append(float(reward))
+    assert rewards == [0.0] * (len(rewards) - 1) + [1.0] and state.over
+    for action in range(6):  # Nothing happens any more.
+      same, nothing = step(one, factors[i], nexts, state, action)
+      assert same == state and nothing == 0
+
+
 def test_demonstrations_end_in_a_reward():
   """Played again in a world written from the rules."""
   factors, instances, batches, _ = _drawn()

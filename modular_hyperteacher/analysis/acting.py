@@ -68,7 +68,7 @@ def make_goals_analysis(
     )
 
   def measure(adapted):
-    nexts = goal_moves(adapted.task_params)
+    nexts = goals.move_table(adapted.task_params)
     return {
         split: _goal_metrics(*_act_on_split(act_on_all, adapted, split, nexts))
         for split in _SPLITS
@@ -109,17 +109,6 @@ def make_preferences_analysis(
   return base.Analysis(_SPLITS, measure)
 
 
-def goal_moves(params: goals.GoalsParams) -> jax.Array:
-  """Returns where moves lead in all mazes, [mazes, cells, 4]. Host code."""
-  side = goals.side_of(params)
-  return jnp.asarray(
-      np.stack([
-          gridworld.neighbours(maze.reshape(side, side) > 0)
-          for maze in np.asarray(params.walls)
-      ])
-  )
-
-
 def reach_goal(
     params: goals.GoalsParams,
     nexts: jax.Array,
@@ -140,10 +129,8 @@ def reach_goal(
     Success, [] bool, and moves before the right interaction, [] int; what it
     is without success means nothing.
   """
-  visited, actions = walk(params, nexts, instance, factors, policy)
-  interacts = actions == 4 + factors[1]
-  done = interacts & (visited == instance.target)
-  return done.any(), done.argmax()
+  _, _, rewards = walk(params, nexts, instance, factors, policy)
+  return rewards.any(), rewards.argmax()
 
 
 def walk(
@@ -152,20 +139,22 @@ def walk(
     instance: goals.Instance,
     factors: jax.Array,
     policy: Policy,
-) -> tuple[jax.Array, jax.Array]:
-  """Returns the cells an agent is in, and what it does there, [cells] both.
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+  """Returns the cells an agent is in, what it does there, and its rewards.
 
-  It goes on whatever happens, for as many steps as there are cells. Arguments
-  are those of `reach_goal`.
+  [cells] each: as many steps as there are cells, after which an agent without
+  a memory goes round in circles. Arguments are those of `reach_goal`.
   """
   cells = jnp.arange(params.walls.shape[-1])
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)
-  moves = nexts[instance.maze, cells, jnp.minimum(actions, 3)]
-  onward = jnp.where(actions < 4, moves, cells)
-  _, visited = lax.scan(
-      lambda cell, _: (onward[cell], cell), instance.agent, length=len(cells)
-  )
-  return visited, actions[visited]
+
+  def act(state, _):
+    action = actions[state.agent]
+    after, reward = goals.step(instance, factors, nexts, state, action)
+    return after, (state.agent, action, reward)
+
+  _, walked = lax.scan(act, goals.start(instance), length=len(cells))
+  return walked
 
 
 def earn(

@@ -70,6 +70,13 @@ class Instance(NamedTuple):
   distractor_types: base.Array  # [4]
 
 
+class State(NamedTuple):
+  """How an instance stands, between two steps of its episode."""
+
+  agent: base.Array  # [] int, the agent's cell
+  over: base.Array  # [] bool, whether the goal is reached
+
+
 def make(
     *,
     task_support: str,
@@ -306,6 +313,49 @@ def draw_instance(
       distractors=params.free[maze, ranks].astype(jnp.int32),
       distractor_types=types + (types >= target_type),
   )
+
+
+def move_table(params: GoalsParams) -> jax.Array:
+  """Returns where moves lead in all mazes, [mazes, cells, 4]. Host code."""
+  side = side_of(params)
+  return jnp.asarray(
+      np.stack([
+          gridworld.neighbours(maze.reshape(side, side) > 0)
+          for maze in np.asarray(params.walls)
+      ])
+  )
+
+
+def start(instance: Instance) -> State:
+  """Returns the state before the first step."""
+  return State(instance.agent, jnp.zeros((), bool))
+
+
+def step(
+    instance: Instance,
+    factors: base.Array,
+    nexts: base.Array,
+    state: State,
+    action: base.Array,
+) -> tuple[State, base.Array]:
+  """Returns the next state and the reward.
+
+  The reward is 1 for the goal's interaction with the target, which ends the
+  episode. The other interaction does nothing, nor does either elsewhere.
+
+  Args:
+    instance: where everything is at first.
+    factors: the goal's, [4].
+    nexts: where moves lead, as `move_table` returns it.
+    state: before the step.
+    action: [] int; below 4 moves, then interactions.
+  """
+  moved = nexts[instance.maze, state.agent, jnp.minimum(action, 3)]
+  moves = (action < 4) & ~state.over
+  right = (action == 4 + factors[1]) & (state.agent == instance.target)
+  right &= ~state.over
+  agent = jnp.where(moves, moved, state.agent)
+  return State(agent, state.over | right), right.astype(jnp.float32)
 
 
 def _distinct(key: base.Key, number: int, size: base.Array) -> base.Array:

@@ -84,6 +84,14 @@ class Instances(NamedTuple):
   agent: base.Array  # [I] int, where the agent starts
 
 
+class State(NamedTuple):
+  """How instances stand, between two steps of their episodes."""
+
+  cell: base.Array  # [I] int, where the agent is
+  remaining: base.Array  # [I] int, the objects left, as a set's number
+  over: base.Array  # [I] bool, whether the agent has ended the episode
+
+
 class Demonstrations(NamedTuple):
   """What an agent does, such as an optimal one, step by step."""
 
@@ -160,8 +168,8 @@ def make(
     instances = draw_instances(key, num_support + queries)
     shown = demonstrate(instances, preferences)
     batches = []
-    for start, stop in ((0, num_support), (num_support, None)):
-      part = jax.tree.map(lambda x: x[start:stop], (instances, shown))
+    for first, end in ((0, num_support), (num_support, None)):
+      part = jax.tree.map(lambda x: x[first:end], (instances, shown))
       batches.append(to_batch(*part))
     return tuple(batches)
 
@@ -194,6 +202,35 @@ def draw_instances(key: base.Key, num_instances: int) -> Instances:
   return Instances(cells[:, :-1], colours, cells[:, -1])
 
 
+def start(instances: Instances) -> State:
+  """Returns the state before the first step."""
+  everything = jnp.full(len(instances.agent), 2**NUM_OBJECTS - 1)
+  over = jnp.zeros(len(instances.agent), bool)
+  return State(instances.agent, everything, over)
+
+
+def step(
+    instances: Instances, state: State, actions: base.Array
+) -> tuple[State, base.Array]:
+  """Returns the next state, and which objects were taken.
+
+  Args:
+    instances: where everything is at first.
+    state: before the step.
+    actions: [I] int; 0 ends the episode, the others are moves.
+
+  Returns:
+    The state after the step, and [I, J] bool. An agent gets its preference for
+    the colour of what it takes.
+  """
+  over = state.over | (actions == 0)
+  cell = jnp.asarray(NEXT)[state.cell, actions]
+  taken = instances.object_cells == cell[:, None]
+  taken &= jnp.asarray(_REMAINING, bool)[state.remaining] & ~over[:, None]
+  gone = (taken.astype(jnp.int32) << jnp.arange(NUM_OBJECTS)[None]).sum(-1)
+  return State(cell, state.remaining & ~gone, over), taken
+
+
 def demonstrate(
     instances: Instances, preferences: base.Array
 ) -> Demonstrations:
@@ -221,23 +258,14 @@ def act(
     action_values: `action_values(cells, remaining) -> [I, actions]`, given
       where the agent is, and the objects that are left, both [I] int.
   """
-  # The set of objects in every cell, of which there is at most one: [I, cells].
-  at = jax.nn.one_hot(instances.object_cells, len(FREE_CELLS), dtype=jnp.int32)
-  objects = (at << jnp.arange(NUM_OBJECTS)[None, :, None]).sum(1)
-  index = jnp.arange(len(instances.agent))
-
-  cell, over = instances.agent, jnp.zeros(len(instances.agent), bool)
-  remaining = jnp.full(len(instances.agent), 2**NUM_OBJECTS - 1)
+  state = start(instances)
   steps = []
   for _ in range(HORIZON):
-    values = action_values(cell, remaining)
-    action = values.argmax(-1)
-    steps.append(
-        (cell, remaining, values, action, (~over).astype(jnp.float32))
-    )
-    over |= action == 0
-    cell = jnp.asarray(NEXT)[cell, action]
-    remaining &= ~jnp.where(over, 0, objects[index, cell])
+    values = action_values(state.cell, state.remaining)
+    actions = values.argmax(-1)
+    mask = (~state.over).astype(jnp.float32)
+    steps.append((state.cell, state.remaining, values, actions, mask))
+    state, _ = step(instances, state, actions)
   return Demonstrations(*(jnp.stack(x, axis=1) for x in zip(*steps)))
 
 
@@ -251,10 +279,10 @@ def discounted_returns(
     preferences: [colours].
     done: what the agent does.
   """
-  arrived = jnp.asarray(NEXT)[done.cells, done.actions]
-  taken = instances.object_cells[:, None] == arrived[..., None]  # [I, T, J]
-  taken &= jnp.asarray(_REMAINING, bool)[done.remaining]
-  taken &= ((done.actions != 0) & (done.mask > 0))[..., None]
+  states = State(done.cells, done.remaining, done.mask == 0)
+  _, taken = jax.vmap(step, in_axes=(None, 1, 1), out_axes=1)(
+      instances, states, done.actions
+  )
   rewards = jnp.einsum('itj,ij->it', taken, preferences[instances.colours])
   return rewards @ DISCOUNT ** jnp.arange(HORIZON)
 
