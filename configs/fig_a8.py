@@ -1,8 +1,8 @@
 """Figure A8: wider students with more modules do not lose on preferences.
 
 The OOD loss of both hypernetworks on up to K = 3 of M = 8 preferences, random
-support, over hidden units, modules and outer learning rates. 'laptop' is thinned
-to two widths, two numbers of modules and one learning rate.
+support, over hidden units, modules and outer learning rates. 'laptop' is
+thinned to two widths, two numbers of modules and one learning rate.
 
   python -m modular_hyperteacher.main --config=configs/fig_a8.py
   python figures/make_all.py --only=fig_a8

@@ -14,7 +14,7 @@ from modular_hyperteacher import sweeps
 
 Cell = dict[str, Any]  # Column -> value.
 _MAX_NAMED = 6  # Missing runs, before they are only counted.
-# Metrics of every evaluation; others, as R2, are measured at the last step only.
+# Metrics of every evaluation; others, as R2, are of the last step only.
 _EVALUATED = ('loss', 'accuracy', 'accuracy_all')
 _LINE = 110  # Characters of a caption that fit beside each other.
 

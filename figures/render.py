@@ -5,8 +5,8 @@
 
   python -m figures.render --world=hyperteacher --preset=paper
 
-draw walls, objects, the agent and its optimal way; or a teacher's modules, their
-sum and its soft labels. With the name or the folder
+draw walls, objects, the agent and its optimal way; or a teacher's modules,
+their sum and its soft labels. With the name or the folder
 of a trained run, its model adapts to a task and acts beside the optimal agent;
 where there is nothing to act in, what can be decoded from it is drawn:
 

@@ -87,8 +87,8 @@ _CHUNK_SIZE = 32
 # On a CPU, a chunk's adapted parameters shall not exceed this, if they can.
 _MAX_CPU_CHUNK_PARAMS = 2**20
 # Adapted parameters of evaluation tasks stay on the devices; beyond this, no
-# analysis is made. Of the paper's runs, MAML's exceed it (7 to 22 GiB, which the
-# host needs twice to put together what devices hold).
+# analysis is made. Of the paper's runs, MAML's exceed it: 7 to 22 GiB, which
+# the host needs twice to put together what devices hold.
 _MAX_KEPT_BYTES = 2 * 2**30
 
 

@@ -141,8 +141,8 @@ def _check_training(training, execution, num_devices):
     )
   if training.matmul_precision not in precision.LEVELS:
     raise errors.UserError(
-        f"training.matmul_precision is '{training.matmul_precision}'; choose one"
-        f' of {", ".join(precision.LEVELS)}.'
+        f"training.matmul_precision is '{training.matmul_precision}'; choose"
+        f' one of {", ".join(precision.LEVELS)}.'
     )
   if training.prng_impl not in PRNG_IMPLEMENTATIONS:
     raise errors.UserError(

@@ -2,8 +2,8 @@
 
 A GPU or a TPU can round the factors of a float32 product to fewer bits. That is
 several times as fast, changes results, and is what JAX does there if nothing is
-said. Here products are exact to float32, unless `training.matmul_precision` asks
-for less. A CPU computes in float32 whatever it says.
+said. Here products are exact to float32, unless `training.matmul_precision`
+asks for less. A CPU computes in float32 whatever it says.
 """
 
 import functools

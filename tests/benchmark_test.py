@@ -1,7 +1,7 @@
 """What the benchmark prints; steps take no longer than they did.
 
-Steps are timed with -m benchmark, in minutes, relative to a fixed matrix product.
-The figures compared with are those of
+Steps are timed with -m benchmark, in minutes, relative to a fixed matrix
+product. The figures compared with are those of
 docs/performance.json; after a change that is meant to cost time, measure again:
 
   python -m modular_hyperteacher.performance --only=steps --tasks=16 --again

@@ -99,7 +99,8 @@ def test_trained_models_keep_their_level():
 
 def test_the_default_level_is_no_part_of_a_run_s_name():
   """So that results from before there were levels stay what they are."""
-  default, lower = (_run(fig3b, 'model=maml', level) for level in (None, 'bfloat16'))
+  default = _run(fig3b, 'model=maml')
+  lower = _run(fig3b, 'model=maml', 'bfloat16')
   assert 'matmul_precision' not in default.config['training']
   config = dict(lower.config, training=dict(lower.config['training']))
   assert config['training'].pop('matmul_precision') == 'bfloat16'

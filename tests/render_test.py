@@ -101,8 +101,8 @@ def test_no_two_types_look_alike():
 )
 def test_wrong_input_is_one_line(tmp_path, argument, message):
   run = subprocess.run(
-      [sys.executable, '-m', 'figures.render', '--world=goals', *argument.split()]
-      + [f'--output={tmp_path / "new"}'],
+      [sys.executable, '-m', 'figures.render', '--world=goals']
+      + [*argument.split(), f'--output={tmp_path / "new"}'],
       capture_output=True,
       text=True,
       check=False,

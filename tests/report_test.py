@@ -198,7 +198,8 @@ _FRAME = """<iframe id="frame" src="{page}" width="{width}" height="800"
 
 
 @pytest.mark.parametrize(
-    'medium, width', [('phone', 375), ('print', 680)]  # A4 and US letter have it.
+    'medium, width',
+    [('phone', 375), ('print', 680)],  # A4 and US letter have as much.
 )
 def test_nothing_sticks_out(text, tmp_path, medium, width):
   """Tables and charts scroll within the page, or, on paper, fit it."""

@@ -168,7 +168,8 @@ CLAIMS = (
             times=1 + _RAISED,
         ),
         'Preferences: holding one preference out (non-compositional support)'
-        f' raises the OOD loss of both hypernetworks markedly (by {_RAISED:.0%}).',
+        ' raises the OOD loss of both hypernetworks markedly'
+        f' (by {_RAISED:.0%}).',
     ),
     _claim(
         '4E',
