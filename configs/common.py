@@ -318,10 +318,10 @@ def scale_preferences(config: ml_collections.ConfigDict) -> None:
   """Scales a preferences config from the published to its preset's scale.
 
   'laptop' keeps the world, the tasks, the models' kinds and their inner loops
-  (but ANIL takes the whole support set at each of its 100 steps, which costs
-  no more than drawing 64 examples of it), and makes do with narrower students,
-  higher outer learning rates that decay, and fewer and smaller outer steps.
-  'smoke' takes a few steps of that.
+  (but ANIL takes the whole support set at each of its steps, in place of 64
+  examples), and makes do with narrower students, higher outer learning rates
+  that decay, and fewer and smaller outer steps. 'smoke' takes a few steps of
+  that.
   """
   if config.preset == 'paper':
     return

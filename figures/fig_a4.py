@@ -57,7 +57,8 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               'fraction_ood',
               split,
               # Long dashes, as elsewhere, are too much like those of OOD.
-              {'dash': dash, 'dash_name': style.SPLIT_NAMES[split]},
+              dash=dash,
+              dash_name=style.SPLIT_NAMES[split],
           )
           for model in style.MODELS
           if found.find(name=model)
@@ -80,7 +81,7 @@ _MEASURES = {
 }
 
 
-def _line(found, cells_of_line, axis, split='ood', dash=()):
+def _line(found, cells_of_line, axis, split='ood', **look):
   """Returns a model's line; `axis` ends the name of its abscissa's column."""
   column = f'task.{axis}'
   seeds = {
@@ -93,5 +94,5 @@ def _line(found, cells_of_line, axis, split='ood', dash=()):
       name=style.MODEL_NAMES[model],
       colour=style.COLOURS[model],
       seeds=table,
-      **dict(dash),
+      **look,
   )
