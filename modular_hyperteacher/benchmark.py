@@ -33,6 +33,7 @@ from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment as experiments
 from modular_hyperteacher import flops
+from modular_hyperteacher import host_devices
 from modular_hyperteacher import results
 from modular_hyperteacher import sweeps
 from modular_hyperteacher.learning import programs
@@ -48,7 +49,11 @@ _REPEATS = flags.DEFINE_integer(
     'repeats', 5, 'Steps that are timed; the median counts.', lower_bound=1
 )
 _HOST_DEVICES = flags.DEFINE_integer(
-    'host_devices', 1, 'On a CPU, devices to make of it.', lower_bound=1
+    'host_devices',
+    None,
+    'On a CPU, devices to divide it into; by default one per core, as far as'
+    ' they divide the batches, as in training.',
+    lower_bound=1,
 )
 _NUM_SEEDS = flags.DEFINE_integer(
     'seeds', 1, 'Seeds trained side by side.', lower_bound=1
@@ -60,7 +65,6 @@ _SIZE = 3072
 def main(argv: list[str]) -> int:
   """Times one run per model; returns the exit code."""
   logging.set_verbosity(logging.WARNING)
-  jax.config.update('jax_num_cpu_devices', _HOST_DEVICES.value)
   try:
     command_line.check_arguments(argv)
     _check_writable()
@@ -96,6 +100,8 @@ def _measure_all():
   overrides = config_flags.get_override_values(flags.FLAGS['config'])
   config = command_line.apply_overrides(_CONFIG.value, overrides)
   runs = sweeps.select(sweeps.expand(config), _ONLY.value)
+  cores = len(os.sched_getaffinity(0))
+  host_devices.divide(_HOST_DEVICES.value, runs, cores)
   by_model = {run.config['model']['name']: run for run in reversed(runs)}
   return [measure(run.config) for run in reversed(by_model.values())]
 

@@ -47,7 +47,7 @@ class TaskEntry(NamedTuple):
       ...,
   ] = ()
   # Tasks that are best computed at once on a CPU, whose caches they share.
-  cpu_chunk_size: int = 4
+  cpu_chunk_size: int = 2
 
 
 TASKS = {
@@ -70,7 +70,7 @@ TASKS = {
         goals.make,
         losses.ACTIONS,
         (decoding.make_analysis, acting.make_goals_analysis),
-        cpu_chunk_size=32,
+        cpu_chunk_size=8,
     ),
 }
 MODELS = {

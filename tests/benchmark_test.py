@@ -8,13 +8,17 @@ docs/performance.json; after a change that is meant to cost time, measure again:
 """
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
+from configs import fig3b
+from modular_hyperteacher import host_devices
 from modular_hyperteacher import performance
 from modular_hyperteacher import provenance
+from modular_hyperteacher import sweeps
 from tests import commands
 
 _MOST = 1.3
@@ -59,7 +63,22 @@ def test_the_command_measures_what_it_says(tmp_path):
     assert row[field] > 0, field
   assert 0 < row['matmul_share'] < 1
   assert row['mu'] == pytest.approx(row['step_seconds'] / row['unit_seconds'])
+  # As training does: a device per core, as far as they divide the batches.
+  config = fig3b.get_config('smoke')
+  cores = len(os.sched_getaffinity(0))
+  assert row['num_devices'] == host_devices.suit(sweeps.expand(config), cores)
   assert 'linear_hypernetwork' in run.stdout
+
+
+def test_as_many_devices_as_asked_for(tmp_path):
+  path = tmp_path / 'rows.json'
+  run = _benchmark(
+      *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
+      *('--repeats=1', '--host_devices=4', f'--json={path}'),
+  )
+  assert run.returncode == 0, run.stderr
+  (row,) = json.loads(path.read_text())
+  assert row['num_devices'] == 4
 
 
 @pytest.mark.parametrize(
