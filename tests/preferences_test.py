@@ -147,6 +147,28 @@ def test_demonstrations_follow_the_rules():
   assert 0 < num_ended < len(instances.agent)
 
 
+def test_steps_of_the_world():
+  """Random actions, until the episode is over and beyond."""
+  instances, worth, _ = _shown()
+  worlds = [_World(instances, worth, i) for i in range(len(instances.agent))]
+  step, state = jax.jit(preferences.step), preferences.start(instances)
+  values = worth[instances.colours]  # [I, J]
+  rng = np.random.default_rng(0)
+  for _ in range(30):
+    actions, before = rng.integers(0, 5, len(worlds)), state
+    state, taken = step(instances, state, actions)
+    rewards = (np.asarray(taken) * values).sum(-1)
+    for i, world in enumerate(worlds):
+      if before.over[i]:  # Nothing happens any more.
+        assert all(x[i] == y[i] for x, y in zip(before, state))
+        assert rewards[i] == 0
+        continue
+      np.testing.assert_allclose(rewards[i], world.step(actions[i]), rtol=1e-6)
+      assert world.cells[state.cell[i]] == world.agent
+      assert bool(state.over[i]) == (actions[i] == 0)
+  assert np.asarray(state.over).mean() > 0.9
+
+
 def test_terminates_exactly_when_nothing_is_to_be_gained():
   _, _, shown = _shown()
   best = shown.values.max(-1)

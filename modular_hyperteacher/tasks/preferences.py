@@ -221,10 +221,11 @@ def step(
 
   Returns:
     The state after the step, and [I, J] bool. An agent gets its preference for
-    the colour of what it takes.
+    the colour of what it takes. Once the episode is over nothing changes.
   """
   over = state.over | (actions == 0)
-  cell = jnp.asarray(NEXT)[state.cell, actions]
+  onward = jnp.asarray(NEXT)[state.cell, actions]
+  cell = jnp.where(state.over, state.cell, onward)
   taken = instances.object_cells == cell[:, None]
   taken &= jnp.asarray(_REMAINING, bool)[state.remaining] & ~over[:, None]
   gone = (taken.astype(jnp.int32) << jnp.arange(NUM_OBJECTS)[None]).sum(-1)
