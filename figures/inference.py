@@ -36,7 +36,8 @@ _PANELS = {
 }
 
 
-# An excess of rounding alone, negative as often as not, is shown here.
+# An excess that is negative is shown here: of rounding alone, or of inference
+# from more examples than those of the fits that it is compared with.
 _LEAST_EXCESS = 1e-9
 
 
@@ -64,7 +65,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           'Circles: twice the teacher\'s size; squares: four times. Open marks:'
           ' inference from a random start.',
           'Right: loss relative to target power, minus that of latents inferred'
-          f' from many starts, to the end; at least {_LEAST_EXCESS:g}.',
+          ' from many starts, to the end, on 64 examples; at'
+          f' {_LEAST_EXCESS:g} if that is no better.',
           *style.left_out_notes(left_out),
       ],
   )

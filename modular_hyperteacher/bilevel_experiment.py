@@ -6,7 +6,8 @@ A new task or model is a new file and one line in a table here.
 import dataclasses
 import logging
 import math
-from typing import Any, Callable, NamedTuple
+import types
+from typing import Any, Callable, Mapping, NamedTuple
 
 import jax
 
@@ -48,6 +49,8 @@ class TaskEntry(NamedTuple):
   ] = ()
   # Tasks that are best computed at once on a CPU, whose caches they share.
   cpu_chunk_size: int = 2
+  # Models for which it is another number.
+  cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
 
 
 TASKS = {
@@ -65,6 +68,7 @@ TASKS = {
         losses.ACTION_VALUES,
         (decoding.make_analysis, acting.make_preferences_analysis),
         cpu_chunk_size=16,
+        cpu_chunk_sizes={'anil': 4},
     ),
     'goals': TaskEntry(
         goals.make,
@@ -141,7 +145,8 @@ def build(
   _check_start(inner, model)
   if execution.task_chunk_size is None:
     share = training.meta_batch_size // num_devices
-    chunk_size = math.gcd(share, _suitable_chunk_size(entry, model))
+    suitable = _suitable_chunk_size(entry, config['model']['name'], model)
+    chunk_size = math.gcd(share, suitable)
     execution = dataclasses.replace(execution, task_chunk_size=chunk_size)
   outer = dataclasses.replace(
       outer, task_chunk_size=execution.task_chunk_size
@@ -176,13 +181,14 @@ def build(
   )
 
 
-def _suitable_chunk_size(entry, model):
+def _suitable_chunk_size(entry, model_name, model):
   """Returns how many tasks are best computed at once, a power of two."""
   if jax.default_backend() != 'cpu':
     return _CHUNK_SIZE
   _, num_fast = models.count_params(model)
   most = max(_MAX_CPU_CHUNK_PARAMS // max(num_fast, 1), 1)
-  return min(entry.cpu_chunk_size, 2 ** (most.bit_length() - 1))
+  best = entry.cpu_chunk_sizes.get(model_name, entry.cpu_chunk_size)
+  return min(best, 2 ** (most.bit_length() - 1))
 
 
 def _kept_bytes(model, analysis, training):

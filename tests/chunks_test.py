@@ -25,6 +25,7 @@ def _chunk_size(figure, model, num_devices=1, **training):
         (fig3b, 'linear_hypernetwork', 2),
         (fig3b, 'maml', 2),
         (fig4c, 'linear_hypernetwork', 16),
+        (fig4c, 'anil', 4),
         (fig4e, 'linear_hypernetwork', 8),
         # Many adapted parameters fill the cache with fewer tasks.
         (fig4c, 'maml', 2),

@@ -83,6 +83,10 @@ def _falls(config):
   return 0.7 if large else 0.95
 
 
+def _is_best_at_twice(config):
+  return 0.7 if config['model']['hidden_dim'] == 16 else _falls(config)
+
+
 @pytest.mark.parametrize('name', FIGURES)
 def test_can_be_drawn_without_a_run(tmp_path, name):
   figure, table = registry.FIGURES[name].draw(library(tmp_path))
@@ -138,7 +142,7 @@ def test_claims_are_about_one_solver(tmp_path):
 
 
 def test_claims_of_figure_2d(tmp_path):
-  write(tmp_path, 'fig2d', _falls)
+  write(tmp_path, 'fig2d', _is_best_at_twice)
   found = verdicts_of(tmp_path)
   assert found['2D-d']['verdict'] == 'PASS'
   assert found['2D-c']['verdict'] == 'FAIL'
@@ -148,16 +152,25 @@ def test_claims_of_figure_2d(tmp_path):
   assert found['2D-c']['verdict'] == 'PASS'
 
 
+def test_a_little_larger_than_the_teacher_must_be_better(tmp_path):
+  write(tmp_path, 'fig2d', _falls)
+  assert verdicts_of(tmp_path)['2D-d']['verdict'] == 'FAIL'
+
+
 @pytest.mark.parametrize(
-    'of_decay, verdict', [(0.0, 'PASS'), (0.2, 'FAIL')], ids=['no help', 'help']
+    'without, of_decay, verdict',
+    [(0.7, 0.0, 'PASS'), (0.7, 0.2, 'FAIL'), (0.98, 0.0, 'NOT RUN')],
+    ids=['no help', 'help', 'nothing to help'],
 )
-def test_claim_of_table_a1(tmp_path, of_decay, verdict):
+def test_claim_of_table_a1(tmp_path, without, of_decay, verdict):
   def alignment(config):
     decay = config['model']['outer']['weight_decay']
-    return 0.7 + of_decay * (decay > 0)
+    return without + of_decay * (decay > 0)
 
   write(tmp_path, 'table_a1', alignment)
-  assert verdicts_of(tmp_path)['A1']['verdict'] == verdict
+  found = verdicts_of(tmp_path)['A1']
+  assert found['verdict'] == verdict
+  assert ('nothing to restore' in found['note']) == (verdict == 'NOT RUN')
 
 
 def _theorem_loss(of_connected):

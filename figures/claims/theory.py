@@ -68,10 +68,10 @@ def _falls_with_size(frame, solver=None):
   solver = solver or _headline(frame)
   size = functools.partial(_of_size, frame, solver, 'discrete')
   largest = _largest(frame)
-  return [
-      verdicts.difference(size(2, 2), size(*other))
-      for other in ((largest, 2), (2, largest), (largest, largest))
-  ]
+  others = [(largest, 2), (2, largest), (largest, largest)]
+  if frame[theory.MODULES].min() == 1:  # The published grid starts at twice.
+    others.append((1, 1))
+  return [verdicts.difference(size(2, 2), size(*other)) for other in others]
 
 
 def _stays_with_size(frame, solver=None):
@@ -94,6 +94,7 @@ def _decay_does_not_help(frame, solver=None):
   decays = sorted(frame[theory.WEIGHT_DECAY].unique())[1:]
   sizes = frame[frame[theory.MODULES] > 2]
   cells = sizes[[theory.HIDDEN, theory.MODULES]].drop_duplicates()
+  cells = cells.to_dict('records')
 
   def of(cell, weight_decay):
     return _alignment(frame, **{
@@ -102,9 +103,12 @@ def _decay_does_not_help(frame, solver=None):
         theory.WEIGHT_DECAY: weight_decay,
     })
 
+  # Where nothing is missing there is nothing to restore, which decides nothing.
+  if all(of(cell, 0.0).values.mean() > 1 - _NOTICED for cell in cells):
+    return []
   return [
       verdicts.difference(of(cell, 0.0), of(cell, decay), bound=-_NOTICED)
-      for cell in cells.to_dict('records')
+      for cell in cells
       for decay in decays
   ]
 
@@ -130,7 +134,11 @@ def _sample_of_students(frame, name, task_support, output_dim, values):
 
 
 def _fits_everything(frame):
-  """Of connected students without error in training, none has an OOD error."""
+  """Connected students without error in training have no OOD error, on average.
+
+  Up to ten times what counts as none in training, in the worst of the new tasks
+  that were drawn for each student.
+  """
   return [
       verdicts.level(
           _sample_of_students(
@@ -230,7 +238,7 @@ CLAIMS = (
         sentence=(
             'Discrete tasks: module alignment falls once hidden units and'
             " modules of the student exceed the teacher's by more than a"
-            ' little.'
+            ' little; a little is better than none.'
         ),
         artefact='Figure 2D',
         experiment='fig2d',
@@ -257,6 +265,10 @@ CLAIMS = (
             f' students (by {_NOTICED:g}).'
         ),
         artefact='Table A1',
+        undecided=(
+            'without weight decay alignment leaves nothing to restore (more'
+            f' than {1 - _NOTICED:g})'
+        ),
         experiment='table_a1',
         figure='table_a1',
         cell=(
