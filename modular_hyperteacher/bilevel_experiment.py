@@ -75,6 +75,7 @@ TASKS = {
         losses.ACTIONS,
         (decoding.make_analysis, acting.make_goals_analysis),
         cpu_chunk_size=8,
+        cpu_chunk_sizes={'anil': 4},
     ),
 }
 MODELS = {

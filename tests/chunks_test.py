@@ -27,6 +27,7 @@ def _chunk_size(figure, model, num_devices=1, **training):
         (fig4c, 'linear_hypernetwork', 16),
         (fig4c, 'anil', 4),
         (fig4e, 'linear_hypernetwork', 8),
+        (fig4e, 'anil', 4),
         # Many adapted parameters fill the cache with fewer tasks.
         (fig4c, 'maml', 2),
         (fig4e, 'maml', 2),
