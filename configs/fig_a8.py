@@ -2,7 +2,8 @@
 
 The OOD loss of both hypernetworks on up to K = 3 of M = 8 preferences, random
 support, over hidden units, modules and outer learning rates. 'laptop' is
-thinned to two widths, two numbers of modules and one learning rate.
+thinned to the smallest student, one that is wider, and one of more modules, all
+of one learning rate.
 
   python -m modular_hyperteacher.main --config=configs/fig_a8.py
   python figures/make_all.py --only=fig_a8
@@ -23,15 +24,18 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       training=common.training(num_outer_steps=100_000),
   )
   common.scale_preferences(config)
-  widths, modules, rates = (32, 64, 128), (16, 32, 64, 128), (1e-4, 3e-4, 1e-3)
+  # Every width with every number of modules, of one grid or more.
+  grids = [((32, 64, 128), (16, 32, 64, 128))]
+  rates = (1e-4, 3e-4, 1e-3)
   if preset != 'paper':
-    widths, modules, rates = (32, 64), (16, 64), (3e-3,)
-  config.sweep = (
+    grids, rates = [((32, 64), (16,)), ((32,), (64,))], (3e-3,)
+  config.sweep = tuple(
       (
           ('model', common.HYPERNETWORKS),
           ('model.hidden_dim', widths),
           ('model.num_modules', modules),
           ('model.outer.learning_rate', rates),
-      ),
+      )
+      for widths, modules in grids
   )
   return config

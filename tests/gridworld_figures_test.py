@@ -224,6 +224,9 @@ def test_heat_maps_show_every_size(tmp_path, name, colours):
   for trace in figure.data:
     for row, num_modules in zip(trace.z, modules, strict=True):
       for value, width in zip(row, (32, 64), strict=True):
+        if (name, width, num_modules) == ('fig_a8', 64, 64):
+          assert value is None  # Not part of the preset.
+          continue
         expected = 0.5 * (width * num_modules / 256) ** 0.1
         assert value == pytest.approx(expected, abs=0.01)
   # Bright is better: the lower loss, the higher accuracy.
@@ -300,8 +303,8 @@ def test_a_difference_in_differences_is_taken_seed_by_seed(tmp_path):
     'claim_id, growth, verdict',
     [
         ('A8', -0.3, 'PASS'),  # Falling, as it may.
-        ('A8', 0.01, 'PASS'),  # From the smallest to the largest by 2%.
-        ('A8', 0.1, 'FAIL'),  # By 23%.
+        ('A8', 0.01, 'PASS'),  # With four times the modules by 1%.
+        ('A8', 0.1, 'FAIL'),  # By 15%.
         ('A10', 0.02, 'PASS'),  # By 0.02.
         ('A10', 0.1, 'FAIL'),  # By 0.12.
         ('A10', -0.1, 'FAIL'),
@@ -328,7 +331,7 @@ def test_a_loss_raised_by_modules_alone_is_found(tmp_path):
 
 @pytest.mark.parametrize('claim_id', ['A8', 'A10'])
 def test_claims_on_sizes_need_all_sizes(tmp_path, claim_id):
-  largest = {'A8': (64, 64), 'A10': (64, 32)}[claim_id]
+  largest = {'A8': (64, 16), 'A10': (64, 32)}[claim_id]
 
   def left_out(config):
     model = config['model']
