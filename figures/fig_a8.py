@@ -62,11 +62,12 @@ def _draw(found, metric, *, caption, **options):
       }
       for model in style.HYPERNETWORKS
   }
-  rates = 'Of several learning rates, that of the lowest validation loss.'
+  several = len(found.axis('learning_rate')) > 1
+  rates = ['Of several learning rates, that of the lowest validation loss.']
   return heatmaps.draw(
       panels,
       x_title="student's width",
       y_title="student's modules",
-      caption=found.caption + caption + [rates],
+      caption=found.caption + caption + rates * several,
       **options,
   )
