@@ -21,9 +21,7 @@ from configs import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
 # (hidden units, modules), as multiples of the teacher's.
-_LAPTOP_SIZES = (
-    (1, 1), (2, 2), (4, 2), (8, 2), (2, 4), (2, 8), (4, 4), (8, 8)
-)
+_LAPTOP_SIZES = ((1, 1), *itertools.product((2, 4, 8), repeat=2))
 # Inner loop -> outer steps and tasks computed at once.
 _LAPTOP = {'levenberg_marquardt': (2000, 1), 'adam': (1500, 8)}
 
