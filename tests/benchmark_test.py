@@ -54,7 +54,7 @@ def test_the_command_measures_what_it_says(tmp_path):
   path = tmp_path / 'rows.json'
   run = _benchmark(
       *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
-      *('--repeats=1', f'--json={path}'),
+      *('--repeats=1', '--steps=2', f'--json={path}'),
   )
   assert run.returncode == 0, run.stderr
   (row,) = json.loads(path.read_text())
@@ -94,3 +94,37 @@ def test_wrong_input_is_one_line(arguments, message):
   assert run.returncode == 2
   assert run.stderr.startswith(f'error: {message}')
   assert run.stderr.count('\n') == 1
+
+
+# In a process of its own, as every command defines its flags when imported.
+_TIMED_TOGETHER = """
+from absl import flags
+from configs import fig3b
+from modular_hyperteacher import benchmark, sweeps
+
+seconds = iter([100.0, 6.0, 9.0, 60.0])  # The first call is not timed.
+now = [0.0]
+
+def train(compiled, state):
+  now[0] += next(seconds)
+  return state
+
+flags.FLAGS(['', '--repeats=3', '--steps=3'])
+benchmark.time.perf_counter = lambda: now[0]
+benchmark.unit_times = lambda: (0.5, 0.5)
+benchmark.train = train
+row = benchmark.measure(sweeps.expand(fig3b.get_config('smoke'))[0].config)
+print(row['step_seconds'], row['mu'])
+"""
+
+
+def test_steps_timed_together_are_told_one_by_one():
+  run = subprocess.run(
+      [sys.executable, '-c', _TIMED_TOGETHER],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=commands.ROOT,
+      env=commands.environment(),
+  )
+  assert run.stdout.split() == ['3.0', '6.0'], run.stderr
