@@ -1,5 +1,6 @@
 """How many tasks are computed at once, and that it is no matter."""
 
+import jax
 import pytest
 
 from configs import fig3b
@@ -35,6 +36,26 @@ def _chunk_size(figure, model, num_devices=1, **training):
 )
 def test_chunks_on_a_cpu_suit_world_and_model(figure, model, expected):
   assert _chunk_size(figure, model) == expected
+
+
+@pytest.mark.parametrize(
+    'figure, model, num_seeds, expected',
+    [
+        (fig3b, 'linear_hypernetwork', 3, 128),
+        (fig4c, 'anil', 6, 128),
+        (fig4e, 'linear_hypernetwork', 3, 128),
+        (fig3b, 'maml', 1, 32),
+        (fig3b, 'maml', 3, 16),
+        (fig4c, 'maml', 6, 4),
+    ],
+)
+def test_chunks_on_a_gpu_fill_it_and_fit(
+    monkeypatch, figure, model, num_seeds, expected
+):
+  """MAML's memory grows with the adapted parameters of tasks and seeds."""
+  monkeypatch.setattr(jax, 'default_backend', lambda: 'gpu')
+  seeds = tuple(range(num_seeds))
+  assert _chunk_size(figure, model, seeds=seeds) == expected
 
 
 def test_chunks_divide_a_device_s_tasks():
