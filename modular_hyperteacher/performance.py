@@ -4,9 +4,10 @@
 
 Every case of a table is measured by `benchmark.py`, in a process of its own,
 and kept in docs/performance.json. Cases that are there already are not
-measured again, unless `--again` asks for it. The page is text by hand, with
-tables between markers, `<!-- table: NAME -->` and `<!-- end -->`; a case that
-was not measured has an empty row.
+measured again, unless `--again` asks for it. Those of a GPU are measured where
+there is one, and there nothing else is. The page is text by hand, with tables
+between markers, `<!-- table: NAME -->` and `<!-- end -->`; a case that was not
+measured has an empty row.
 """
 
 import json
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 from absl import app
 from absl import flags
+import jax
 import pandas as pd
 
 from modular_hyperteacher import provenance
@@ -34,14 +36,19 @@ _CONFIGS = {
     'hyperteacher': ('configs/fig3b.py:paper', {'task.num_modules': 4}),
     'preferences': ('configs/fig4c.py:paper', {}),
     'goals': ('configs/fig4e.py:paper', {}),
+    'theory': ('configs/fig2c.py:paper', {'training.meta_batch_size': 64}),
     'scan': (
         'configs/scan_add_jump.py:paper',
         {'training.meta_batch_size': 1},
     ),
 }
+_WORLDS = ('hyperteacher', 'preferences', 'goals')
 _PUBLISHED_BATCH = 128
 # Of the second system, whose steps are single episodes.
 _EPISODES = 'episodes'
+_GPU = 'gpu'
+# Steps timed together there; they are short.
+_GPU_STEPS = 20
 
 
 class Case(NamedTuple):
@@ -66,8 +73,7 @@ def cases() -> list[Case]:
   """Returns everything that the page shows."""
   steps = [
       Case('steps', world, model)
-      for world in _CONFIGS
-      if world != 'scan'
+      for world in _WORLDS
       for model in _MODELS
   ]
   linear = 'hyperteacher', 'linear_hypernetwork'
@@ -91,7 +97,31 @@ def cases() -> list[Case]:
       for value in values
   ]
   episodes = [Case(_EPISODES, 'scan', 'meta_seq2seq')]
-  return steps + seeds + devices + growth + episodes
+  return steps + seeds + devices + growth + episodes + _gpu_cases()
+
+
+def _gpu_cases():
+  linear = 'linear_hypernetwork'
+  more = (
+      ('hyperteacher', linear, 1, 128),
+      ('hyperteacher', linear, 3, 32),
+      ('preferences', linear, 6, 32),
+      ('goals', linear, 3, 128),
+      ('theory', 'modular_student', 1, 32),
+      ('theory', 'modular_student', 3, 32),
+  )
+  usual = [(world, model, 1, 32) for world in _WORLDS for model in _MODELS]
+  return [
+      Case(
+          _GPU,
+          world,
+          model,
+          f'{seeds} seeds, {chunk} at once',
+          {'execution.task_chunk_size': chunk},
+          seeds=seeds,
+      )
+      for world, model, seeds, chunk in sorted([*usual, *more])
+  ]
 
 
 def guarded_cases() -> list[Case]:
@@ -129,6 +159,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
             f'--only=model={case.model}',
             f'--seeds={case.seeds}',
             f'--host_devices={case.devices}',
+            f'--steps={_GPU_STEPS if case.table == _GPU else 1}',
             f'--repeats={repeats}',
             f'--json={path}',
         ],
@@ -150,7 +181,9 @@ def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
   for case in cases():
     row = rows.get(case.name)
     line = {'world': case.world, 'model': case.model.replace('_', ' ')}
-    if case.change:
+    if case.table == _GPU:
+      line |= {'seeds': str(case.seeds)}
+    elif case.change:
       line = {'case': case.change}
     lines.setdefault(case.table, []).append(line | _describe(case, row))
   return {name: pd.DataFrame(lines_) for name, lines_ in lines.items()}
@@ -160,6 +193,8 @@ def _describe(case, row):
   """Columns of a measured case, as text; none of them if it was not."""
   if row is None:
     return {'tasks timed': 'not measured'}
+  if case.table == _GPU:
+    return _describe_on_gpu(row)
   batch = 1 if case.table == _EPISODES else _PUBLISHED_BATCH
   times = batch / row['num_tasks']
   seconds = times * row['step_cpu_seconds']
@@ -175,6 +210,18 @@ def _describe(case, row):
       'seeds x steps / processor s': f'{row["num_seeds"] / seconds:.3g}',
       'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
       'load': f'{row["load_average"]:.0f}',
+  }
+
+
+def _describe_on_gpu(row):
+  milliseconds = 1e3 * row['step_seconds']
+  return {
+      'tasks timed': str(row['num_tasks']),
+      'at once': str(row['task_chunk_size']),
+      'ms / step': f'{milliseconds:.3g}',
+      'ms / step and seed': f'{milliseconds / row["num_seeds"]:.3g}',
+      'least TFLOP/s': f'{row["least_flops"] / row["step_seconds"] / 1e12:.3g}',
+      'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
   }
 
 
@@ -218,11 +265,15 @@ def define_flags() -> None:
 def main(argv: list[str]) -> None:
   """Measures what is missing and writes the page."""
   del argv
+  # Of a GPU, this process takes no more than it needs: others measure.
+  os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   given = flags.FLAGS
   rows = known()
   for case in cases():
     is_known = case.name in rows and not given.again
     if given.draw_only or is_known or given.only not in case.name:
+      continue
+    if (case.table == _GPU) != (jax.default_backend() == 'gpu'):
       continue
     rows[case.name] = measure(case, given.tasks, given.repeats)
     results.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')

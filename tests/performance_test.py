@@ -1,5 +1,8 @@
 """The performance page: rows, tables, markers. Nothing is timed here."""
 
+import types
+
+import jax
 import pytest
 
 from modular_hyperteacher import performance
@@ -38,6 +41,43 @@ def test_times_are_given_for_the_published_number_of_tasks():
   assert line['seeds x steps / processor s'] == '0.75'
   assert line['peak memory, MiB'] == '1024'
   assert (table['tasks timed'] == 'not measured').sum() == len(table) - 1
+
+
+def test_on_a_gpu_wall_times_are_given_as_they_are():
+  name = 'gpu theory modular_student 3 seeds, 32 at once'
+  row = _ROW | {'step_seconds': 0.03, 'least_flops': 6e10, 'num_tasks': 64}
+  table = performance.tables({name: row})['gpu']
+  (line,) = table[table['tasks timed'] == '64'].to_dict('records')
+  assert (line['seeds'], line['ms / step']) == ('3', '30')
+  assert line['ms / step and seed'] == '10'
+  assert line['least TFLOP/s'] == '2'
+
+
+@pytest.mark.parametrize('backend', ['cpu', 'gpu'])
+def test_only_what_the_machine_has_is_measured(monkeypatch, tmp_path, backend):
+  measured = []
+
+  def measure(case, *args):
+    del args
+    measured.append(case.table == 'gpu')
+    return _ROW | {'step_seconds': 0.03}
+
+  page = tmp_path / 'page.md'
+  page.write_text(performance._PAGE.read_text())
+  monkeypatch.setattr(performance, '_PAGE', page)
+  monkeypatch.setattr(performance, '_JSON', tmp_path / 'rows.json')
+  monkeypatch.setattr(performance, 'measure', measure)
+  monkeypatch.setattr(jax, 'default_backend', lambda: backend)
+  monkeypatch.setenv('XLA_PYTHON_CLIENT_PREALLOCATE', 'true')
+  given = {'only': '', 'tasks': 128, 'repeats': 5}
+  given |= {'again': False, 'draw_only': False}
+  monkeypatch.setattr(
+      performance.flags, 'FLAGS', types.SimpleNamespace(**given)
+  )
+  performance.main([])
+  on_gpu = [case.table == 'gpu' for case in performance.cases()]
+  assert len(measured) == on_gpu.count(backend == 'gpu')
+  assert set(measured) == {backend == 'gpu'}
 
 
 def test_tables_go_between_their_markers_again_and_again():
