@@ -30,6 +30,7 @@ from figures import fig_a4
 from figures import fig_a8
 from figures import hyperparameters
 from figures import inference
+from figures import published_solver
 from figures import restarts
 from figures import sample_complexity
 from figures import scaling_law
@@ -76,6 +77,9 @@ class Figure(NamedTuple):
 SECTIONS = {
     'Theory': {
         'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
+        'published_solver': Figure(
+            published_solver.TITLE, (), published_solver.draw
+        ),
         'fig2d': Figure(fig2d.TITLES['fig2d'], ('fig2d',), fig2d.draw),
         'fig_a2': Figure(
             fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2

@@ -38,6 +38,7 @@ _METRICS = {
     'alignment_per_module': ('ood', 'alignment_per_module'),
     'alignment_exact': ('ood', 'alignment_exact'),
     'identification_residual': ('ood', 'identification_residual'),
+    'identification_residual_direct': ('ood', 'identification_residual_direct'),
     'latent_r2': ('ood', 'latent_r2'),
     'train_relative_loss': ('test', 'pooled_relative_loss'),
     'ood_relative_loss': ('ood', 'pooled_relative_loss'),

@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+import json
 
 import numpy as np
 import pandas as pd
@@ -11,10 +12,12 @@ from figures import bridges
 from figures import claims
 from figures import counterexamples
 from figures import data
+from figures import published_solver
 from figures import reference
 from figures import registry
 from figures import restarts
 from figures import theory
+from modular_hyperteacher import sweeps
 from tests import made_up
 
 FIGURES = (
@@ -115,6 +118,36 @@ def test_figure_2c_shows_each_value(tmp_path):
   connected = table['task_support'].map(theory.is_connected)
   assert (table.loc[connected, 'alignment_mean'] > 0.98).all()
   assert (table.loc[~connected, 'alignment_mean'] < 0.7).all()
+
+
+def test_the_published_solver_tells_connected_families(tmp_path):
+  """Drawn from measurements that the repository carries."""
+  figure, table = published_solver.draw(library(tmp_path))
+  students = table.set_index(['task_support', 'seed'])
+  connected = students.loc['singles_ring']
+  disconnected = students.loc['singles_triangles']
+  assert len(connected) == len(disconnected) == 3
+  assert (connected['alignment'] > disconnected['alignment']).all()
+  assert (connected['ood_relative_loss'] < 1e-3).all()
+  assert (disconnected['ood_relative_loss'] > 1e-2).all()
+  assert 'after 44,232 of 60,000 outer steps' in made_up.texts(figure)
+  first = students['alignment'].iloc[0]
+  assert f'(connected) {first:.3f}' in made_up.texts(figure)
+  # A line per family and seed in either panel, and two in the legend.
+  drawn = [t for t in figure.data if len(t.x) > 40 and not t.fill]
+  assert len(drawn) == 2 * 2 * 3
+
+
+def test_the_published_solver_ran_what_the_paper_preset_describes():
+  known = json.loads(published_solver.PATH.with_suffix('.json').read_text())
+  described = {
+      run.run_id: json.loads(json.dumps(run.config))
+      for run in reference.described_runs('fig2c', 'paper')
+  }
+  assert known['runs'].keys() <= described.keys()
+  for run_id, config in known['runs'].items():
+    for block in sweeps.IDENTITY:
+      assert config[block] == described[run_id][block]
 
 
 def test_claims_of_figure_2c(tmp_path):

@@ -1,0 +1,115 @@
+"""Figure 2C's discrete families with the published solver, at its scale.
+
+Two runs of the paper preset, on a GPU that was lent for less time than they
+take: `figures/data/published_solver.csv` has their losses up to step 44,000 of
+60,000 and what was measured of the students at step 44,232, and
+`published_solver.json` where they come from.
+"""
+
+import json
+import pathlib
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures import data
+from figures import lines
+from figures import theory
+
+TITLE = 'Figure 2C, discrete, at the published scale: Adam, 300 steps per task'
+_DATA = pathlib.Path(__file__).parent / 'data'
+PATH = _DATA / 'published_solver.csv'
+_FAMILIES = {
+    'singles_ring': 'singles and ring (connected)',
+    'singles_triangles': 'singles and triangles (disconnected)',
+}
+_PANELS = {'test': 'training combinations', 'ood': 'new combinations'}
+_LOSS = 'pooled_relative_loss'
+_METRICS = {
+    'alignment': ('ood', 'alignment'),
+    'alignment_exact': ('ood', 'alignment_exact'),
+    'alignment_fit_train': ('ood', 'alignment_fit_train'),
+    'identification_residual_direct': ('ood', 'identification_residual_direct'),
+    'latent_r2': ('ood', 'latent_r2'),
+    'train_relative_loss': ('test', _LOSS),
+    'ood_relative_loss': ('ood', _LOSS),
+}
+
+
+def load() -> pd.DataFrame:
+  """Returns task_support, step, seed, split, metric and value, a row each."""
+  return pd.read_csv(PATH)
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of students at the last step."""
+  del library  # These runs are not finished, and so not among the results.
+  frame = load()
+  panels = {
+      title: [
+          line
+          for support, name in _FAMILIES.items()
+          for line in _lines(frame, support, name, split)
+      ]
+      for split, title in _PANELS.items()
+  }
+  table = make_table(frame)
+  where = json.loads(PATH.with_suffix('.json').read_text())
+  steps = f'{frame["step"].max():,} of {where["num_outer_steps"]:,}'
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='outer steps',
+      y_title='loss / target power',
+      y_type='log',
+      markers=False,
+      caption=[
+          'Published scale, a line per seed, stopped for want of time after'
+          f' {steps} outer steps; {where["session"]["device_kind"]}.',
+          'Module alignment then: '
+          + '; '.join(
+              f'{_FAMILIES[support]} '
+              + ', '.join(f'{value:.3f}' for value in rows['alignment'])
+              for support, rows in table.groupby('task_support', sort=False)
+          )
+          + '.',
+      ],
+  )
+  return figure, table
+
+
+def _lines(frame, support, name, split):
+  """Yields a line per seed."""
+  connected = theory.is_connected(support)
+  rows = frame[
+      (frame['task_support'] == support)
+      & (frame['split'] == split)
+      & (frame['metric'] == _LOSS)
+  ]
+  for _, of_seed in rows.groupby('seed'):
+    yield lines.Line(
+        name=name,
+        colour=theory.CONNECTED if connected else theory.DISCONNECTED,
+        seeds=of_seed.pivot(index='step', columns='seed', values='value'),
+    )
+
+
+def make_table(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row per student, as it was at the last step."""
+  last = frame[frame['step'] == frame['step'].max()]
+  by_student = last.set_index(['task_support', 'seed', 'split', 'metric'])
+  rows = [
+      {
+          'task_support': support,
+          'seed': seed,
+          'outer_step': last['step'].max(),
+          **{
+              name: by_student['value'][(support, seed, *place)]
+              for name, place in _METRICS.items()
+          },
+          'preset': 'paper, unfinished',
+      }
+      for support in _FAMILIES
+      for seed in last['seed'].unique()
+  ]
+  return pd.DataFrame(rows)
