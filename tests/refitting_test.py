@@ -88,3 +88,17 @@ def test_a_poor_start_is_overcome():
   # Where all weights are cut off, there is no gradient to leave by.
   metrics = _measure(lambda modules: modules, jnp.zeros_like)
   assert metrics['ood']['refit_relative_loss_max'] < 1e-8
+
+
+def test_every_combination_that_was_drawn_is_looked_at():
+  rng = np.random.default_rng(0)
+  masks = rng.integers(0, 2, (500, 1, _M))
+  latents = masks * rng.uniform(0.5, 1, (500, 1, _M))
+  chosen = refitting.choose_tasks(latents)
+  combinations = {tuple(mask) for mask in masks[:, 0]}
+  assert {tuple(mask) for mask in masks[chosen, 0]} == combinations
+  assert chosen[:32].tolist() == list(range(32))
+  # None twice, but for those of the first 32.
+  more = [tuple(mask) for mask in masks[chosen[32:], 0]]
+  assert len(set(more)) == len(more) == len(chosen) - 32
+  assert refitting.choose_tasks(latents[:5]).tolist() == list(range(5))

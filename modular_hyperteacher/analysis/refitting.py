@@ -24,7 +24,7 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 _SPLITS = ('test', 'ood')
-_NUM_TASKS = 32
+_NUM_TASKS = 32  # At least; and one of every combination of modules.
 # Beside what was inferred, and what a linear map of the teacher's latent says.
 _NUM_RANDOM_STARTS = 6
 _NUM_ITERATIONS = 50
@@ -89,12 +89,11 @@ def make_analysis(
               ]),
               split,
           )
-          for number, (latent, inferred) in enumerate(
-              zip(
-                  adapted.latents[split][:_NUM_TASKS],
-                  adapted.fast_params[split],
-              )
-          )
+          for number in choose_tasks(adapted.latents[split])
+          for latent, inferred in [(
+              adapted.latents[split][number],
+              adapted.fast_params[split][number],
+          )]
       ]
       before, after = np.array(losses_of_tasks, np.float64).T
       metrics[split] = {
@@ -106,3 +105,15 @@ def make_analysis(
 
   return base.Analysis(_SPLITS, measure)
 
+
+def choose_tasks(latents: np.ndarray) -> np.ndarray:
+  """Returns which tasks' latents to infer anew, in order.
+
+  The first ones, and the first of each further combination of modules, so that
+  what holds for all of them holds for every combination that was drawn.
+
+  Args:
+    latents: z of each task, [tasks, L, M].
+  """
+  _, first_of_combination = np.unique(latents != 0, axis=0, return_index=True)
+  return np.union1d(np.arange(len(latents))[:_NUM_TASKS], first_of_combination)
