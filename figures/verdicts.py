@@ -195,6 +195,7 @@ def evaluate(claim: Claim, library: data.Library) -> dict[str, Any]:
   presets = [s.runs['preset'] for s in samples] or [frame['preset'].iloc[:1]]
   notes = [
       note,
+      *_scale_notes(samples),
       *_published_notes(claim.experiment, effects),
       *(f'not used: {run}' for run, cell in left_out.items() if cell in used),
   ]
@@ -307,6 +308,15 @@ def _differing(effect, cell):
       for column in fixed
       if runs[column].nunique(dropna=False) > 1
   ]
+
+
+def _scale_notes(samples):
+  """Says so if runs of the paper preset are not what the paper ran."""
+  for s in samples:
+    changed = ~s.runs['published_scale'].astype(bool)
+    if (changed & (s.runs['preset'] == 'paper')).any():
+      yield 'fields of the paper preset were changed: not the published scale'
+      return
 
 
 def _published_notes(experiment, effects):

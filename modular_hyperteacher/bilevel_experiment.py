@@ -135,6 +135,10 @@ def build(
   make_model = base.choose(MODELS, 'model', model_block)
   if 'num_modules' in model_block:
     factor = model_block.pop('modules_per_teacher_module')
+    if factor <= 0:
+      raise errors.UserError(
+          f'model.modules_per_teacher_module is {factor}; it must be positive.'
+      )
     if model_block['num_modules'] is None:
       model_block['num_modules'] = factor * task.num_modules
   for field, value in model_block.items():
@@ -241,6 +245,12 @@ def _check_inner(inner, objective):
         f'model.inner.learning_rate is {inner.learning_rate}; it must be'
         ' positive.'
     )
+  for field in ('weight_decay', 'eps_root'):
+    if not 0 <= getattr(inner, field) < math.inf:
+      raise errors.UserError(
+          f'model.inner.{field} is {getattr(inner, field)}; it must be at'
+          ' least 0.'
+      )
   if not inner.eps_root > 0 and inner.second_order:
     raise errors.UserError(
         f'model.inner.eps_root is {inner.eps_root}; it must be positive, or'

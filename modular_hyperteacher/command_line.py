@@ -61,10 +61,13 @@ def read_sweep() -> Sweep:
   flag = flags.FLAGS['config']
   config = apply_overrides(flag.value, config_flags.get_override_values(flag))
   get_config = load_config(config_flags.get_config_filename(flag))
+  root = flags.FLAGS[_RESULTS].value
+  if not root:
+    raise errors.UserError("--results is ''; name a folder, such as results.")
   return Sweep(
       sweeps.select(sweeps.expand(config), flags.FLAGS[_ONLY].value),
       sweeps.expand(get_config('paper')),
-      pathlib.Path(flags.FLAGS[_RESULTS].value).expanduser(),
+      pathlib.Path(root).expanduser(),
   )
 
 
@@ -90,7 +93,8 @@ def load_config(argument: str) -> Callable[..., ml_collections.ConfigDict]:
   """Returns the `get_config` of 'path/to/config.py' or 'path:preset'.
 
   Raises:
-    UserError: if there is no such file or it has no `get_config`.
+    UserError: if there is no such file, it cannot be run, or it has no
+      `get_config`.
   """
   path = pathlib.Path(argument.partition(':')[0])
   if not path.is_file():
@@ -98,7 +102,15 @@ def load_config(argument: str) -> Callable[..., ml_collections.ConfigDict]:
         f"--config is '{argument}'; there is no file {path}. Run from the"
         ' repository root, and see its folder configs/.'
     )
-  namespace = runpy.run_path(str(path))
+  try:
+    namespace = runpy.run_path(str(path))
+  except (Exception, SystemExit) as error:  # Whatever is wrong in the file.
+    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    raise errors.UserError(
+        f'--config: {path} is not a config; running it ends in'
+        f' {type(error).__name__}: {" ".join(str(error).split())}'
+        f' ({frame.f_code.co_filename}, line {line}).'
+    ) from error
   if 'get_config' not in namespace:
     raise errors.UserError(f'--config: {path} has no get_config(preset).')
   return namespace['get_config']
@@ -158,6 +170,11 @@ def _check_override(name, config):
       suggestion = sweeps.suggest(name, config.to_dict())
       raise errors.UserError(f'there is no field config.{name}; {suggestion}')
     node = node[part]
+  if name in ('experiment', 'preset'):
+    raise errors.UserError(
+        f'config.{name} says what the results are and cannot be set; choose'
+        ' both by --config=configs/NAME.py:PRESET.'
+    )
   if isinstance(node, ml_collections.ConfigDict):
     fields = ', '.join(f'config.{name}.{field}' for field in node)
     raise errors.UserError(f'config.{name} is a block; set one of {fields}.')
@@ -173,7 +190,8 @@ def _explain(error, config):
     for parent in parents:
       node = node[parent]
     kind = node.get_type(leaf)
-    return f"{name} is '{value}'; it must be of type {kind.__name__}."
+    hint = ' None can be said in a config file only.' if value == 'None' else ''
+    return f"{name} is '{value}'; it must be of type {kind.__name__}.{hint}"
   return ' '.join(str(error).split())
 
 

@@ -133,11 +133,12 @@ def _check_training(training, execution, num_devices):
         ' tasks per device.'
     )
   seeds = training.seeds
-  valid = all(isinstance(seed, int) and seed >= 0 for seed in seeds)
+  # JAX makes a key of 32 bits.
+  valid = all(type(seed) is int and 0 <= seed < 2**32 for seed in seeds)
   if not seeds or not valid or len(set(seeds)) < len(seeds):
     raise errors.UserError(
         f'training.seeds is {seeds}; it must list different integers, none'
-        ' negative.'
+        ' negative, all less than 2^32.'
     )
   if training.matmul_precision not in precision.LEVELS:
     raise errors.UserError(

@@ -66,7 +66,7 @@ def print_result(run: runner.PlannedRun) -> None:
   ]
   skipped = int(sum(summary['last']['train']['num_skipped']))
   if skipped:
-    parts.append(f'{skipped} non-finite steps skipped')
+    parts.append(f'{skipped} gradients were not finite')
   print(f'{run.run.run_id}: {", ".join(parts)}', flush=True)
 
 
@@ -105,8 +105,14 @@ def _row(run, paper_runs) -> dict[str, Any]:
       ),
       'seeds': len(config['training']['seeds']),
       'published OOD': _published(run.run, paper_runs),
-      'scale': run.run.preset,
+      'scale': _scale(run.run, paper_runs),
   }
+
+
+def _scale(run, paper_runs):
+  if run.preset == 'paper' and sweeps.deviations(run, paper_runs):
+    return 'paper, changed'
+  return run.preset
 
 
 def _published(run, paper_runs):

@@ -45,8 +45,10 @@ class RunFolder:
     return (self.path / 'summary.json').exists()
 
   def check(self, identity: dict[str, Any]) -> None:
-    """Raises UserError if the folder holds a run with another identity."""
-    stored = self.read('config.json')
+    """Raises UserError if the folder holds another run, or a damaged one."""
+    if self.finished:
+      self._read_block('summary.json')
+    stored = self._read_block('config.json')
     if stored is None:
       return
     for block, fields in identity.items():
@@ -55,6 +57,15 @@ class RunFolder:
             f"--results: {self.path} holds a run whose '{block}' differs from"
             " this config's; move it away or choose another folder."
         )
+
+  def _read_block(self, name):
+    value = self.read(name)
+    if value is not None and not isinstance(value, dict):
+      raise errors.UserError(
+          f'--results: {self.path / name} is not that of a run; move the folder'
+          ' away or choose another.'
+      )
+    return value
 
   def create(self) -> None:
     """Creates the folder.

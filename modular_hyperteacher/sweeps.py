@@ -101,14 +101,19 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
 def check_grids(sweep: Any) -> tuple:
   """Returns a sweep, or raises UserError if it has not the right form."""
   try:
+    if not sweep:
+      raise ValueError
     for grid in sweep:
       for field, values in grid:
         if not isinstance(field, str) or not isinstance(values, (tuple, list)):
           raise TypeError
+        if not values:
+          raise ValueError
   except (TypeError, ValueError) as error:
     raise errors.UserError(
         f'sweep is {sweep!r}; it must be a tuple of grids, each a tuple of'
-        " (field, values), such as ((('model', ('maml', 'anil')),),)."
+        " (field, values), such as ((('model', ('maml', 'anil')),),), and"
+        ' neither it nor values may be empty.'
     ) from error
   return sweep
 

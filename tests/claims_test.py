@@ -151,7 +151,9 @@ def test_published_values_are_judged_at_the_published_scale_only(tmp_path):
   short = {'training.num_outer_steps': 7}
   root = tmp_path / 'c'
   changed = made_up.write_runs(root, accuracies, 'paper', override=short)
-  assert 'published' not in judge(changed, '3B-1')['note']
+  note = judge(changed, '3B-1')['note']
+  assert 'published values' not in note
+  assert 'not the published scale' in note and 'scale' not in paper['note']
 
 
 # Effects of other shapes.

@@ -1,9 +1,11 @@
-"""Every config, at every scale: its runs can be built."""
+"""Every config, at every scale: its runs can be built; a step can be taken."""
 
 import importlib
 import pathlib
 import re
 
+import jax
+import numpy as np
 import pytest
 
 from configs import common
@@ -12,6 +14,7 @@ from modular_hyperteacher import bilevel_experiment
 from modular_hyperteacher import errors
 from modular_hyperteacher import experiment
 from modular_hyperteacher import sweeps
+from modular_hyperteacher.learning import programs
 
 _FOLDER = pathlib.Path(__file__).parents[1] / 'configs'
 _CONFIGS = [
@@ -78,3 +81,39 @@ def test_opens_with_its_commands(name):
   assert f'--config=configs/{name}.py' in text
   (names,) = re.findall(r'python figures/make_all.py --only=(\S+)', text)
   assert set(names.split(',')) <= set(registry.FIGURES)
+
+
+def _kinds(name):
+  """Returns a run per way to train, of the smallest preset."""
+  kinds = {}
+  for run in _runs(name, 'smoke'):
+    model = run.config['model']
+    solver = model.get('inner', {}).get('solver')
+    kinds.setdefault((model['name'], solver), run)
+  return kinds.values()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_every_kind_of_run_takes_a_step(name):
+  for run in _kinds(name):
+    # The second system takes a single episode per step; here, one per device.
+    devices = jax.device_count()
+    sizes = {'meta_batch_size': devices, 'num_evaluation_tasks': devices}
+    training = run.config['training'] | sizes
+    built = experiment.build(run.config | {'training': training}, devices)
+    compiled = programs.Programs(
+        built.system,
+        experiment.root_keys(built.training),
+        experiment.draw_worlds(built),
+    )
+    state = compiled.init()
+    before = programs.fetch(state.meta_params)
+    state, metrics = compiled.train(state, 1)
+    loss = programs.fetch(metrics)['loss']
+    assert np.isfinite(loss).all(), run.run_id
+    after = programs.fetch(state.meta_params)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(after))
+    moved = jax.tree.map(lambda x, y: (x != y).any(), before, after)
+    assert any(jax.tree.leaves(moved)), run.run_id
+    jax.clear_caches()

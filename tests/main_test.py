@@ -260,6 +260,27 @@ _BAD_INPUT = [
         "matmul_precision is 'half'; choose one of float32, tensorfloat32",
     ),
     (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
+    (['--config.sweep=()'], r'sweep is \(\); .* may be empty'),
+    (['--config.sweep=((("model",()),),)'], 'sweep is .* may be empty'),
+    (['--config.training.seeds=(99999999999,)'], 'all less than 2\\^32'),
+    (['--config.training.seeds=(True,)'], r'training.seeds is \(True,\)'),
+    (['--config.preset=paper'], 'config.preset says .* cannot be set; choose'),
+    (['--config.experiment=../x'], 'config.experiment says .* cannot be set'),
+    (['--results='], "--results is ''; name a folder"),
+    (
+        ['--config.models.maml.inner.weight_decay=nan'],
+        'model.inner.weight_decay is nan; it must be at least 0',
+    ),
+    (
+        [
+            '--config.models.linear_hypernetwork.modules_per_teacher_module=0',
+        ],
+        'model.modules_per_teacher_module is 0; it must be positive',
+    ),
+    (
+        ['--config.models.anil.inner.batch_size=None'],
+        "batch_size is 'None'; it must be of type int. None can be said in",
+    ),
     (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
     (['--only=nothing=1'], "'nothing' is not a field"),
     (
@@ -274,6 +295,8 @@ _BAD_INPUT = [
 _BAD_CONFIGS = [
     ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
     ('configs/none.py', 'there is no file configs/none.py'),
+    ('README.md', 'README.md is not a config; .* SyntaxError'),
+    ('setup.py', 'setup.py is not a config; .* SystemExit'),
     ('', 'there is no file'),
 ]
 _REFUSED = [(_DEFAULT, *case) for case in _BAD_INPUT] + [
@@ -328,6 +351,7 @@ def fixture_refusals(tmp_path_factory):
 def test_bad_input(index, refusals):
   code, stderr, results = refusals[index]
   _assert_refused(code, stderr, _REFUSED[index][2])
+  assert len(stderr.strip().splitlines()) == 1
   assert not _files(results)
 
 
@@ -405,6 +429,29 @@ def test_truncated_checkpoint(finished, tmp_path):
   assert _files(tmp_path) == before
   metrics = pd.read_csv(target / 'metrics.csv')
   assert metrics['step'].max() == 60
+
+
+@pytest.mark.parametrize(
+    'name, content, message',
+    [
+        ('config.json', '[]', 'config.json is not that of a run'),
+        ('summary.json', '{"run', 'summary.json is not valid JSON'),
+        ('metrics.csv', None, 'step 60, but its metrics.csv is missing'),
+    ],
+)
+def test_damaged_files_of_a_run(finished, tmp_path, name, content, message):
+  source = _run_folder(finished[0])
+  target = tmp_path / 'fig3b' / 'smoke' / source.name
+  target.parent.mkdir(parents=True)
+  subprocess.run(['cp', '-r', source, target], check=True)
+  if content is None:
+    (target / 'summary.json').unlink()
+    (target / name).unlink()
+  else:
+    (target / name).write_text(content)
+  done = _run(f'--results={tmp_path}', *_ONE_RUN)
+  _assert_refused(done.returncode, done.stderr, message)
+  assert (target / 'checkpoints').exists()
 
 
 def _assert_refused(code, stderr, message):

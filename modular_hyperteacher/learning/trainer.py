@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import checkpoints
+from modular_hyperteacher import errors
 from modular_hyperteacher import processes
 from modular_hyperteacher import results
 from modular_hyperteacher.learning import outer_loop
@@ -131,6 +132,12 @@ class Trainer:
 
   def _restore_rows(self):
     rows = self._folder.read_metrics()
+    if rows.empty and self.step >= self._log_every:
+      raise errors.UserError(
+          f'--results: {self._folder.path} has a checkpoint of step'
+          f' {self.step}, but its metrics.csv is missing or empty; put it back,'
+          ' or delete the folder to start again.'
+      )
     rows = rows[rows['step'] <= self.step]
     evaluated = rows['split'] != 'train'
     if self._is_ahead(rows):

@@ -133,7 +133,7 @@ def make(
       ('temperature', temperature),
       ('num_standardisation', num_standardisation),
   ):
-    if not value > 0:
+    if not 0 < value < math.inf:
       raise ValueError(f'task.{field} is {value}; it must be positive.')
   teacher = Teacher(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
