@@ -74,8 +74,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       figure,
       title=TITLE,
       caption=[
-          f'{style.scale_note(frame, CELL)}; converged inference from many starts,'
-          ' on a task or more of every new combination that evaluation drew.',
+          f'{style.scale_note(frame, CELL)}; converged inference from many'
+          ' starts, on a task or more of every new combination that evaluation'
+          ' drew.',
           'Dotted: what counts as zero error in training'
           f' ({NEAR_ZERO:g} of the power of the targets).',
           *style.left_out_notes(left_out),
