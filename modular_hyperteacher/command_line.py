@@ -105,11 +105,12 @@ def load_config(argument: str) -> Callable[..., ml_collections.ConfigDict]:
   try:
     namespace = runpy.run_path(str(path))
   except (Exception, SystemExit) as error:  # Whatever is wrong in the file.
-    *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+    what = ' '.join(f'{type(error).__name__} {error}'.split())
+    if not isinstance(error, SyntaxError):  # Which tells its own place.
+      *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+      what += f' ({frame.f_code.co_filename}, line {line})'
     raise errors.UserError(
-        f'--config: {path} is not a config; running it ends in'
-        f' {type(error).__name__}: {" ".join(str(error).split())}'
-        f' ({frame.f_code.co_filename}, line {line}).'
+        f'--config: {path} is not a config; running it ends in {what}.'
     ) from error
   if 'get_config' not in namespace:
     raise errors.UserError(f'--config: {path} has no get_config(preset).')

@@ -295,7 +295,7 @@ _BAD_INPUT = [
 _BAD_CONFIGS = [
     ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
     ('configs/none.py', 'there is no file configs/none.py'),
-    ('README.md', 'README.md is not a config; .* SyntaxError'),
+    ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),
     ('setup.py', 'setup.py is not a config; .* SystemExit'),
     ('', 'there is no file'),
 ]

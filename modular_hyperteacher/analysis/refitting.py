@@ -35,8 +35,9 @@ def make_analysis(
 ) -> base.Analysis:
   """Returns the analysis of a student's best latents, for 'test' and 'ood'.
 
-  'refit_relative_loss' is the mean over tasks of half the squared error
-  relative to the power of the targets, 'refit_relative_loss_max' the largest;
+  'refit_relative_loss' is the mean over tasks (see `choose_tasks`) of half the
+  squared error relative to the power of the targets,
+  'refit_relative_loss_max' the largest;
   'inference_excess' is by how much the mean is higher with the latents that
   were inferred in evaluation, on the same examples. Examples are fresh ones:
   one batch to fit, one to measure. Of the fits of a task, the best on the

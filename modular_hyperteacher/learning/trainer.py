@@ -132,11 +132,12 @@ class Trainer:
 
   def _restore_rows(self):
     rows = self._folder.read_metrics()
-    if rows.empty and self.step >= self._log_every:
+    logged = self.step // self._log_every * self._log_every
+    if logged > rows['step'].max() or (logged and rows.empty):
       raise errors.UserError(
           f'--results: {self._folder.path} has a checkpoint of step'
-          f' {self.step}, but its metrics.csv is missing or empty; put it back,'
-          ' or delete the folder to start again.'
+          f' {self.step}, but its metrics.csv is missing or ends before; put it'
+          ' back, or delete the folder to start again.'
       )
     rows = rows[rows['step'] <= self.step]
     evaluated = rows['split'] != 'train'
