@@ -53,8 +53,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       ]
       for split, title in _PANELS.items()
   }
-  table = make_table(frame)
   where = json.loads(PATH.with_suffix('.json').read_text())
+  table = make_table(frame, where['num_outer_steps'])
   steps = f'{frame["step"].max():,} of {where["num_outer_steps"]:,}'
   figure = lines.draw(
       panels,
@@ -94,8 +94,8 @@ def _lines(frame, support, name, split):
     )
 
 
-def make_table(frame: pd.DataFrame) -> pd.DataFrame:
-  """Returns a row per student, as it was at the last step."""
+def make_table(frame: pd.DataFrame, num_outer_steps: int) -> pd.DataFrame:
+  """Returns a row per student, as it was at the last step of so many."""
   last = frame[frame['step'] == frame['step'].max()]
   by_student = last.set_index(['task_support', 'seed', 'split', 'metric'])
   rows = [
@@ -103,11 +103,12 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
           'task_support': support,
           'seed': seed,
           'outer_step': last['step'].max(),
+          'num_outer_steps': num_outer_steps,
           **{
               name: by_student['value'][(support, seed, *place)]
               for name, place in _METRICS.items()
           },
-          'preset': 'paper, unfinished',
+          'preset': 'paper',
       }
       for support in _FAMILIES
       for seed in last['seed'].unique()

@@ -127,6 +127,7 @@ def test_the_published_solver_tells_connected_families(tmp_path):
   connected = students.loc['singles_ring']
   disconnected = students.loc['singles_triangles']
   assert len(connected) == len(disconnected) == 3
+  assert (table['outer_step'] < table['num_outer_steps']).all()
   assert (connected['alignment'] > disconnected['alignment']).all()
   assert (connected['ood_relative_loss'] < 1e-3).all()
   assert (disconnected['ood_relative_loss'] > 1e-2).all()
