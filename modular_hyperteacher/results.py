@@ -44,6 +44,11 @@ class RunFolder:
     """Whether the run is complete."""
     return (self.path / 'summary.json').exists()
 
+  @property
+  def has_metrics(self) -> bool:
+    """Whether metrics.csv is there."""
+    return (self.path / 'metrics.csv').exists()
+
   def check(self, identity: dict[str, Any]) -> None:
     """Raises UserError if the folder holds another run, or a damaged one."""
     if self.finished:

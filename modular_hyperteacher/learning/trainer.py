@@ -131,14 +131,13 @@ class Trainer:
     self._saved_at = time.monotonic()
 
   def _restore_rows(self):
-    rows = self._folder.read_metrics()
-    logged = self.step // self._log_every * self._log_every
-    if logged > rows['step'].max() or (logged and rows.empty):
+    if not self._folder.has_metrics:  # They are written before a checkpoint.
       raise errors.UserError(
           f'--results: {self._folder.path} has a checkpoint of step'
-          f' {self.step}, but its metrics.csv is missing or ends before; put it'
-          ' back, or delete the folder to start again.'
+          f' {self.step}, but its metrics.csv is missing; put it back, or delete'
+          ' the folder to start again.'
       )
+    rows = self._folder.read_metrics()
     rows = rows[rows['step'] <= self.step]
     evaluated = rows['split'] != 'train'
     if self._is_ahead(rows):
