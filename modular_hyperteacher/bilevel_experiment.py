@@ -87,9 +87,9 @@ MODELS = {
     'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
     'modular_student': modular_student.make,
 }
-# Tasks computed at once on accelerators, where a step is a thousand small
-# kernels that take no longer for more of them, and the adapted parameters of
-# these tasks in all seeds. MAML then needs 3 to 4 GiB.
+# Tasks computed at once on accelerators, where a step is thousands of small
+# kernels that take little longer for more of them; and, as memory is bounded,
+# the adapted parameters of these tasks in all seeds. MAML needs 3 to 4 GiB.
 _CHUNK_SIZE = 128
 _MAX_CHUNK_PARAMS = 2**24
 # On a CPU, a chunk's adapted parameters shall not exceed this, if they can.

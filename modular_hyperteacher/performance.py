@@ -47,9 +47,9 @@ _PUBLISHED_BATCH = 128
 # Of the second system, whose steps are single episodes.
 _EPISODES = 'episodes'
 _GPU = 'gpu'
-_NOT_PASSED_ON = ('XLA_FLAGS', 'XLA_PYTHON_CLIENT_PREALLOCATE')
 # Steps timed together there; they are short.
 _GPU_STEPS = 20
+_NOT_PASSED_ON = ('XLA_FLAGS', 'XLA_PYTHON_CLIENT_PREALLOCATE')
 
 
 class Case(NamedTuple):

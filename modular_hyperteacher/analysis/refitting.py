@@ -78,23 +78,22 @@ def make_analysis(
     metrics = {}
     for index, split in enumerate(_SPLITS):
       key = jax.random.fold_in(adapted.key, index)
+      latents, inferred = adapted.latents[split], adapted.fast_params[split]
       losses_of_tasks = [
           measure_task(
               adapted.task_params,
               adapted.meta_params,
               jax.random.fold_in(key, number),
-              latent,
+              latents[number],
               jnp.concatenate([
-                  jnp.stack([inferred, latent_map @ latent[0]]),
+                  jnp.stack(
+                      [inferred[number], latent_map @ latents[number, 0]]
+                  ),
                   random_starts,
               ]),
               split,
           )
-          for number in choose_tasks(adapted.latents[split])
-          for latent, inferred in [(
-              adapted.latents[split][number],
-              adapted.fast_params[split][number],
-          )]
+          for number in choose_tasks(latents)
       ]
       before, after = np.array(losses_of_tasks, np.float64).T
       metrics[split] = {
