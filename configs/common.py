@@ -36,6 +36,9 @@ def experiment(
       # Tasks computed at once on a device; bounds memory. None for what suits
       # the platform.
       'task_chunk_size': config_dict.placeholder(int),
+      # Whether to optimise machine code, which takes longer to compile. A smoke
+      # test's few steps are not worth it.
+      'optimise': preset != 'smoke',
   })
   config.sweep = ()
   return config

@@ -42,11 +42,14 @@ class ExecutionConfig:
     checkpoint_every_s: seconds between checkpoints.
     task_chunk_size: tasks computed at once on a device, so bounds memory;
       None for what suits the platform.
+    optimise: False for programs that are compiled in less time, and run
+      slower; for runs of a few steps. Without effect on several processes.
   """
 
   log_every: int
   checkpoint_every_s: float
   task_chunk_size: int | None = None
+  optimise: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,10 +64,18 @@ def print_result(run: runner.PlannedRun) -> None:
       for split in ('test', 'ood')
       if (values := _headline(summary['last'], split))
   ]
+  losses = summary['last'].get('test', {}).get('loss') or []
+  if lost := sum(not _is_finite(loss) for loss in losses):
+    parts.append(f'NO finite loss for {lost} of {len(losses)} seeds')
   skipped = int(sum(summary['last']['train']['num_skipped']))
   if skipped:
     parts.append(f'{skipped} gradients were not finite')
   print(f'{run.run.run_id}: {", ".join(parts)}', flush=True)
+
+
+def _is_finite(value: float | str | None) -> bool:
+  """Of a number as JSON has it: None for NaN, and 'inf'."""
+  return value is not None and math.isfinite(float(value))
 
 
 def print_table(

@@ -145,7 +145,9 @@ def execute(
     folder.open(run.config)
   started = time.monotonic(), time.process_time()
   roots = experiments.root_keys(built.training)
-  compiled = programs.Programs(built.system, roots, planned.worlds)
+  compiled = programs.Programs(
+      built.system, roots, planned.worlds, built.execution.optimise
+  )
   training = trainer.Trainer(
       compiled,
       folder,

@@ -52,6 +52,19 @@ def test_action_accuracies_by_hand(mask, accuracy, every, first, last):
   }
 
 
+@pytest.mark.parametrize('broken', [math.nan, math.inf, -math.inf])
+def test_outputs_that_are_not_finite_are_not_right(broken):
+  outputs, batch = _actions([1, 1, 1])
+  assert losses.action_accuracies(outputs, batch)['accuracy_first'] == 1
+  outputs = outputs.at[0, 0].set(broken)
+  metrics = losses.action_accuracies(outputs, batch)
+  assert metrics['accuracy_first'] == metrics['accuracy_all'] == 0
+  assert metrics['accuracy'] == pytest.approx(1 / 3)
+  soft = batch._replace(targets=jnp.eye(3))
+  accuracy = losses.soft_label_accuracy(outputs, soft)
+  assert accuracy == pytest.approx(1 / 3)
+
+
 def test_half_squared_error_is_2_5_times_the_masked_mean():
   """Spec 5.4, with five actions."""
   rng = np.random.default_rng(0)

@@ -7,8 +7,15 @@ import pytest
 
 from figures import claims
 from figures import readme
+from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
 from modular_hyperteacher import flops
+from modular_hyperteacher import sweeps
+
+_ROOT = readme.PATH.parent
+_FOLDERS = 'configs|docs|examples|figures|launch|modular_hyperteacher|tests'
+_WRITTEN = 'figures/output'
+_OTHERS_FLAGS = {'command', 'worker', 'ntasks'}  # Of gcloud and SLURM.
 
 
 def test_the_table_is_the_one_that_is_written():
@@ -33,6 +40,68 @@ def test_every_claim_has_its_row(monkeypatch):
 def test_a_text_without_a_place_for_it_is_refused():
   with pytest.raises(errors.UserError, match='lacks the lines'):
     readme.replace_table('# A title')
+
+
+def test_every_file_and_config_in_it_exists():
+  text = readme.PATH.read_text()
+  paths = set(re.findall(rf'\b(?:{_FOLDERS})/[\w/]+\.\w+(?::\w+)?', text))
+  configs = {path for path in paths if path.startswith('configs/')}
+  configs.remove('configs/common.py')
+  assert {'configs/fig3b.py:paper', 'examples/pretrained.py'} < paths
+  for path in paths - configs:
+    assert path.startswith(_WRITTEN) or (_ROOT / path).exists(), path
+  for path in configs:
+    file, _, preset = path.partition(':')
+    get_config = command_line.load_config(str(_ROOT / file))
+    assert sweeps.expand(get_config(preset or 'laptop')), path
+
+
+def _defined_flags():
+  """Returns the names of all flags that the project's commands have."""
+  names = set()
+  for folder in _FOLDERS.split('|'):
+    for path in (_ROOT / folder).rglob('*.py'):
+      source = path.read_text()
+      names |= set(re.findall(r"DEFINE_\w+\(\s*'(\w+)'", source))
+      names |= set(re.findall(r"add_argument\(\s*'--(\w+)'", source))
+      for constant in re.findall(r'DEFINE_\w+\(\s*(_[A-Z]+),', source):
+        names |= set(re.findall(rf"^{constant} = '(\w+)'", source, re.M))
+  return names
+
+
+def test_every_flag_in_it_is_defined():
+  text = readme.PATH.read_text()
+  mentioned = set(re.findall(r'(?<![\w-])--(?:no(?=wait))?([a-z_]+)', text))
+  assert {'config', 'wandb', 'workers', 'parameters'} < mentioned
+  assert not mentioned - _defined_flags() - _OTHERS_FLAGS
+
+
+def test_every_field_that_it_sets_or_selects_by_is_there():
+  text = readme.PATH.read_text()
+  configs = [
+      command_line.load_config(str(_ROOT / 'configs' / name))()
+      for name in ('fig3b.py', 'scan_me.py')
+  ]
+  overridden = re.findall(r'--config\.([\w.]+)=', text)
+  assert 'training.num_outer_steps' in overridden
+  fields = {
+      name for config in configs for name, _ in sweeps.flatten(config.to_dict())
+  }
+  assert set(overridden) <= fields
+  conditions = re.findall(r'--only=([\w.]+)=', text)
+  assert {'model', 'task_support'} <= set(conditions)
+  runs = sweeps.expand(configs[0])
+  for field in conditions:
+    with pytest.raises(errors.UserError, match=f"no run has {field} '-'"):
+      sweeps.select(runs, [f'{field}=-'])
+
+
+def test_every_module_that_it_starts_is_there():
+  text = readme.PATH.read_text()
+  modules = set(re.findall(r'python3? -m ([\w.]+)', text)) - {'venv', 'pytest'}
+  assert {'modular_hyperteacher.main', 'launch.local'} < modules
+  for module in modules:
+    assert _ROOT.joinpath(*module.split('.')).with_suffix('.py').exists()
 
 
 @pytest.mark.slow

@@ -108,7 +108,9 @@ def make_worlds(task_distribution, seeds, num_tasks=8):
   return roots, worlds
 
 
-def make_programs(task_distribution, algorithm, seeds, num_tasks=8):
+def make_programs(
+    task_distribution, algorithm, seeds, num_tasks=8, optimise=True
+):
   """Returns the programs of these seeds."""
   roots, worlds = make_worlds(task_distribution, seeds, num_tasks)
   system = bilevel.make_system(
@@ -118,7 +120,7 @@ def make_programs(task_distribution, algorithm, seeds, num_tasks=8):
       num_evaluation_tasks=num_tasks,
       task_chunk_size=None,
   )
-  return programs.Programs(system, roots, worlds)
+  return programs.Programs(system, roots, worlds, optimise)
 
 
 def on_devices(function, num_devices):

@@ -44,9 +44,19 @@ def soft_label_divergence(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   return masked_mean(divergence, batch.mask)
 
 
+def is_correct(outputs: jax.Array, labels: jax.Array) -> jax.Array:
+  """Returns of which examples the likeliest label is the right one, [N] bool.
+
+  Outputs [N, Y] that are not finite, as after an inner loop that diverged, have
+  no likeliest label: a NaN counts as the largest number, and would make the
+  first label right.
+  """
+  return (outputs.argmax(-1) == labels) & jnp.isfinite(outputs).all(-1)
+
+
 def soft_label_accuracy(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   """Returns the fraction of examples with the target's most likely label."""
-  correct = outputs.argmax(-1) == batch.targets.argmax(-1)
+  correct = is_correct(outputs, batch.targets.argmax(-1))
   return masked_mean(correct.astype(jnp.float32), batch.mask)
 
 
@@ -114,7 +124,7 @@ def action_accuracies(
   'accuracy_first' and 'accuracy_last' are about the first and the last action
   that count.
   """
-  correct = (outputs.argmax(-1) == batch.targets).astype(jnp.float32)
+  correct = is_correct(outputs, batch.targets).astype(jnp.float32)
   counts = batch.mask > 0
   last = len(counts) - 1 - counts[::-1].argmax()
   return {

@@ -20,6 +20,9 @@ from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import outer_loop
 
+# Most of what a CPU's machine code costs to make is LLVM's optimisations.
+_UNOPTIMISED = {'xla_backend_optimization_level': 0}
+
 
 def replicate(tree: Any) -> Any:
   """Copies host arrays `[...]` to all local devices: `[D, ...]`."""
@@ -98,6 +101,7 @@ class Programs:
       system: System,
       roots: Sequence[jax.Array],
       worlds: Sequence[World],
+      optimise: bool = True,
   ):
     """Prepares; nothing is compiled before `compile` or a first call.
 
@@ -105,16 +109,19 @@ class Programs:
       system: what to train.
       roots: one root key per seed.
       worlds: one per seed.
+      optimise: whether machine code shall be fast, or soon there.
     """
-    self._init = jax.jit(jax.vmap(system.init))
+    options = None if optimise else _UNOPTIMISED
+    self._init = jax.jit(jax.vmap(system.init), compiler_options=options)
     self._init_keys = _stack_streams(roots, 'init')
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
     self._task_params, self._latents = replicate(stacked)
     self._data_keys = replicate(_stack_streams(roots, 'data'))
     self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))
     step = _over_seeds(system.step, len(roots))
-    self._train = _Compiled(_make_train(step), num_broadcast=1)
-    self._evaluate = _Compiled(_over_seeds(system.evaluate, len(roots)))
+    self._train = _Compiled(_make_train(step), options, num_broadcast=1)
+    evaluate = _over_seeds(system.evaluate, len(roots))
+    self._evaluate = _Compiled(evaluate, options)
 
   def init(self) -> outer_loop.TrainState:
     """Returns the state before the first step, on the devices."""
@@ -202,8 +209,9 @@ def _stack_streams(roots, name):
 class _Compiled:
   """A function of replicated arguments, compiled at its first call."""
 
-  def __init__(self, function, num_broadcast: int = 0):
+  def __init__(self, function, options, num_broadcast: int = 0):
     self._function = function
+    self._options = options
     self._num_broadcast = num_broadcast
     self._program = None
 
@@ -217,7 +225,7 @@ class _Compiled:
     )
     # For several processes, JAX compiles a `pmap` at its first call only.
     if jax.process_count() == 1:
-      self._program = self._program.lower(*args).compile()
+      self._program = self._program.lower(*args).compile(self._options)
     return self._program
 
   def __call__(self, *args):
