@@ -31,10 +31,9 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   )
   config.task.num_modules = 8
   common.scale_hyperteacher(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('random', 'non_compositional')),
-          ('model', common.MODELS),
-      ),
+  config.sweep = common.model_grids(
+      preset,
+      common.MODELS,
+      ('task.task_support', ('random', 'non_compositional')),
   )
   return config

@@ -33,13 +33,15 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
     common.generate_two_layers(config)
     grid = {4: (1, 2, 4), 8: (1, 2, 8)}
   config.sweep = tuple(
-      (
-          ('task.num_modules', (num_modules,)),
-          ('task.max_active', (max_active,)),
-          ('model', _models(preset, num_modules, max_active)),
-      )
+      cells
       for num_modules, all_active in grid.items()
       for max_active in all_active
+      for cells in common.model_grids(
+          preset,
+          _models(preset, num_modules, max_active),
+          ('task.num_modules', (num_modules,)),
+          ('task.max_active', (max_active,)),
+      )
   )
   return config
 

@@ -35,7 +35,13 @@ class PlannedRun:
   @functools.cached_property
   def experiment(self) -> base.Experiment:
     """What the run is made of; raises ValueError for a wrong config."""
-    return experiments.build(self.run.config, jax.device_count())
+    try:
+      return experiments.build(self.run.config, jax.device_count())
+    except ValueError as error:
+      if str(error).startswith('model.'):
+        block = f'config.models.{self.run.point["model"]}'
+        error.args = (f"{error} ('model' is {block}.)",)
+      raise
 
   @property
   def worlds(self) -> list[programs.World]:

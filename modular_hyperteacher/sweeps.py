@@ -127,7 +127,7 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
   Raises:
     UserError: for an unknown field, or if nothing is left.
   """
-  for condition in only:
+  for i, condition in enumerate(only):
     field, equals, value = condition.partition('=')
     if not equals:
       raise errors.UserError(f"--only is '{condition}'; write field=value.")
@@ -141,8 +141,9 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
       )
     if not kept:
       present = dict.fromkeys(v for values in found.values() for v in values)
+      others = f' and {" and ".join(only[:i])}' if i else ''
       raise errors.UserError(
-          f"--only: no run has {field} '{value}'; choose one of"
+          f"--only: no run has {field} '{value}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
     runs = kept

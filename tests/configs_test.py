@@ -68,6 +68,16 @@ def test_presets_keep_the_question(name):
   assert described['smoke'] <= described['paper']
 
 
+def test_monolithic_models_take_few_tasks_at_once():
+  for name, number in (('fig3b', 8), ('fig3e', 13)):
+    runs = _runs(name, 'laptop')
+    assert len(runs) == number
+    for run in runs:
+      modular = run.config['model']['name'] in common.HYPERNETWORKS
+      chunk_size = run.config['execution']['task_chunk_size']
+      assert chunk_size == (32 if modular else 2)
+
+
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_unknown_preset_is_refused(name):
   module = importlib.import_module(f'configs.{name}')

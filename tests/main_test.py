@@ -228,7 +228,7 @@ _BAD_INPUT = [
     (['--config.training.seeds=(1, 1)'], r'training.seeds is \(1, 1\)'),
     (
         ['--config.models.maml.inner.eps_root=0.0'],
-        'model.inner.eps_root is 0.0; it must be positive',
+        r"model.inner.eps_root is 0.0; .*\('model' is config.models.maml.\)",
     ),
     (
         ['--config.models.maml.hidden_dim=0'],
@@ -282,6 +282,10 @@ _BAD_INPUT = [
         "batch_size is 'None'; it must be of type int. None can be said in",
     ),
     (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
+    (
+        ['--only=task_support=random', '--only=model=mlp'],
+        "no run has model 'mlp' and task_support=random; choose one of linear",
+    ),
     (['--only=nothing=1'], "'nothing' is not a field"),
     (
         ['--only=num_modules=8'],
