@@ -125,6 +125,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       built.system,
       experiments.root_keys(built.training),
       experiments.draw_worlds(built),
+      built.execution.optimise,
   )
   state = compiled.init()
   started = time.perf_counter()

@@ -42,8 +42,8 @@ class ExecutionConfig:
     checkpoint_every_s: seconds between checkpoints.
     task_chunk_size: tasks computed at once on a device, so bounds memory;
       None for what suits the platform.
-    optimise: False for programs that are compiled in less time, and run
-      slower; for runs of a few steps. Without effect on several processes.
+    optimise: False for programs that are compiled in less time and run slower,
+      for runs of a few steps. Only one process on a CPU heeds it.
   """
 
   log_every: int

@@ -66,7 +66,7 @@ def print_result(run: runner.PlannedRun) -> None:
   ]
   losses = summary['last'].get('test', {}).get('loss') or []
   if lost := sum(not _is_finite(loss) for loss in losses):
-    parts.append(f'NO finite loss for {lost} of {len(losses)} seeds')
+    parts.append(f'NO finite test loss for {lost} of {len(losses)} seeds')
   skipped = int(sum(summary['last']['train']['num_skipped']))
   if skipped:
     parts.append(f'{skipped} gradients were not finite')

@@ -38,7 +38,7 @@ class PlannedRun:
     try:
       return experiments.build(self.run.config, jax.device_count())
     except ValueError as error:
-      if str(error).startswith('model.'):
+      if str(error).startswith('model.') and 'model' in self.run.point:
         block = f'config.models.{self.run.point["model"]}'
         error.args = (f"{error} ('model' is {block}.)",)
       raise

@@ -74,8 +74,15 @@ def test_monolithic_models_take_few_tasks_at_once():
     assert len(runs) == number
     for run in runs:
       modular = run.config['model']['name'] in common.HYPERNETWORKS
-      chunk_size = run.config['execution']['task_chunk_size']
-      assert chunk_size == (32 if modular else 2)
+      built = experiment.build(run.config, 2)
+      assert built.execution.task_chunk_size == (32 if modular else 2)
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_only_smoke_runs_are_not_optimised(name):
+  for preset in common.PRESETS:
+    run, *_ = _runs(name, preset)
+    assert run.config['execution']['optimise'] == (preset != 'smoke')
 
 
 @pytest.mark.parametrize('name', _CONFIGS)

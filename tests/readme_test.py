@@ -15,7 +15,8 @@ from modular_hyperteacher import sweeps
 _ROOT = readme.PATH.parent
 _FOLDERS = 'configs|docs|examples|figures|launch|modular_hyperteacher|tests'
 _WRITTEN = 'figures/output'
-_OTHERS_FLAGS = {'command', 'worker', 'ntasks'}  # Of gcloud and SLURM.
+# Of gcloud and SLURM.
+_OTHERS_FLAGS = {'command', 'worker', 'gpus-per-node', 'ntasks-per-node'}
 
 
 def test_the_table_is_the_one_that_is_written():
@@ -46,7 +47,7 @@ def test_every_file_and_config_in_it_exists():
   text = readme.PATH.read_text()
   paths = set(re.findall(rf'\b(?:{_FOLDERS})/[\w/]+\.\w+(?::\w+)?', text))
   configs = {path for path in paths if path.startswith('configs/')}
-  configs.remove('configs/common.py')
+  configs -= {'configs/common.py'}  # Which every config imports.
   assert {'configs/fig3b.py:paper', 'examples/pretrained.py'} < paths
   for path in paths - configs:
     assert path.startswith(_WRITTEN) or (_ROOT / path).exists(), path
@@ -71,7 +72,7 @@ def _defined_flags():
 
 def test_every_flag_in_it_is_defined():
   text = readme.PATH.read_text()
-  mentioned = set(re.findall(r'(?<![\w-])--(?:no(?=wait))?([a-z_]+)', text))
+  mentioned = set(re.findall(r'(?<![\w-])--(?:no(?=wait))?([a-z][a-z_-]*)', text))
   assert {'config', 'wandb', 'workers', 'parameters'} < mentioned
   assert not mentioned - _defined_flags() - _OTHERS_FLAGS
 

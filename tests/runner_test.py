@@ -1,18 +1,22 @@
 """What a run says when training ends in an error."""
 
+import types
+
 import pytest
 
 from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
 from modular_hyperteacher import interrupt
+from modular_hyperteacher import report
 from modular_hyperteacher import runner
 from modular_hyperteacher import sweeps
+from modular_hyperteacher.learning import programs
 from modular_hyperteacher.learning import trainer
 from tests import small_sweep
 
 
-def _execute(tmp_path):
-  run = sweeps.expand(small_sweep.get_config())[0]
+def _execute(tmp_path, preset='smoke'):
+  run = sweeps.expand(small_sweep.get_config(preset))[0]
   (planned,) = runner.plan([run], tmp_path)
   with interrupt.Guard(()) as guard:
     runner.execute(planned, guard, lambda progress: None, lambda: None)
@@ -36,3 +40,47 @@ def test_bugs_in_training_are_not_told_as_wrong_input(
     _execute(tmp_path)
   assert str(error) in str(caught.value)
   assert command_line.is_users(caught.value) == (raised is errors.UserError)
+
+
+@pytest.mark.parametrize('preset', ['smoke', 'paper'])
+def test_programs_are_optimised_as_the_config_says(
+    tmp_path, monkeypatch, preset
+):
+  asked = []
+
+  class Programs(programs.Programs):
+
+    def __init__(self, system, roots, worlds, optimise):
+      asked.append(optimise)
+      super().__init__(system, roots, worlds, optimise)
+
+  def stop(self):
+    raise errors.UserError('seen enough')
+
+  monkeypatch.setattr(programs, 'Programs', Programs)
+  monkeypatch.setattr(trainer.Trainer, 'run', stop)
+  with pytest.raises(errors.UserError, match='seen enough'):
+    _execute(tmp_path, preset)
+  assert asked == [preset != 'smoke']
+
+
+@pytest.mark.parametrize(
+    'loss, said',
+    [
+        ([0.2, 0.3], None),
+        ([0.2, None], 'NO finite test loss for 1 of 2 seeds'),
+        (['inf', None], 'NO finite test loss for 2 of 2 seeds'),
+    ],
+)
+def test_a_loss_that_was_lost_is_told(capsys, loss, said):
+  splits = {
+      'train': {'num_skipped': [0, 0]},
+      'test': {'loss': loss, 'accuracy': [0.5, 0.5]},
+      'ood': {'loss': [0.4, 0.4], 'accuracy': [0.4, 0.4]},
+  }
+  folder = types.SimpleNamespace(read=lambda name: {'last': splits})
+  run = types.SimpleNamespace(run_id='maml-1')
+  report.print_result(types.SimpleNamespace(run=run, folder=folder))
+  line = capsys.readouterr().out
+  assert 'test 0.500' in line
+  assert said in line if said else 'NO' not in line

@@ -45,11 +45,11 @@ def soft_label_divergence(outputs: jax.Array, batch: base.Batch) -> jax.Array:
 
 
 def is_correct(outputs: jax.Array, labels: jax.Array) -> jax.Array:
-  """Returns of which examples the likeliest label is the right one, [N] bool.
+  """Returns for each example whether its likeliest label is right, [N] bool.
 
-  Outputs [N, Y] that are not finite, as after an inner loop that diverged, have
-  no likeliest label: a NaN counts as the largest number, and would make the
-  first label right.
+  It is not where any of its outputs [N, Y] is not finite, as after an inner
+  loop that diverged: NaN would count as the largest number, and the first label
+  as predicted.
   """
   return (outputs.argmax(-1) == labels) & jnp.isfinite(outputs).all(-1)
 

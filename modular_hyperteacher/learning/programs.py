@@ -20,10 +20,6 @@ from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import outer_loop
 
-# Most of what a CPU's machine code costs to make is LLVM's optimisations.
-_UNOPTIMISED = {'xla_backend_optimization_level': 0}
-
-
 def replicate(tree: Any) -> Any:
   """Copies host arrays `[...]` to all local devices: `[D, ...]`."""
   num_devices = jax.local_device_count()
@@ -109,9 +105,9 @@ class Programs:
       system: what to train.
       roots: one root key per seed.
       worlds: one per seed.
-      optimise: whether machine code shall be fast, or soon there.
+      optimise: if False, compiles in less time programs that run slower.
     """
-    options = None if optimise else _UNOPTIMISED
+    options = _compiler_options(optimise)
     self._init = jax.jit(jax.vmap(system.init), compiler_options=options)
     self._init_keys = _stack_streams(roots, 'init')
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
@@ -169,6 +165,17 @@ class Programs:
 
   def _evaluate_arguments(self, meta_params):
     return meta_params, self._task_params, self._latents, self._evaluation_keys
+
+
+def _compiler_options(optimise):
+  """Leaves out LLVM's optimisations, most of what a CPU's code costs to make.
+
+  Programs of several processes are compiled at their first call, which takes no
+  options.
+  """
+  if optimise or jax.default_backend() != 'cpu' or jax.process_count() > 1:
+    return None
+  return {'xla_backend_optimization_level': 0}
 
 
 def _over_seeds(function, num_seeds):
