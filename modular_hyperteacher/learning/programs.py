@@ -20,6 +20,7 @@ from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import outer_loop
 
+
 def replicate(tree: Any) -> Any:
   """Copies host arrays `[...]` to all local devices: `[D, ...]`."""
   num_devices = jax.local_device_count()
