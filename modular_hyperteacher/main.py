@@ -3,7 +3,7 @@
   python -m modular_hyperteacher.main --config=configs/fig3b.py
 
 trains the laptop preset; `configs/fig3b.py:paper` is the published scale and
-`:smoke` takes seconds. Any field can be overridden, as in
+`:smoke` is a few steps. Any field can be overridden, as in
 `--config.training.num_outer_steps=500`. Starting again skips runs that are
 finished and resumes those that are not.
 
