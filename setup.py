@@ -6,7 +6,19 @@ setuptools.setup(
     name='modular_hyperteacher',
     version='0.1.0',
     description='When do neural networks discover modules that recompose?',
-    packages=setuptools.find_packages(include=['modular_hyperteacher*']),
+    packages=setuptools.find_packages(
+        include=['configs*', 'figures*', 'launch*', 'modular_hyperteacher*']
+    ),
+    package_data={
+        'modular_hyperteacher': ['py.typed', 'published/*.csv'],
+        'figures': ['report/*.c*', 'report/*.js', 'data/**'],
+        'launch': ['clusters/*.yaml'],
+    },
+    entry_points={
+        'console_scripts': [
+            'modular-hyperteacher = modular_hyperteacher.main:run',
+        ],
+    },
     python_requires='>=3.11',
     install_requires=[
         'absl-py>=2.5',
@@ -27,6 +39,12 @@ setuptools.setup(
     ],
     extras_require={
         # Several processes: a test suite that compiles is slow on one core.
+        'lint': [
+            'pandas-stubs==3.1.0.261029',
+            'pyink==26.5.1',
+            'pyright==1.1.414',
+            'ruff==0.17.6',
+        ],
         'test': ['hypothesis>=6.100', 'pytest>=9.0', 'pytest-xdist>=3.8'],
         'figures': ['kaleido>=1.0'],
         # Sweeps over many machines: launch/ray_cluster.py, launch/slurm.py.

@@ -11,10 +11,11 @@ the eight other runs takes about three minutes of one core.
 """
 
 import copy
+from typing import Any
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 # How a model infers a task -> the inner loop that follows its prediction. Three
 # steps at the published rate of 0.3 are too coarse: they undid what the encoder
@@ -36,7 +37,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   )
   config.task.num_modules = 8
   common.scale_hyperteacher(config)
-  models = list(common.HYPERNETWORKS)
+  models: list[str] = list(common.HYPERNETWORKS)
   for inference, inner in _INFERENCE.items():
     for name in common.HYPERNETWORKS:
       models.append(f'{inference}_{name}')
@@ -50,7 +51,9 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   return config
 
 
-def _predicting(hypernetwork, inner):
+def _predicting(
+    hypernetwork: common.Config, inner: dict[str, Any]
+) -> common.Config:
   """Returns the block of a hypernetwork that predicts its embeddings."""
   model = copy.deepcopy(hypernetwork)
   model.name = f'amortised_{hypernetwork.name}'

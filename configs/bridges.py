@@ -11,7 +11,7 @@ modules as two, four or all nine of them do.
 
 import ml_collections
 
-from configs import theory
+from configs.blocks import theory
 
 _LAPTOP = {'levenberg_marquardt': (4000, 2)}
 
@@ -37,4 +37,3 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       )
   )
   return config
-

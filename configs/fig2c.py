@@ -7,8 +7,8 @@ for disconnected ones.
 
 To expect at laptop scale, converged inference: 1.00 for the ring, with and
 without singles, 0.98 for the three triples, 0.72 to 0.93 for disconnected
-families. Seven runs of five seeds; an outer step of one takes 18.5 ms on two free
-cores. With Adam 0.45 to 0.62 for all families: far from trained.
+families. Seven runs of five seeds; an outer step of one takes 18.5 ms on two
+idle cores. With Adam 0.45 to 0.62 for all families: far from trained.
 
   python -m modular_hyperteacher.main --config=configs/fig2c.py
   python figures/make_all.py --only=fig2c
@@ -16,8 +16,8 @@ cores. With Adam 0.45 to 0.62 for all families: far from trained.
 
 import ml_collections
 
-from configs import theory
-from modular_hyperteacher.tasks import families
+from configs.blocks import theory
+from modular_hyperteacher.tasks.supports import families
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
@@ -35,7 +35,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   return config
 
 
-def _supports(latent_type):
+def _supports(latent_type: str) -> tuple[str, ...]:
   return tuple(
       support
       for kind, support in families.TABLE_A9.values()

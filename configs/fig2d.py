@@ -17,7 +17,7 @@ import itertools
 
 import ml_collections
 
-from configs import theory
+from configs.blocks import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
 # (hidden units, modules), as multiples of the teacher's.

@@ -17,7 +17,7 @@ seeds took 30 to 37 minutes of one core, by machine.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

@@ -15,7 +15,7 @@ about zero.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 _SUPPORTS = ('random', 'non_compositional', 'connected', 'disconnected')
 _MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
@@ -33,7 +33,5 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   config.task.num_modules = 8
   common.scale_hyperteacher(config)
   config.task.max_active = 2  # Connected support is of pairs.
-  config.sweep = (
-      (('task.task_support', _SUPPORTS), ('model', _MODELS)),
-  )
+  config.sweep = ((('task.task_support', _SUPPORTS), ('model', _MODELS)),)
   return config

@@ -15,7 +15,7 @@ grid is about them.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
@@ -46,7 +46,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   return config
 
 
-def _models(preset, num_modules, max_active):
+def _models(preset: str, num_modules: int, max_active: int) -> tuple[str, ...]:
   """Returns the models of a cell: all, or as many as there is time for."""
   if preset == 'paper':
     return common.MODELS

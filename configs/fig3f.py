@@ -14,7 +14,7 @@ for which M = 4 modules make too few combinations.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 _FACTORS = (1, 2, 4, 8, 16)  # M-hat / M
 _WIDTHS = (16, 32, 64, 128, 256, 512)

@@ -11,7 +11,7 @@ where students are far from trained, supports hardly differ.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

@@ -10,7 +10,7 @@ numbers of modules and one learning rate.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

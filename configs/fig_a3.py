@@ -11,7 +11,7 @@ four values of M, and evaluated more often.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

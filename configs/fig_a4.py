@@ -11,7 +11,7 @@ K of 2 and 3, and three numbers of shots.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

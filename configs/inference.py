@@ -11,7 +11,7 @@ Levenberg-Marquardt and by Adam, from the fixed start and from a random one.
 
 import ml_collections
 
-from configs import theory
+from configs.blocks import theory
 
 _SIZES = ((2, 2), (4, 4))
 _LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1000, 8)}
@@ -41,9 +41,9 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   return config
 
 
-def _efforts(preset):
+def _efforts(preset: str) -> dict[str, list[tuple]]:
   """Returns solver -> the axes of each effort."""
-  efforts = {
+  efforts: dict[str, list[tuple]] = {
       'levenberg_marquardt': [
           (('model.inner.num_steps', _ITERATIONS),),
       ],

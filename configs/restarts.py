@@ -10,7 +10,7 @@ many starts, that is, seeds: `task.teacher_seed` keeps the teacher.
 
 import ml_collections
 
-from configs import theory
+from configs.blocks import theory
 
 _LAPTOP = {'levenberg_marquardt': (4000, 2)}
 

@@ -11,7 +11,7 @@ twenty extra directions in place of two the paper found it much harder.
 
 import ml_collections
 
-from configs import seq2seq
+from configs.blocks import seq2seq
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

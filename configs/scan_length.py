@@ -9,7 +9,7 @@ for longer ones still. No network of the paper gets far.
 
 import ml_collections
 
-from configs import seq2seq
+from configs.blocks import seq2seq
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

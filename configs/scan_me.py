@@ -10,7 +10,7 @@ was not trained on.
 
 import ml_collections
 
-from configs import seq2seq
+from configs.blocks import seq2seq
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

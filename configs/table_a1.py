@@ -13,7 +13,7 @@ import itertools
 
 import ml_collections
 
-from configs import theory
+from configs.blocks import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
 _LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1500, 8)}

@@ -14,7 +14,7 @@ them apart, the four outputs of the paper's experiments do.
 
 import ml_collections
 
-from configs import theory
+from configs.blocks import theory
 
 _LAPTOP = {'levenberg_marquardt': (8000, 1)}
 

@@ -10,7 +10,7 @@ have two, as published, and six modules; at the published scale six or eight.
 
 import ml_collections
 
-from configs import common
+from configs.blocks import common
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:

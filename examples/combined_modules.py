@@ -1,12 +1,12 @@
-"""How well does a trained model do on tasks of more and more modules?
+"""How accurate is a trained model on tasks of more and more modules?
 
   python examples/combined_modules.py
   python examples/combined_modules.py --max_active=8 --results=results
 
-Accuracy on random tasks of the hyperteacher that combine exactly k modules, for
-every k, seen in training or not. Tasks of many modules are not as hard as those
-of few, so compare with a model that was trained on combinations of up to all of
-them, which takes five minutes:
+Prints the accuracy on random tasks of the hyperteacher that combine exactly k
+modules, for every k, seen in training or not. Difficulty depends on k, so
+compare with a model that was trained on combinations of up to all modules,
+which takes five minutes:
 
   python -m modular_hyperteacher.main --config=configs/fig3b.py \
       --config.task.max_active=8 --only=task_support=random \
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import pretrained
-from modular_hyperteacher import student as students
+from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.tasks import base
 
 _NAME = flags.DEFINE_string('name', 'fig3b/laptop', 'Experiment and preset.')
@@ -33,7 +33,7 @@ _NUM_TASKS = flags.DEFINE_integer('tasks', 64, 'Tasks per number of modules.')
 
 
 def main(argv: list[str]) -> None:
-  """Prints, for every number of modules, the mean over seeds of accuracies."""
+  """Prints the accuracy by number of modules, mean and error over seeds."""
   del argv
   loaded = pretrained.load(
       _NAME.value,
@@ -49,8 +49,8 @@ def main(argv: list[str]) -> None:
   ])
   errors = accuracies.std(0, ddof=1) / len(seeds) ** 0.5
   print(f'{_MODEL.value}, {len(seeds)} seeds')
-  for index, (mean, error) in enumerate(zip(accuracies.mean(0), errors)):
-    print(f'k = {index + 1}: {mean:.3f} ± {error:.3f}')
+  for k, (mean, error) in enumerate(zip(accuracies.mean(0), errors), start=1):
+    print(f'k = {k}: {mean:.3f} ± {error:.3f}')
 
 
 def accuracy_by_modules(
@@ -60,7 +60,7 @@ def accuracy_by_modules(
   task, params = student.experiment.task, student.world.task_params
 
   @jax.jit
-  def accuracy(latent, key):
+  def accuracy(latent: jax.Array, key: jax.Array) -> jax.Array:
     draw_key, adapt_key = jax.random.split(key)
     support, query = task.sample_examples(params, draw_key, latent, 'ood')
     drawn = base.Task(support, query, latent)

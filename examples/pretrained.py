@@ -1,4 +1,4 @@
-"""Loads a trained model, adapts it to a task, and reads its modules off.
+"""Loads a trained model, adapts it to a task, and decodes the task's modules.
 
   python examples/pretrained.py
   python examples/pretrained.py --name=fig3b/laptop --results=results
@@ -29,8 +29,8 @@ def main(argv: list[str]) -> None:
       results_root=_RESULTS.value,
   )
   student = loaded.student()
-  # A combination of modules that no training task had; or make a support set
-  # of your own: tasks.base.examples(inputs, targets).
+  # A combination of modules not seen in training. For a support set of your
+  # own: tasks.base.examples(inputs, targets).
   task = student.sample('ood', jax.random.key(1))
   fast_params = student.adapt(task.support)
   outputs = student.predict(fast_params, task.query.inputs)

@@ -1,39 +1,35 @@
-"""Makes the small form of finished runs that the repository carries.
+"""Bundles finished runs: writes the small form that the repository holds.
 
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
-Runs that are bundled already stay, unless they are trained anew or the config
-does not describe them any more. A run that several experiments share is bundled
-once, by the first.
+Runs in the bundle stay, unless they were trained again or the config no longer
+describes them. Experiments can share a run; the first one bundles it.
 
-With --parameters also the trained parameters, which `pretrained.load` finds;
---only, --without and --num_seeds choose which, as all must stay small:
+--parameters also bundles trained parameters, for `pretrained.load`. Choose a
+few with --only, --without and --num_seeds, as the repository must stay small:
 
   python figures/bundle.py --experiment=fig4e --parameters --num_seeds=1 \
       --only=task_support=random --without=model=nonlinear_hypernetwork
 """
 
+from collections.abc import Collection, Mapping
 import pathlib
-import sys
+from typing import Any
 
-if not __package__:  # Run as a script: imports start at the repository root.
-  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
-
-# pylint: disable=g-import-not-at-top,wrong-import-position
 from absl import flags
 import jax
 
-from configs import common
+from configs.blocks import common
 from figures import cli
-from figures import data
-from figures import reference
-from figures import storage
+from figures.library import bundles
+from figures.library import data
+from figures.library import reference
 from modular_hyperteacher import errors
-from modular_hyperteacher import experiment
-from modular_hyperteacher import parameters
 from modular_hyperteacher import pretrained
-from modular_hyperteacher import results
-from modular_hyperteacher import sweeps
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.pretrained import weights
+from modular_hyperteacher.runs import run_folder
 
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
 _EXPERIMENT = flags.DEFINE_string('experiment', None, 'Such as fig3b.')
@@ -55,30 +51,30 @@ _WITHOUT = flags.DEFINE_multi_string(
 _NUM_SEEDS = flags.DEFINE_integer(
     'num_seeds', None, 'Parameters of so many seeds; all by default.', 1
 )
-# Of all parameters in the repository, which everybody has to fetch.
+# Of the parameters in all bundles, as every clone fetches them.
 _MAX_PARAMETER_BYTES = 10_000_000
 
 
 def main() -> None:
-  """Writes one bundle and says what is in it."""
-  if _EXPERIMENT.value is None:
+  """Writes one bundle and prints its contents."""
+  experiment = _EXPERIMENT.value
+  if experiment is None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
-  place = pathlib.Path(_EXPERIMENT.value) / _PRESET.value
-  source = pathlib.Path(_RESULTS.value) / place
-  target = pathlib.Path(_OUTPUT.value) / place
-  if not (storage.has_results(source) or storage.has_results(target)):
+  source = pathlib.Path(_RESULTS.value, experiment, _PRESET.value)
+  target = pathlib.Path(_OUTPUT.value, experiment, _PRESET.value)
+  if not (bundles.has_results(source) or bundles.has_results(target)):
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
     )
-  new = storage.read(source).runs
-  dropped = _dropped(target, new)
-  finished = storage.write_bundle(source, target, dropped)
-  # They belong to what was trained, not to what is trained now.
-  parameters.remove(target / pretrained.FOLDER, {*new, *dropped})
+  new = bundles.read(source).runs
+  dropped = _dropped(experiment, target, new)
+  finished = bundles.write_bundle(source, target, dropped)
+  # Parameters of runs that were trained again are out of date.
+  weights.remove(target / pretrained.FOLDER, {*new, *dropped})
   if _PARAMETERS.value:
     added = {r: run for r, run in finished.runs.items() if r in new}
-    _write_parameters(source, target, added)
+    _write_parameters(experiment, source, target, added)
   files = [path for path in target.rglob('*') if path.is_file()]
   print(
       f'{target}: {len(finished.runs)} runs, {len(finished.values)} values,'
@@ -91,23 +87,28 @@ def main() -> None:
     print(f'Parameters of all bundles: {_parameter_bytes() / 1e6:.1f} MB')
 
 
-def _dropped(target, new):
-  """Returns the ids of runs that a bundle is not to hold.
+def _dropped(
+    experiment: str, target: pathlib.Path, new: Collection[str]
+) -> set[str]:
+  """Returns the ids of runs to leave out of a bundle.
 
   Args:
+    experiment: such as 'fig3b'.
     target: the bundle's folder.
-    new: ids of the runs that were trained; they may be other than described.
+    new: ids of the runs to add, whether or not the config describes them.
   """
-  described = reference.described_runs(_EXPERIMENT.value, _PRESET.value)
-  described = {sweeps.digest(run.run_id) for run in described}
+  described = {
+      sweeps.digest(run.run_id)
+      for run in reference.described_runs(experiment, _PRESET.value)
+  }
   folders = pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}')
   elsewhere = {
       sweeps.digest(run_id): folder
       for folder in folders
-      if folder != target and storage.has_results(folder)
-      for run_id in storage.read(folder).runs
+      if folder != target and bundles.has_results(folder)
+      for run_id in bundles.read(folder).runs
   }
-  earlier = [r for r in storage.read(target).runs if r not in new]
+  earlier = [r for r in bundles.read(target).runs if r not in new]
   dropped = {r for r in earlier if sweeps.digest(r) not in described}
   for run_id in (*new, *earlier):
     if sweeps.digest(run_id) in elsewhere:
@@ -117,10 +118,15 @@ def _dropped(target, new):
   return dropped
 
 
-def _write_parameters(source, target, finished):
-  """Writes the parameters that are asked for, or none if they are too many."""
+def _write_parameters(
+    experiment: str,
+    source: pathlib.Path,
+    target: pathlib.Path,
+    finished: Mapping[str, dict[str, Any]],
+) -> None:
+  """Writes the chosen parameters, or none of them if they are too large."""
   runs = [
-      sweeps.Run(_EXPERIMENT.value, _PRESET.value, run['config'], run_id)
+      sweeps.Run(experiment, _PRESET.value, run['config'], run_id)
       for run_id, run in finished.items()
   ]
   left_out = [
@@ -133,7 +139,7 @@ def _write_parameters(source, target, finished):
       _write_run(source, target / pretrained.FOLDER, run)
   size = _parameter_bytes()
   if size > _MAX_PARAMETER_BYTES:
-    parameters.remove(target / pretrained.FOLDER, finished)
+    weights.remove(target / pretrained.FOLDER, finished)
     raise errors.UserError(
         f'--parameters: all bundles together would hold {size / 1e6:.1f} MB, of'
         f' at most {_MAX_PARAMETER_BYTES / 1e6:g}; none of these are bundled.'
@@ -141,12 +147,14 @@ def _write_parameters(source, target, finished):
     )
 
 
-def _write_run(source, folder, run):
-  """Writes the parameters of one run's first seeds after the last step."""
-  built = experiment.build(run.config, num_devices=1)
-  trained = results.RunFolder(source / run.run_id)
-  meta_params = parameters.restore(trained, built, 'last')
-  parameters.write(
+def _write_run(
+    source: pathlib.Path, folder: pathlib.Path, run: sweeps.Run
+) -> None:
+  """Writes the parameters of a run's first seeds after the last step."""
+  built = build.build(run.config, num_devices=1)
+  trained = run_folder.RunFolder(source / run.run_id)
+  meta_params = weights.restore(trained, built, 'last')
+  weights.write(
       folder,
       run.run_id,
       kind='last',
@@ -155,7 +163,7 @@ def _write_run(source, folder, run):
   )
 
 
-def _parameter_bytes():
+def _parameter_bytes() -> int:
   """Returns the size of the parameters in all bundles, in bytes."""
   files = pathlib.Path(_OUTPUT.value).glob(f'*/*/{pretrained.FOLDER}/*')
   return sum(path.stat().st_size for path in files)

@@ -1,8 +1,8 @@
-"""What the scripts of this folder share: flags, and errors on one line."""
+"""Runs a script of this folder: parses flags, prints errors on one line."""
 
+from collections.abc import Callable, Sequence
 import os
 import sys
-from typing import Callable
 
 from absl import app
 from absl import flags
@@ -12,12 +12,12 @@ from modular_hyperteacher import errors
 
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a script; wrong input is one line on stderr and exit code 2."""
+  """Runs a script; a UserError prints one line and exits with code 2."""
   app.run(lambda argv: sys.exit(_guard(main, argv)), flags_parser=_parse_flags)
 
 
-def _guard(main, argv):
-  logging.set_verbosity(logging.ERROR)  # Kaleido tells all that it does.
+def _guard(main: Callable[[], None], argv: Sequence[str]) -> int:
+  logging.set_verbosity(logging.ERROR)  # Kaleido logs every step.
   try:
     if len(argv) > 1:
       raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
@@ -25,12 +25,12 @@ def _guard(main, argv):
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
-  except BrokenPipeError:  # As of `| head`: who reads has seen enough.
+  except BrokenPipeError:  # The reader, such as `| head`, has closed it.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
   return 0
 
 
-def _parse_flags(argv):
+def _parse_flags(argv: Sequence[str]) -> Sequence[str]:
   try:
     return flags.FLAGS(argv)
   except flags.Error as error:

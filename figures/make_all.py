@@ -3,29 +3,27 @@
   python figures/make_all.py
   python figures/make_all.py --only=fig3b --results=results --format=html,pdf
 
-Reads the user's own results where there are any, else the bundled ones, and
-writes per figure an interactive page, static images where a browser can be
-found, and the plotted numbers; for all claims together a verdict each; and
-`report.html`, one page with all of it. Trains nothing.
+Reads the user's own results if there are any, else the bundled ones. Writes,
+per figure, an interactive page, static images if there is a browser to draw
+them, and the plotted numbers. Also writes the verdicts on all claims, and
+`report.html`, one page with everything. Trains nothing.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 import pathlib
-import sys
 
-if not __package__:  # Run as a script: imports start at the repository root.
-  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
-
-# pylint: disable=g-import-not-at-top,wrong-import-position
 from absl import flags
+import pandas as pd
+import plotly.graph_objects as go
 
 from figures import claims
 from figures import cli
-from figures import data
-from figures import images
 from figures import registry
-from figures import report
-from figures import tables
-from figures import verdicts
+from figures.claims import verdicts
+from figures.library import data
+from figures.plotting import images
+from figures.plotting import tables
+from figures.report import page as report
 from modular_hyperteacher import errors
 
 _ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
@@ -37,7 +35,7 @@ _FORMAT = flags.DEFINE_list(
 
 
 def main() -> None:
-  """Makes everything and says what was made of what."""
+  """Writes everything, and prints the files, their origin and the verdicts."""
   names = _choose('only', _ONLY.value, list(registry.FIGURES))
   names = names or list(registry.FIGURES)
   formats = _choose('format', _FORMAT.value, ['html', *images.FORMATS])
@@ -66,8 +64,8 @@ def main() -> None:
     ) from error
 
   for name in names:
-    images_of = [] if obstacle or name not in charts else formats
-    endings = ['html', *images_of, 'csv', 'md']
+    static = [] if obstacle or name not in charts else formats
+    endings = ['html', *static, 'csv', 'md']
     print(f'{output / name}.{{{",".join(endings)}}}')
   if obstacle:
     print(obstacle)
@@ -77,27 +75,32 @@ def main() -> None:
     print(_line(entry))
 
 
-def _make(name, library, output):
+def _make(
+    name: str, library: data.Library, output: pathlib.Path
+) -> report.Drawn:
   """Draws one figure and writes its page and its table."""
   figure, table = registry.FIGURES[name].make(library)
-  for image_format in images.FORMATS:  # No image may outlive its numbers.
+  for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
-  _write(output, {
-      f'{name}.html': _page(name, figure, table),
-      f'{name}.csv': table.to_csv(index=False),
-      f'{name}.md': tables.to_markdown(table),
-  })
+  _write(
+      output,
+      {
+          f'{name}.html': _page(name, figure, table),
+          f'{name}.csv': table.to_csv(index=False),
+          f'{name}.md': tables.to_markdown(table),
+      },
+  )
   return report.Drawn(figure, table)
 
 
-def _page(name, figure, table):
+def _page(name: str, figure: go.Figure | None, table: pd.DataFrame) -> str:
   if figure is None:
     return tables.to_page(registry.FIGURES[name].title, table)
   return images.to_page(figure, name)
 
 
-def _print_origins(names, library):
-  """Says where results come from, or how to get some."""
+def _print_origins(names: Iterable[str], library: data.Library) -> None:
+  """Prints where results come from, or how to train some."""
   read = [e for name in names for e in registry.FIGURES[name].experiments]
   for experiment in dict.fromkeys(read):
     frame = library.values(experiment)
@@ -115,7 +118,7 @@ def _print_origins(names, library):
     print(f'stale: {run} is bundled, but no current config describes it')
 
 
-def _line(entry):
+def _line(entry: verdicts.Entry) -> str:
   text = f'{entry["id"]:6} {entry["verdict"]:8}'
   if entry['effect'] is not None:
     effect = tables.with_error(entry['effect'], entry['standard_error'])
@@ -123,12 +126,12 @@ def _line(entry):
   return f'{text}{entry["note"]}'
 
 
-def _write(folder, files):
+def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
   for name, text in files.items():
     (folder / name).write_text(text)
 
 
-def _choose(flag, chosen, allowed):
+def _choose(flag: str, chosen: list[str], allowed: Sequence[str]) -> list[str]:
   for name in chosen:
     if name not in allowed:
       raise errors.UserError(

@@ -2,29 +2,27 @@
 
   python figures/readme.py
 
-From the bundled results alone, so that the table is the same on all machines; a
-test compares. Costs at laptop scale are those of the bundled runs as they were
-timed; at the published scale, the least operations that the mathematics needs
-(`modular_hyperteacher/flops.py`), and how long they take at 1 TFLOP/s.
+The table depends on the bundled results alone, so it is the same on all
+machines; a test compares it. Costs at laptop scale are the times of the bundled
+runs. Costs at the published scale are a lower bound on FLOPs
+(`modular_hyperteacher/profiling/flops.py`), and its time at 1 TFLOP/s.
 """
 
 import pathlib
-import sys
 
-if not __package__:  # Run as a script: imports start at the repository root.
-  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
+import pandas as pd
 
-# pylint: disable=g-import-not-at-top,wrong-import-position
 from figures import claims
 from figures import cli
-from figures import data
-from figures import reference
 from figures import registry
-from figures import tables
+from figures.claims import verdicts
+from figures.library import data
+from figures.library import reference
+from figures.plotting import tables
 from modular_hyperteacher import errors
-from modular_hyperteacher import flops
-from modular_hyperteacher import results
-from modular_hyperteacher import sweeps
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.runs import run_folder
 
 PATH = pathlib.Path(__file__).resolve().parents[1] / 'README.md'
 _BEGIN = '<!-- table: begin; python figures/readme.py writes it -->\n'
@@ -37,15 +35,15 @@ _HEAD = (
 
 def main() -> None:
   """Replaces the table in the README."""
-  results.write_atomically(PATH, replace_table(PATH.read_text()))
+  run_folder.write_atomically(PATH, replace_table(PATH.read_text()))
   print(PATH)
 
 
 def replace_table(text: str) -> str:
-  """Returns a README's text with the table as it should be.
+  """Returns a README's text with the current table.
 
   Raises:
-    UserError: if the text has no place for it.
+    UserError: if the text lacks the lines that enclose the table.
   """
   before, begin, rest = text.partition(_BEGIN)
   _, end, after = rest.partition(_END)
@@ -55,9 +53,9 @@ def replace_table(text: str) -> str:
 
 
 def make_table() -> str:
-  """Returns the table: a row per claim, and per experiment without one."""
+  """Returns the table: a row per claim, and per experiment without claims."""
   library = data.Library(data.BUNDLED / 'nothing')
-  rows, seen = [_HEAD, ('---',) * len(_HEAD)], set()
+  rows, seen = [], set()
   for claim, entry in zip(claims.CLAIMS, claims.evaluate(library), strict=True):
     cells = _config_verdict_costs(
         library, claim.experiment, _verdict(entry), seen
@@ -69,14 +67,20 @@ def make_table() -> str:
         shown = figure.title.replace('Beyond the paper: ', '')
         cells = _config_verdict_costs(library, experiment, '', seen)
         rows.append((f'none ({name})', shown, *cells))
-  return ''.join(
-      f'| {" | ".join(cell.replace("|", chr(92) + "|") for cell in row)} |\n'
-      for row in rows
-  )
+  return tables.to_markdown(pd.DataFrame(rows, columns=list(_HEAD)))
 
 
-def _config_verdict_costs(library, experiment, verdict, seen):
-  """Returns the last cells of a row; costs stand in an experiment's first."""
+def _config_verdict_costs(
+    library: data.Library, experiment: str, verdict: str, seen: set[str]
+) -> tuple[str, str, str, str]:
+  """Returns the last cells of a row; only the first of an experiment has costs.
+
+  Args:
+    library: the finished runs.
+    experiment: of the row.
+    verdict: of the row.
+    seen: experiments of rows above; adds this one.
+  """
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed', verdict, '', ''
   config = f'`--config=configs/{experiment}.py`'
@@ -86,15 +90,15 @@ def _config_verdict_costs(library, experiment, verdict, seen):
   return config, verdict, _laptop(library, experiment), _paper(experiment)
 
 
-def _verdict(entry):
+def _verdict(entry: verdicts.Entry) -> str:
   effect = tables.with_error(entry['effect'], entry['standard_error'])
   if entry['verdict'] == 'NOT RUN':
     return 'NOT RUN'
   return f'{entry["verdict"]}, {effect} ({entry["preset"]})'
 
 
-def _laptop(library, experiment):
-  """Returns what the bundled runs took, of how many that there are."""
+def _laptop(library: data.Library, experiment: str) -> str:
+  """Returns the time of the bundled runs, and how many of all these are."""
   frame = library.every_preset(experiment)
   runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
   described = {
@@ -114,8 +118,8 @@ def _laptop(library, experiment):
   return f'{minutes}, {number} runs'
 
 
-def _paper(experiment):
-  """Returns the least operations of all runs at the published scale."""
+def _paper(experiment: str) -> str:
+  """Returns a lower bound on the FLOPs of all runs at the published scale."""
   operations = sum(
       run.config['training']['num_outer_steps']
       * len(run.config['training']['seeds'])
@@ -125,7 +129,7 @@ def _paper(experiment):
   return f'{operations:.1e} FLOP, {_hours(operations)} at 1 TFLOP/s'
 
 
-def _hours(operations):
+def _hours(operations: float) -> str:
   hours = operations / 3.6e15
   return f'{hours:,.0f} h' if hours >= 10 else f'{hours:.1g} h'
 

@@ -1,56 +1,57 @@
 """All figures and tables: a line each.
 
-A figure reads the finished runs of the experiments that it names, and does not
-care where they were trained: `data.Library` finds runs by their content. Two
-figures that name the same experiment share its runs.
+A figure reads the finished runs of the experiments that it names.
+`data.Library` finds them by the hash of their config, wherever they were
+trained. Figures that name the same experiment share its runs.
 """
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures import acting
-from figures import amortised
-from figures import bridges
-from figures import data
-from figures import fig2c
-from figures import fig2d
-from figures import fig3a
-from figures import fig3b
-from figures import fig3c
-from figures import fig3e
-from figures import fig3f
-from figures import fig4a
-from figures import fig4b
-from figures import fig4e
-from figures import fig_a1
-from figures import fig_a3
-from figures import fig_a4
-from figures import fig_a8
-from figures import hyperparameters
-from figures import inference
-from figures import published_solver
-from figures import restarts
-from figures import sample_complexity
-from figures import scaling_law
-from figures import scan_attention
-from figures import scan_lengths
-from figures import scan_tables
-from figures import table_a1
-from figures import tables_a2_a8
-from figures import theorem
-from figures import two_layers
+from figures.extensions import acting
+from figures.extensions import amortised
+from figures.extensions import bridges
+from figures.extensions import inference
+from figures.extensions import published_solver
+from figures.extensions import restarts
+from figures.extensions import sample_complexity
+from figures.extensions import scaling_law
+from figures.extensions import theorem
+from figures.extensions import two_layers
+from figures.lake2019 import scan_attention
+from figures.lake2019 import scan_lengths
+from figures.lake2019 import scan_tables
+from figures.library import data
+from figures.paper import fig2c
+from figures.paper import fig2d
+from figures.paper import fig3a
+from figures.paper import fig3b
+from figures.paper import fig3c
+from figures.paper import fig3e
+from figures.paper import fig3f
+from figures.paper import fig4a
+from figures.paper import fig4b
+from figures.paper import fig4e
+from figures.paper import fig_a1
+from figures.paper import fig_a3
+from figures.paper import fig_a4
+from figures.paper import fig_a8
+from figures.paper import table_a1
+from figures.paper import tables_a2_a8
+from figures.paper import tables_a10_a12
 
 
 class Figure(NamedTuple):
   """One figure or table.
 
   Attributes:
-    title: what it shows, in a line.
-    experiments: whose finished runs it needs; () if it needs none.
-    draw: `draw(library) -> (figure, table)`. The table holds what the figure
-      shows; the figure of a mere table is None.
+    title: one line.
+    experiments: it reads the finished runs of these; may be ().
+    draw: library -> (figure, table of the plotted numbers). A table of the
+      paper has None as its figure.
   """
 
   title: str
@@ -60,7 +61,7 @@ class Figure(NamedTuple):
   def make(
       self, library: data.Library
   ) -> tuple[go.Figure | None, pd.DataFrame]:
-    """Draws; every row of the table says its preset, or 'constructed'."""
+    """Draws; the table has a column 'preset', which may be 'constructed'."""
     figure, table = self.draw(library)
     if 'preset' not in table:
       presets = dict.fromkeys(
@@ -81,9 +82,7 @@ SECTIONS = {
             published_solver.TITLE, (), published_solver.draw
         ),
         'fig2d': Figure(fig2d.TITLES['fig2d'], ('fig2d',), fig2d.draw),
-        'fig_a2': Figure(
-            fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2
-        ),
+        'fig_a2': Figure(fig2d.TITLES['fig_a2'], ('fig2d',), fig2d.draw_fig_a2),
         'fig2d_grid': Figure(
             fig2d.TITLES['fig2d_grid'], ('fig2d',), fig2d.draw_grid
         ),
@@ -117,9 +116,7 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
-        'amortised': Figure(
-            amortised.TITLE, ('amortised',), amortised.draw
-        ),
+        'amortised': Figure(amortised.TITLE, ('amortised',), amortised.draw),
     },
     'Grid worlds': {
         'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),
@@ -133,9 +130,7 @@ SECTIONS = {
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
     },
     'Beyond the paper': {
-        'scaling_law': Figure(
-            scaling_law.TITLE, ('fig_a3',), scaling_law.draw
-        ),
+        'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
         'sample_complexity': Figure(
             sample_complexity.TITLE,
             ('sample_complexity',),
@@ -186,9 +181,9 @@ SECTIONS = {
     },
     'Hyperparameters': {
         f'table_{name.lower()}': Figure(
-            hyperparameters.title(name), (), hyperparameters.make_draw(name)
+            tables_a10_a12.title(name), (), tables_a10_a12.make_draw(name)
         )
-        for name in hyperparameters.TABLES
+        for name in tables_a10_a12.TABLES
     },
 }
 FIGURES = {

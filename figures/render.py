@@ -5,10 +5,10 @@
 
   python -m figures.render --world=hyperteacher --preset=paper
 
-draw walls, objects, the agent and its optimal way; or a teacher's modules,
-their sum and its soft labels. With the name or the folder
-of a trained run, its model adapts to a task and acts beside the optimal agent;
-where there is nothing to act in, what can be decoded from it is drawn:
+draw walls, objects, the agent and its optimal path; or a teacher's modules,
+their sum and its soft labels. With the name or the folder of a trained run, its
+model adapts to a task and acts, beside the optimal agent. For a hyperteacher,
+the picture shows the latent that can be decoded from the adapted parameters:
 
   python -m figures.render --run=fig4e/laptop --model=anil --seed=3
   python -m figures.render --run=results/fig3b/laptop/RUN_ID --split=test
@@ -16,35 +16,32 @@ where there is nothing to act in, what can be decoded from it is drawn:
 Trains nothing; the same arguments always give the same picture.
 """
 
+from collections.abc import Iterable, Sequence
 import pathlib
-import sys
 
-if not __package__:  # Run as a script: imports start at the repository root.
-  sys.path[0] = str(pathlib.Path(__file__).resolve().parents[1])
-
-# pylint: disable=g-import-not-at-top,wrong-import-position
 from absl import flags
 import jax
+import plotly.graph_objects as go
 
-from configs import common
+from configs.blocks import common
 from figures import cli
-from figures import decoded
-from figures import fig3a
-from figures import fig4a
-from figures import images
-from figures import rollouts
-from figures import style
+from figures.paper import fig3a
+from figures.paper import fig4a
+from figures.plotting import images
+from figures.plotting import style
+from figures.worlds import decoded
+from figures.worlds import rollouts
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
-from modular_hyperteacher import results
+from modular_hyperteacher.runs import run_folder
 
 _FORMATS = ('html', *images.FORMATS)
 _WORLDS = (*fig4a.WORLDS, 'hyperteacher')
 
 
 def define_flags() -> None:
-  """Defines what the command line takes."""
+  """Defines the flags of the command line."""
   flags.DEFINE_string('world', None, f'Of {", ".join(_WORLDS)}.')
   flags.DEFINE_string(
       'preset', 'laptop', "With the world 'hyperteacher': of Figure 3B."
@@ -62,35 +59,35 @@ def define_flags() -> None:
 
 
 def main() -> None:
-  """Draws one picture and says where."""
-  formats = flags.FLAGS['format'].value
+  """Draws one picture and prints its files."""
+  formats = flags.FLAGS.format
   _check('format', formats, _FORMATS)
-  seed = flags.FLAGS['seed'].value
+  seed = flags.FLAGS.seed
   if not 0 <= seed < 2**32:
     raise errors.UserError(
         f'--seed is {seed}; it must be at least 0 and below 2^32.'
     )
-  if flags.FLAGS['run'].value:
+  if flags.FLAGS.run:
     figure, name = _draw_run(seed)
   else:
-    world = flags.FLAGS['world'].value
+    world = flags.FLAGS.world
     _check('world', [world], _WORLDS)
     title = f'A task of {world}, seed {seed}'
     name = f'{world}_{seed}'
     if world == 'hyperteacher':
-      preset = flags.FLAGS['preset'].value
+      preset = flags.FLAGS.preset
       _check('preset', [preset], common.PRESETS)
       figure, _ = fig3a.draw_task(seed, title, preset)
     else:
       figure, _ = fig4a.WORLDS[world](seed, title)
-  folder = pathlib.Path(flags.FLAGS['output'].value)
+  folder = pathlib.Path(flags.FLAGS.output)
   obstacle = None
   try:
     folder.mkdir(parents=True, exist_ok=True)
     if 'html' in formats:
       images.write_script(folder)
       page = images.to_page(figure, name)
-      results.write_atomically(folder / f'{name}.html', page)
+      run_folder.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)
   except OSError as error:
@@ -104,36 +101,36 @@ def main() -> None:
     print(obstacle)
 
 
-def _draw_run(seed):
+def _draw_run(seed: int) -> tuple[go.Figure, str]:
   """Returns the figure of a trained model, and a name for its file."""
-  model, split = flags.FLAGS['model'].value, flags.FLAGS['split'].value
+  model, split = flags.FLAGS.model, flags.FLAGS.split
   which = {}
   if model:
-    support = flags.FLAGS['task_support'].value
-    which = {'model': model, 'task_support': support}
+    which = {'model': model, 'task_support': flags.FLAGS.task_support}
   loaded = pretrained.load(
-      flags.FLAGS['run'].value,
-      results_root=flags.FLAGS['results'].value,
+      flags.FLAGS.run,
+      results_root=flags.FLAGS.results,
       **which,
   )
   world = loaded.config['task']['name']
-  if flags.FLAGS['world'].value not in (None, world):
+  if flags.FLAGS.world not in (None, world):
     raise errors.UserError(
-        f"--world is '{flags.FLAGS['world'].value}'; the run's is '{world}'."
+        f"--world is '{flags.FLAGS.world}'; the run's is '{world}'."
     )
   student = loaded.student()
   draw = rollouts.WORLDS.get(world, decoded.draw)
   name = loaded.config['model']['name']
   title = (
-      f'{style.MODEL_NAMES.get(name, name)} in a task of {world} ({split}),'
-      f' seed {seed}'
+      f'{style.MODEL_NAMES[name]} in a task of {world} ({split}), seed {seed}'
   )
   key = jax.random.fold_in(randomness.stream(student.root, 'picture'), seed)
   figure, _ = draw(student, split, key, title)
   return figure, f'{loaded.run_id}_{split}_{seed}'
 
 
-def _check(flag, given, allowed):
+def _check(
+    flag: str, given: Iterable[str | None], allowed: Sequence[str]
+) -> None:
   for name in given:
     if name not in allowed:
       raise errors.UserError(

@@ -1,7 +1,13 @@
 """What is left of a sweep, and what that will cost."""
 
-from modular_hyperteacher import flops
-from modular_hyperteacher import runner
+import time
+from typing import Any
+
+from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.runs import runner
+
+# A dry run answers in about a minute, however many programs a sweep has.
+_MAX_COUNTING_S = 60.0
 
 
 def saved_step(run: runner.PlannedRun) -> int:
@@ -20,49 +26,64 @@ def estimate(
   Args:
     left: the unfinished runs.
     runs: the whole sweep; models that were trained here tell their speed, in
-      operations per second, and of others the least operations are told.
+      operations per second; of other models, operations are reported.
   """
-  speeds = _measure(runs)
-  hours, timed, operations = 0.0, 0, 0.0
+  operations = _Operations(time.monotonic() + _MAX_COUNTING_S)
+  speeds = _measure_speeds(runs, operations)
+  hours, num_timed, num_unknown, total = 0.0, 0, 0, 0.0
   for run in left:
     config = run.run.config
     steps = config['training']['num_outer_steps'] - saved_step(run)
-    needed = steps * _step(config)
+    per_step = operations.per_step(config)
     speed = speeds.get(config['model']['name'])
-    if speed:
-      hours += needed / speed / 3600
-      timed += 1
+    if per_step is None:
+      num_unknown += 1
+    elif speed:
+      hours += steps * per_step / speed / 3600
+      num_timed += 1
     else:
-      operations += needed
+      total += steps * per_step
   parts = []
-  if timed:
+  if num_timed:
     parts.append(
-        f'{timed} runs take {hours:.2g} hours of one worker, at the speed of'
-        ' those trained here before'
+        f'{num_timed} runs take {hours:.2g} hours of one worker, at the speed'
+        ' of those trained here before'
     )
-  if timed < len(left):
+  if num_counted := len(left) - num_timed - num_unknown:
     parts.append(
-        f'{len(left) - timed} runs of models that were never timed here need'
-        f' at least {operations:.2g} operations, {operations / 3.6e15:.2g}'
-        ' hours at 1 TFLOP/s'
+        f'{num_counted} runs of models that were never timed here need'
+        f' {total:.2g} operations, {total / 3.6e15:.2g} hours at 1 TFLOP/s'
     )
+  if num_unknown:
+    parts.append(f'that of {num_unknown} runs is unknown')
   return 'cost: ' + '; '.join(parts)
 
 
-def _step(config):
-  """Returns the least operations of an outer step of all seeds."""
-  return len(config['training']['seeds']) * flops.outer_step(config)
+class _Operations:
+  """Operations of an outer step; tracing a program takes seconds."""
+
+  def __init__(self, deadline: float) -> None:
+    self._deadline = deadline
+
+  def per_step(self, config: dict[str, Any]) -> float | None:
+    """Returns those of all seeds, or None if they are not known in time."""
+    if time.monotonic() > self._deadline:
+      return None
+    per_seed = flops.outer_step(config)
+    return per_seed and len(config['training']['seeds']) * per_seed
 
 
-def _measure(runs):
+def _measure_speeds(
+    runs: list[runner.PlannedRun], operations: _Operations
+) -> dict[str, float]:
   """Returns model -> operations per second, of the sweep's runs so far."""
-  totals = {}
+  totals: dict[str, list[float]] = {}
   for run in runs:
-    config = run.run.config
-    stored = run.folder.read('provenance.json') or {'sessions': []}
-    for session in stored['sessions']:
+    sessions = (run.folder.read('provenance.json') or {}).get('sessions', [])
+    per_step = operations.per_step(run.run.config) if sessions else None
+    for session in sessions if per_step else ():
       steps = session['last_step'] - session['first_step']
-      total = totals.setdefault(config['model']['name'], [0.0, 0.0])
-      total[0] += steps * _step(config)
+      total = totals.setdefault(run.run.config['model']['name'], [0.0, 0.0])
+      total[0] += steps * per_step
       total[1] += session['wall_s']
   return {name: n / s for name, (n, s) in totals.items() if s}

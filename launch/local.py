@@ -18,11 +18,14 @@ import subprocess
 import sys
 import threading
 import time
+from typing import cast, IO, TypeAlias
 
 from absl import flags
 import numpy as np
 
-from launch import common
+from launch import attempts
+from launch import plan as plans
+from launch import progress as progresses
 from launch import worker
 
 _WORKERS = flags.DEFINE_integer(
@@ -33,11 +36,13 @@ _WORKERS = flags.DEFINE_integer(
 )
 
 _VISIBLE = 'CUDA_VISIBLE_DEVICES'
+# A worker's cores and environment variables.
+_Place: TypeAlias = tuple[list[int], dict[str, str]]
 
 
 def place_workers(
     number: int | None, cores: list[int], gpus: list[str]
-) -> list[tuple[list[int], dict[str, str]]]:
+) -> list[_Place]:
   """Returns every worker's cores and environment variables.
 
   Args:
@@ -52,7 +57,7 @@ def place_workers(
     own = [int(core) for core in share] or [cores[i % len(cores)]]
     variables = {_VISIBLE: gpus[i % len(gpus)]} if gpus else {}
     if number > len(gpus) > 0:
-      variables |= common.share_of_gpu(1 / math.ceil(number / len(gpus)))
+      variables |= plans.share_of_gpu(1 / math.ceil(number / len(gpus)))
     places.append((own, variables))
   return places
 
@@ -65,37 +70,37 @@ def _gpus() -> list[str]:
   return sorted(path.name.removeprefix('nvidia') for path in devices)
 
 
-def _places():
-  return place_workers(
-      _WORKERS.value, sorted(os.sched_getaffinity(0)), _gpus()
-  )
+def _places() -> list[_Place]:
+  return place_workers(_WORKERS.value, sorted(os.sched_getaffinity(0)), _gpus())
 
 
 class _Worker:
   """A worker process, started anew whenever it dies."""
 
-  def __init__(self, place, settings: worker.Settings):
+  def __init__(self, place: _Place, settings: worker.Settings) -> None:
     self._cores, self._variables = place
     self._settings = settings
-    self._process = None
+    self._process: subprocess.Popen[str] | None = None
 
   def train(self, bundle: list) -> dict[str, str] | None:
     """Returns the outcomes of runs, or None if the worker died."""
-    if self._process is None or self._process.poll() is not None:
-      self._start()
+    process = self._process
+    if process is None or process.poll() is not None:
+      process = self._process = self._start()
+    # Neither pipe is None: `_start` asks for both.
     try:
-      print(json.dumps(bundle), file=self._process.stdin, flush=True)
-      answer = self._process.stdout.readline()
+      print(json.dumps(bundle), file=process.stdin, flush=True)
+      answer = cast(IO[str], process.stdout).readline()
     except BrokenPipeError:
       answer = ''
     if not answer:
-      self._process.kill()
-      self._process.wait()  # or the next look would find it still there
+      process.kill()
+      process.wait()  # or the next look would find it still there
       return None
     return json.loads(answer)
 
-  def _start(self):
-    self._process = subprocess.Popen(
+  def _start(self) -> subprocess.Popen[str]:
+    return subprocess.Popen(
         [sys.executable, '-m', 'launch.worker']
         + [f'--settings={json.dumps(self._settings)}']
         + [f'--cores={json.dumps(self._cores)}'],
@@ -114,7 +119,7 @@ class _Worker:
     if number is not None and self._process.poll() is None:
       self._process.send_signal(number)
     try:
-      self._process.stdin.close()
+      cast(IO[str], self._process.stdin).close()  # A pipe, as in `train`.
     except BrokenPipeError:
       pass
 
@@ -122,12 +127,12 @@ class _Worker:
 class _Pool:
   """Workers that take bundles of runs from one queue."""
 
-  def __init__(self, plan: common.Plan, places: list):
-    settings = common.settings(plan, min(len(cores) for cores, _ in places))
+  def __init__(self, plan: plans.Plan, places: list[_Place]) -> None:
+    settings = plans.settings(plan, min(len(cores) for cores, _ in places))
     self._workers = [_Worker(place, settings) for place in places]
-    self._queue = queue.Queue()
+    self._queue: queue.Queue[attempts.Attempt] = queue.Queue()
     for bundle in plan.bundles:
-      self._queue.put(common.attempt(bundle))
+      self._queue.put(attempts.attempt(bundle))
     self.unfinished: dict[str, str] = {}
     self._stopping = threading.Event()
     self._threads = [
@@ -142,20 +147,20 @@ class _Pool:
     """Whether anything is left to do."""
     return any(thread.is_alive() for thread in self._threads)
 
-  def _serve(self, one):
+  def _serve(self, one: _Worker) -> None:
     # Another worker's bundle may come back, until all are through.
     while self._queue.unfinished_tasks and not self._stopping.is_set():
       try:
         tried = self._queue.get(timeout=0.1)
       except queue.Empty:
         continue
-      outcomes = one.train(common.as_json(tried.bundle))
+      outcomes = one.train(plans.as_json(tried.bundle))
       if self._stopping.is_set():
         break
-      for again in common.take_back(
+      for again in attempts.take_back(
           tried, outcomes or 'its worker died', self.unfinished
       ):
-        self._stopping.wait(common.HELD_AGAIN_S if again.held else 0)
+        self._stopping.wait(attempts.HELD_AGAIN_S if again.held else 0)
         self._queue.put(again)
       self._queue.task_done()
     one.stop(None)
@@ -169,20 +174,20 @@ class _Pool:
       time.sleep(0.5)  # A worker that was between two runs did not hear.
 
 
-def launch(plan: common.Plan) -> common.Outcome:
+def launch(plan: plans.Plan) -> plans.Outcome:
   """Trains all bundles; returns what could not be finished."""
-  received = []
+  received: list[int] = []
   for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, lambda signum, frame: received.append(signum))
   pool = _Pool(plan, _places())
-  with common.Progress(plan) as progress:
+  with progresses.Progress(plan) as progress:
     while pool.busy and not received:
       time.sleep(0.2)
       progress.update()
   if received:
     pool.stop(received[0])
-    return common.stopped(received[0])
-  return common.Outcome(pool.unfinished)
+    return plans.stopped(received[0])
+  return plans.Outcome(pool.unfinished)
 
 
 def _describe() -> str:
@@ -196,4 +201,4 @@ def _describe() -> str:
 
 
 if __name__ == '__main__':
-  common.main(launch, _describe)
+  plans.main(launch, _describe)

@@ -1,6 +1,6 @@
 """A sweep over a Ray cluster: many machines, with CPUs, GPUs or TPUs.
 
-  ray up launch/ray_gpu.yaml    (or launch/ray_tpu.yaml; see README)
+  ray up launch/clusters/ray_gpu.yaml  # or ray_tpu.yaml there; see README
   python -m launch.ray_cluster --address=auto --num_gpus=1 \\
       --config=configs/fig3b.py:paper --results=/shared/results
 
@@ -12,15 +12,18 @@ path, and have this package installed.
 
 import signal
 import time
+from typing import Any
 
 from absl import flags
 
-from launch import common
+from launch import attempts
+from launch import plan as plans
+from launch import progress as progresses
 from launch import worker
 from modular_hyperteacher import errors
-from modular_hyperteacher import interrupt
+from modular_hyperteacher.runs import preemption
 
-ray = common.need('ray', 'ray')
+ray = plans.need('ray', 'ray')
 
 _ADDRESS = flags.DEFINE_string(
     'address', None, "Of the cluster: HOST:PORT, or 'auto' on its head node."
@@ -40,29 +43,29 @@ _SAVING_S = 30.0
 class _Tasks:
   """The sweep's tasks at Ray."""
 
-  def __init__(self, plan: common.Plan):
+  def __init__(self, plan: plans.Plan) -> None:
     # Nodes have the package, but not this folder.
     ray.cloudpickle.register_pickle_by_value(worker)
-    self._settings = common.settings(plan, _NUM_CPUS.value)
+    self._settings = plans.settings(plan, _NUM_CPUS.value)
     shared = 0 < _NUM_GPUS.value < 1
-    variables = common.share_of_gpu(_NUM_GPUS.value) if shared else {}
+    variables = plans.share_of_gpu(_NUM_GPUS.value) if shared else {}
     self._remote = ray.remote(worker.train_in_ray).options(
         num_cpus=_NUM_CPUS.value,
         num_gpus=_NUM_GPUS.value,
         resources={'TPU': _NUM_TPUS.value} if _NUM_TPUS.value else None,
         # By Ray, if a node or a worker is lost; failures that tasks live to
         # tell of are counted in `take_back`.
-        max_retries=common.RETRIES.value,
+        max_retries=attempts.RETRIES.value,
         runtime_env={'env_vars': variables},
     )
-    self._running = {}
-    self._later: list[tuple[float, common.Attempt]] = []
+    self._running: dict[Any, attempts.Attempt] = {}  # by Ray's reference
+    self._later: list[tuple[float, attempts.Attempt]] = []
     self.unfinished: dict[str, str] = {}
     for bundle in plan.bundles:
-      self._send(common.attempt(bundle))
+      self._send(attempts.attempt(bundle))
 
-  def _send(self, attempt):
-    bundle = common.as_json(attempt.bundle)
+  def _send(self, attempt: attempts.Attempt) -> None:
+    bundle = plans.as_json(attempt.bundle)
     self._running[self._remote.remote(bundle, self._settings)] = attempt
 
   @property
@@ -81,8 +84,8 @@ class _Tasks:
         outcomes = ray.get(task)
       except ray.exceptions.RayError as error:
         outcomes = (str(error).splitlines() or ['lost'])[0]
-      for again in common.take_back(tried, outcomes, self.unfinished):
-        pause = common.HELD_AGAIN_S if again.held else 0
+      for again in attempts.take_back(tried, outcomes, self.unfinished):
+        pause = attempts.HELD_AGAIN_S if again.held else 0
         self._later.append((time.monotonic() + pause, again))
     due = [entry for entry in self._later if entry[0] <= time.monotonic()]
     for entry in due:
@@ -100,7 +103,7 @@ class _Tasks:
     )
 
 
-def launch(plan: common.Plan) -> common.Outcome:
+def launch(plan: plans.Plan) -> plans.Outcome:
   """Trains all bundles; returns what could not be finished."""
   if not ray.is_initialized():
     # Whoever reaches the dashboard can run code: it is not for the network.
@@ -113,18 +116,18 @@ def launch(plan: common.Plan) -> common.Outcome:
       raise errors.UserError(
           f'--address is {_ADDRESS.value}; no cluster answers there: {error}'
       ) from error
-  received = []
-  for number in interrupt.SIGNALS:
+  received: list[int] = []
+  for number in preemption.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))
   tasks = _Tasks(plan)
-  with common.Progress(plan) as progress:
+  with progresses.Progress(plan) as progress:
     while tasks.busy and not received:
       tasks.wait()
       progress.update()
   if received:
     tasks.stop()
-    return common.stopped(received[0])
-  return common.Outcome(tasks.unfinished)
+    return plans.stopped(received[0])
+  return plans.Outcome(tasks.unfinished)
 
 
 def _describe() -> str:
@@ -137,4 +140,4 @@ def _describe() -> str:
 
 
 if __name__ == '__main__':
-  common.main(launch, _describe)
+  plans.main(launch, _describe)

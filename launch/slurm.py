@@ -9,6 +9,7 @@ jobs alone. The same command later queues what is not finished once more, and
 watches it: whichever job comes first trains a run, and the others leave it.
 """
 
+from collections.abc import Iterable
 import os
 import pathlib
 import re
@@ -16,17 +17,20 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Iterable
+from typing import Any
 
 from absl import flags
 
-from launch import common
+from launch import attempts
+from launch import plan as plans
+from launch import progress as progresses
 from launch import worker
 from modular_hyperteacher import errors
-from modular_hyperteacher import interrupt
-from modular_hyperteacher import locks
+from modular_hyperteacher.runs import locks
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import runner
 
-submitit = common.need('submitit', 'slurm')
+submitit = plans.need('submitit', 'slurm')
 
 _PARTITION = flags.DEFINE_string('partition', None, 'Where to queue.')
 _TIME_MIN = flags.DEFINE_integer(
@@ -65,7 +69,7 @@ _ALIVE = 'PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING'
 _LEFT = 'the jobs go on by themselves; squeue shows them.'
 
 
-def _make_executor():
+def _make_executor() -> Any:
   if 60 * _TIME_MIN.value <= _SAVE_BEFORE_S.value + _SIGNAL_SPREAD_S:
     raise errors.UserError(
         f'--time_min is {_TIME_MIN.value}: jobs would be told to save'
@@ -90,8 +94,9 @@ def _make_executor():
       'cpus_per_task': _CPUS.value,
       'slurm_array_parallelism': _PARALLEL.value,
       'slurm_signal_delay_s': _SAVE_BEFORE_S.value,
-      'slurm_additional_parameters': {'requeue': True}
-      | dict(map(_option, _SLURM.value)),
+      'slurm_additional_parameters': (
+          {'requeue': True} | dict(map(_option, _SLURM.value))
+      ),
   }
   if _PARTITION.value:
     parameters['slurm_partition'] = _PARTITION.value
@@ -107,39 +112,39 @@ def _option(text: str) -> tuple[str, str | bool]:
   return name, value if has_value else True
 
 
-def launch(plan: common.Plan) -> common.Outcome:
+def launch(plan: plans.Plan) -> plans.Outcome:
   """Queues all bundles; returns what could not be finished."""
-  received = []
-  for number in interrupt.SIGNALS:
+  received: list[int] = []
+  for number in preemption.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))
   jobs = _Jobs(plan)
   if not _WAIT.value:
-    return common.Outcome({}, *jobs.leave())
-  with common.Progress(plan) as progress:
+    return plans.Outcome({}, *jobs.leave())
+  with progresses.Progress(plan) as progress:
     while jobs.busy:
       if received:
-        return common.Outcome({}, *jobs.leave())
+        return plans.Outcome({}, *jobs.leave())
       time.sleep(_POLL_S)
       progress.update()
       jobs.update()
-  return common.Outcome(jobs.unfinished)
+  return plans.Outcome(jobs.unfinished)
 
 
 class _Jobs:
   """The sweep's jobs at SLURM, and the runs that other launchers have."""
 
-  def __init__(self, plan: common.Plan):
-    self._settings = common.settings(plan, _CPUS.value)
+  def __init__(self, plan: plans.Plan) -> None:
+    self._settings = plans.settings(plan, _CPUS.value)
     self._executor = _make_executor()
     self._queue = _Queue()
     self._locks = locks.Locks()
-    self._queued = {}  # job -> attempt
-    self._held: list[common.Attempt] = []
+    self._queued: dict[Any, attempts.Attempt] = {}  # by job
+    self._held: list[attempts.Attempt] = []
     self._looked = time.monotonic()
     self._accepted = False  # whether SLURM ever took a job
     self._refusal = ''
     self.unfinished: dict[str, str] = {}
-    self._left = [common.attempt(bundle) for bundle in plan.bundles]
+    self._left = [attempts.attempt(bundle) for bundle in plan.bundles]
     self._send()
 
   @property
@@ -164,31 +169,31 @@ class _Jobs:
       if job.paths.result_pickle.exists() or job.job_id in lost:
         tried = self._queued.pop(job)
         outcomes = _outcomes(job, tried.bundle)
-        again += common.take_back(tried, outcomes, self.unfinished)
+        again += attempts.take_back(tried, outcomes, self.unfinished)
     self._held += [one for one in again if one.held]
     self._left += [one for one in again if not one.held] + self._let_go()
     self._send()
 
-  def _let_go(self):
+  def _let_go(self) -> list[attempts.Attempt]:
     """Returns attempts at runs that other launchers no longer have."""
     held, free = [], []
     for one in self._held:
       left = [run for run in one.bundle if not run.folder.finished]
       if any(self._locks.is_free(run.folder) for run in left):
-        free.append(common.attempt(left, one.failures))
+        free.append(attempts.attempt(left, one.failures))
       elif left:
         held.append(one)
     self._held = held
     return free
 
-  def _send(self):
+  def _send(self) -> None:
     """Queues what is left; what SLURM does not take now is left."""
     size = _max_array_size() if self._left else 1
     while self._left:
       part = self._left[:size]
       try:
         jobs = self._executor.submit_array([
-            worker.Job(common.as_json(one.bundle), self._settings)
+            worker.Job(plans.as_json(one.bundle), self._settings)
             for one in part
         ])
       except submitit.core.utils.FailedJobError as error:
@@ -205,7 +210,7 @@ class _Jobs:
       del self._left[:size]
 
 
-def _outcomes(job, bundle) -> dict[str, str]:
+def _outcomes(job: Any, bundle: list[runner.PlannedRun]) -> dict[str, str]:
   """Returns what became of the runs of a job that has ended."""
   if not job.paths.result_pickle.exists():
     # Cancelled, or killed. To queue it again could be against its owner's will.
@@ -263,10 +268,10 @@ class _Queue:
   for lost.
   """
 
-  def __init__(self):
+  def __init__(self) -> None:
     self._asked = time.monotonic()
     self._silent = False
-    self._missing_since = {}
+    self._missing_since: dict[str, float] = {}
 
   def lost(self, job_ids: Iterable[str]) -> set[str]:
     """Returns those that SLURM has not had for `_LOST_AFTER_S`."""
@@ -301,4 +306,4 @@ def _describe() -> str:
 
 
 if __name__ == '__main__':
-  common.main(launch, _describe)
+  plans.main(launch, _describe)

@@ -19,14 +19,15 @@ from typing import Any, NamedTuple
 
 import jax
 
-from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
-from modular_hyperteacher import host_devices
-from modular_hyperteacher import interrupt
-from modular_hyperteacher import runner
-from modular_hyperteacher import sweeps
-from modular_hyperteacher import tracking
-from modular_hyperteacher import turns
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import runner
+from modular_hyperteacher.runs import scheduling
 
 FINISHED = 'finished'
 HELD = 'another launcher is training it'
@@ -43,7 +44,7 @@ class Settings(NamedTuple):
   results: str
   num_host_devices: int  # per worker, on a CPU
   compilation_cache: str  # folder; '' for none
-  wandb: str = tracking.OFF  # as --wandb
+  wandb: str = wandb_tracker.OFF  # as --wandb
 
 
 def set_up(settings: Settings) -> None:
@@ -54,11 +55,12 @@ def set_up(settings: Settings) -> None:
   """
   flags = os.environ.get('XLA_FLAGS', '')
   number = settings.num_host_devices
+  jax_config: Any = jax.config  # Its options are defined at run time.
   if (
       'xla_force_host_platform_device_count' not in flags
-      and jax.config.jax_num_cpu_devices != number
+      and jax_config.jax_num_cpu_devices != number
   ):
-    host_devices.divide(number, [], 0)
+    host_devices.divide(number, number)
   if settings.compilation_cache:
     # Machine code of one processor is not for another.
     cache = pathlib.Path(settings.compilation_cache).expanduser()
@@ -80,7 +82,7 @@ def set_up(settings: Settings) -> None:
 def train(
     runs: list[dict[str, Any]],
     settings: Settings,
-    signals: tuple[int, ...] = interrupt.SIGNALS,
+    signals: tuple[int, ...] = preemption.SIGNALS,
 ) -> dict[str, str]:
   """Trains runs that are neither finished nor held by others.
 
@@ -94,34 +96,39 @@ def train(
     failure leaves the others alone.
 
   Raises:
-    interrupt.Interrupted: after saving, when a signal asks to stop.
+    preemption.Interrupted: after saving, when a signal asks to stop.
   """
   try:
     set_up(settings)
   except errors.UserError as error:
     return {run['run_id']: f'{REFUSED}{error}' for run in runs}
   outcomes = {}
-  with interrupt.Guard(signals) as guard:
+  with preemption.Guard(signals) as guard:
     for fields in runs:
       run = sweeps.Run(**fields)
       try:
         outcomes[run.run_id] = _train_one(run, settings, guard)
       except Exception as error:  # pylint: disable=broad-exception-caught
-        if isinstance(error, interrupt.Interrupted):
+        if isinstance(error, preemption.Interrupted):
           raise
         outcomes[run.run_id] = _explain(error)
   return outcomes
 
 
-def _train_one(run, settings, guard):
+def _train_one(
+    run: sweeps.Run, settings: Settings, guard: preemption.Guard
+) -> str:
+  components.allow(run.config)  # The launcher's user asked for this config.
   planned = runner.plan_one(run, pathlib.Path(settings.results))
-  for _, mine, check_lock in turns.in_turn([planned], guard, wait=False):
-    with tracking.Tracker(mine.run, mine.folder, settings.wandb) as tracker:
+  for _, mine, check_lock in scheduling.in_turn([planned], guard, wait=False):
+    with wandb_tracker.Tracker(
+        mine.run, mine.folder, settings.wandb
+    ) as tracker:
       runner.execute(mine, guard, tracker.update, check_lock)
   return FINISHED if planned.folder.finished else HELD
 
 
-def _explain(error):
+def _explain(error: Exception) -> str:
   if command_line.is_users(error):
     return f'{REFUSED}{error}'
   traceback.print_exception(error)
@@ -134,14 +141,14 @@ def train_in_ray(
   """Trains as a task of Ray; asked to stop, tells so as a failure."""
   try:
     return train(runs, settings)
-  except interrupt.Interrupted as interruption:
+  except preemption.Interrupted as interruption:
     return {run['run_id']: f'{FAILED}{interruption}' for run in runs}
 
 
 class Job:
   """Runs as a job of SLURM, in the form that submitit asks for."""
 
-  def __init__(self, runs: list[dict[str, Any]], settings: Settings):
+  def __init__(self, runs: list[dict[str, Any]], settings: Settings) -> None:
     self._runs = runs
     self._settings = settings
 
@@ -159,13 +166,13 @@ class Job:
     ]
     try:
       return train(self._runs, self._settings, tuple(handled))
-    except interrupt.Interrupted as interruption:
+    except preemption.Interrupted as interruption:
       signal.raise_signal(interruption.signal_number)
       os._exit(128 + interruption.signal_number)
 
   def checkpoint(self) -> Any:
     """Returns what is to be queued again."""
-    import submitit  # pylint: disable=import-outside-toplevel
+    import submitit  # pyright: ignore[reportMissingImports]
 
     return submitit.helpers.DelayedSubmission(self)
 
@@ -181,13 +188,13 @@ def main() -> None:
   answers = os.fdopen(os.dup(1), 'w')
   os.dup2(2, 1)  # Whatever prints does not get into the answers.
   # Between two runs there is nothing to save; the pipe's end is the sign.
-  for number in interrupt.SIGNALS:
+  for number in preemption.SIGNALS:
     signal.signal(number, signal.SIG_IGN)
   try:
     for line in sys.stdin:
       outcomes = train(json.loads(line), settings)
       print(json.dumps(outcomes), file=answers, flush=True)
-  except interrupt.Interrupted:
+  except preemption.Interrupted:
     pass
   os._exit(0)  # A compiled step may still be running on a worker thread.
 

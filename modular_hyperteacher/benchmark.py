@@ -5,8 +5,8 @@
 
 One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
 in the same process, so that step times in MU compare across machines. The
-share of the matrix product's rate is reckoned on the least operations that the
-mathematics needs (`flops.py`). Data generation is part of every step.
+FLOP utilisation, relative to the matrix product's rate, is of the operations
+counted in the traced program (`flops.py`). Data generation is part of a step.
 
 On a machine that is busy with other work, compare processor times: `cpu_mu` is
 the processor time of a step in that of a matrix product.
@@ -26,26 +26,20 @@ from absl import flags
 from absl import logging
 import jax
 import jax.numpy as jnp
-from ml_collections import config_flags
 import pandas as pd
 
-from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
-from modular_hyperteacher import experiment as experiments
-from modular_hyperteacher import flops
-from modular_hyperteacher import host_devices
-from modular_hyperteacher import precision
-from modular_hyperteacher import results
-from modular_hyperteacher import sweeps
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.devices import precision
+from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.runs import run_folder
 
-_CONFIG = config_flags.DEFINE_config_file(
-    'config', 'configs/fig3b.py:paper', 'Config whose models are timed.'
-)
-_ONLY = flags.DEFINE_multi_string(
-    'only', [], 'Time only runs with field=value.'
-)
+command_line.define_config_flags('configs/fig3b.py:paper')
 _JSON = flags.DEFINE_string('json', None, 'Write the measurements here.')
 _REPEATS = flags.DEFINE_integer(
     'repeats', 5, 'Timings of which the median counts.', lower_bound=1
@@ -88,13 +82,13 @@ def main(argv: list[str]) -> int:
   frame['peak_GiB'] = frame.pop('peak_bytes') / 2**30
   print(frame.to_string(index=False, float_format='{:.3g}'.format))
   if _JSON.value:
-    results.write_atomically(
+    run_folder.write_atomically(
         pathlib.Path(_JSON.value), json.dumps(rows, indent=2) + '\n'
     )
   return 0
 
 
-def _check_writable():
+def _check_writable() -> None:
   if not _JSON.value:
     return
   try:
@@ -106,12 +100,13 @@ def _check_writable():
     ) from error
 
 
-def _measure_all():
-  overrides = config_flags.get_override_values(flags.FLAGS['config'])
-  config = command_line.apply_overrides(_CONFIG.value, overrides)
-  runs = sweeps.select(sweeps.expand(config), _ONLY.value)
+def _measure_all() -> list[dict[str, Any]]:
+  runs = command_line.read_runs()
   cores = len(os.sched_getaffinity(0))
-  host_devices.divide(_HOST_DEVICES.value, runs, cores)
+  suitable = host_devices.suit([run.config for run in runs], cores)
+  host_devices.divide(_HOST_DEVICES.value, suitable)
+  for run in runs:
+    components.allow(run.config)
   by_model = {run.config['model']['name']: run for run in reversed(runs)}
   return [measure(run.config) for run in reversed(by_model.values())]
 
@@ -129,7 +124,8 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   )
   state = compiled.init()
   started = time.perf_counter()
-  memory = compiled.compile_training(state).memory_analysis()
+  # JAX declares None for platforms that cannot tell.
+  memory: Any = compiled.compile_training(state).memory_analysis()
   compile_seconds = time.perf_counter() - started
   state = train(compiled, state)
   steps, units = [], []
@@ -142,13 +138,16 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       statistics.median(times) / _STEPS.value for times in zip(*steps)
   )
   unit, unit_cpu_seconds = map(statistics.median, zip(*units))
-  least = flops.outer_step(config) * len(seeds)
+  per_seed = flops.outer_step(config)
+  operations = per_seed and per_seed * len(seeds)
   return {
       'task': config['task']['name'],
       'model': config['model']['name'],
       'step_seconds': step_seconds,
       'mu': step_seconds / unit,
-      'matmul_share': least / step_seconds / (2 * _SIZE**3 / unit),
+      'matmul_share': (
+          operations and operations / step_seconds / (2 * _SIZE**3 / unit)
+      ),
       'cpu_mu': step_cpu_seconds / unit_cpu_seconds,
       'peak_bytes': (
           memory.temp_size_in_bytes
@@ -159,7 +158,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       'unit_seconds': unit,
       'step_cpu_seconds': step_cpu_seconds,
       'unit_cpu_seconds': unit_cpu_seconds,
-      'least_flops': least,
+      'least_flops': operations,
       'num_seeds': len(seeds),
       'num_devices': jax.device_count(),
       'num_cores': len(os.sched_getaffinity(0)),
@@ -197,7 +196,7 @@ def unit_times() -> tuple[float, float]:
 class _Clock:
   """Seconds since it was made."""
 
-  def __init__(self):
+  def __init__(self) -> None:
     self._wall, self._cpu = time.perf_counter(), time.process_time()
 
   def times(self) -> tuple[float, float]:

@@ -20,7 +20,7 @@ class MachineError(Exception):
 class StorageError(MachineError, OSError):
   """Results cannot be written; says what to do."""
 
-  def __init__(self, path: pathlib.Path, reason: str):
+  def __init__(self, path: pathlib.Path, reason: str) -> None:
     super().__init__(
         f'cannot write {path}: {reason}. Mend that, by making room on the disk'
         ' for instance; the same command then goes on from the last'

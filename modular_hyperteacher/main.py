@@ -23,16 +23,18 @@ from absl import app
 from absl import flags
 from absl import logging
 
-from modular_hyperteacher import command_line
 from modular_hyperteacher import errors
-from modular_hyperteacher import host_devices
-from modular_hyperteacher import interrupt
-from modular_hyperteacher import processes
-from modular_hyperteacher import progress
-from modular_hyperteacher import report
-from modular_hyperteacher import runner
-from modular_hyperteacher import tracking
-from modular_hyperteacher import turns
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.cli import progress
+from modular_hyperteacher.cli import summary
+from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import runner
+from modular_hyperteacher.runs import scheduling
+from modular_hyperteacher.runs import trainer
 
 command_line.define_sweep_flags()
 _DESCRIBE = flags.DEFINE_bool(
@@ -76,7 +78,7 @@ def main(argv: list[str]) -> int:
     if command_line.is_users(error):
       # Orbax complains at length of an orderly exit after a broken file.
       _leave(2, f'error: {error}')
-    if processes.number() > 1:
+    if multihost.number() > 1:
       # An orderly exit would wait for the others, who wait for this one.
       _leave(1, traceback.format_exc())
     raise
@@ -86,52 +88,55 @@ def _run() -> int:
   sweep = command_line.read_sweep()
   _join_processes()
   cores = len(os.sched_getaffinity(0))
-  host_devices.divide(_HOST_DEVICES.value, sweep.runs, cores)
+  suitable = host_devices.suit([run.config for run in sweep.runs], cores)
+  host_devices.divide(_HOST_DEVICES.value, suitable)
+  for run in sweep.runs:
+    components.allow(run.config)
   planned = runner.plan(sweep.runs, sweep.root)
   if _DESCRIBE.value:
     described = [run.describe(sweep.published) for run in planned]
     print(json.dumps(described, indent=2))
     return 0
   runner.check(planned)
-  if processes.is_first():
-    report.announce(planned, sweep.published)
+  if multihost.is_first():
+    summary.announce(planned, sweep.published)
   try:
     _train(planned)
-  except interrupt.Interrupted as interruption:
-    processes.part()
+  except preemption.Interrupted as interruption:
+    multihost.part()
     # A compiled step may still be running on a worker thread.
     _leave(
         0 if interruption.signal_number == signal.SIGTERM else 130,
         f'{interruption}: saved; the same command goes on from here.',
     )
-  if processes.is_first():
-    report.print_table(planned, sweep.published)
+  if multihost.is_first():
+    summary.print_table(planned, sweep.published)
   return 0
 
 
 def _train(planned: list[runner.PlannedRun]) -> None:
-  tracked = tracking.mode()
-  with interrupt.Guard() as guard:
-    for place, run, check_lock in turns.in_turn(planned, guard):
+  tracked = wandb_tracker.mode()
+  with preemption.Guard() as guard:
+    for place, run, check_lock in scheduling.in_turn(planned, guard):
       with (
           progress.Bar(run, place, len(planned)) as bar,
-          tracking.Tracker(run.run, run.folder, tracked) as tracker,
+          wandb_tracker.Tracker(run.run, run.folder, tracked) as tracker,
       ):
 
-        def watch(latest):
+        def watch(latest: trainer.Progress) -> None:
           bar.update(latest)
           tracker.update(latest)
 
         runner.execute(run, guard, watch, check_lock)
-      if processes.is_first():
-        report.print_result(run)
+      if multihost.is_first():
+        summary.print_result(run)
 
 
 def _join_processes() -> None:
   """Joins others that train the same runs, if the flags say so."""
   by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
   if by_hand != (None, None, None) or _DISTRIBUTED.value:
-    processes.join(*by_hand)
+    multihost.join(*by_hand)
 
 
 def _leave(exit_code: int, message: str) -> None:

@@ -1,7 +1,7 @@
 """Random number policy: one root key per seed, one named stream per consumer.
 
-Keys are typed. A consumer folds its name into the root key, and a step its
-number into that, so adding a consumer changes no other stream, and resuming
+Keys are typed. A consumer folds its name into the root key, and each step folds
+its number into that. So adding a consumer changes no other stream, and resuming
 needs no stored key.
 """
 
@@ -11,7 +11,7 @@ import jax
 
 
 def root_key(seed: int, implementation: str) -> jax.Array:
-  """Returns the key that everything random about a seed derives from."""
+  """Returns the key from which all randomness of a seed derives."""
   return jax.random.key(seed, impl=implementation)
 
 

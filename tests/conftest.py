@@ -1,6 +1,7 @@
 """Eight host devices, strict shapes, and cheap compilation, for all tests."""
 
 import atexit
+from collections.abc import Iterator
 import os
 import shutil
 import tempfile
@@ -29,7 +30,7 @@ jax.config.update('jax_numpy_rank_promotion', 'raise')
 
 
 @pytest.fixture(autouse=True, scope='module')
-def fixture_forget_programs():
+def fixture_forget_programs() -> Iterator[None]:
   """Frees what a file's tests compiled: gigabytes, after a few of them."""
   yield
   jax.clear_caches()

@@ -1,6 +1,7 @@
 """Results of others are data: nothing that reads them can execute them."""
 
 import ast
+from collections.abc import Iterator
 import pathlib
 
 import pytest
@@ -15,7 +16,7 @@ _MODULES = {'pickle', 'cloudpickle', 'dill', 'joblib', 'marshal', 'shelve'}
 _CALLS = {'eval', 'exec', 'compile', '__import__', 'read_pickle'}
 
 
-def _executing(tree):
+def _executing(tree: ast.AST) -> Iterator[str]:
   """Yields what could execute data: imports of picklers, calls of eval."""
   for node in ast.walk(tree):
     if isinstance(node, ast.Import):
@@ -32,13 +33,19 @@ def _executing(tree):
 
 
 @pytest.mark.parametrize('path', _FILES, ids=lambda p: p.stem)
-def test_nothing_executes_what_it_reads(path):
+def test_nothing_executes_what_it_reads(path: pathlib.Path) -> None:
   assert not list(_executing(ast.parse(path.read_text())))
 
 
 @pytest.mark.parametrize(
-    'code', ['import pickle', 'from joblib import load', 'eval("1")',
-             'pd.read_pickle("x")', 'np.load("x", allow_pickle=True)']
+    'code',
+    [
+        'import pickle',
+        'from joblib import load',
+        'eval("1")',
+        'pd.read_pickle("x")',
+        'np.load("x", allow_pickle=True)',
+    ],
 )
-def test_what_is_looked_for_is_found(code):
+def test_what_is_looked_for_is_found(code: str) -> None:
   assert list(_executing(ast.parse(code)))

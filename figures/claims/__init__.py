@@ -1,9 +1,5 @@
-"""The papers' claims, and some of ours, collected from a module per area."""
+"""The papers' claims and ours, from one module per area."""
 
-from typing import Any
-
-from figures import data
-from figures import verdicts
 from figures.claims import amortised
 from figures.claims import appendix
 from figures.claims import beyond
@@ -11,6 +7,8 @@ from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import seq2seq
 from figures.claims import theory
+from figures.claims import verdicts
+from figures.library import data
 
 CLAIMS: tuple[verdicts.Claim, ...] = (
     *theory.CLAIMS,
@@ -23,6 +21,6 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
 )
 
 
-def evaluate(library: data.Library) -> list[dict[str, Any]]:
-  """Returns the entry of claims.json of every claim, in order."""
+def evaluate(library: data.Library) -> list[verdicts.Entry]:
+  """Returns the entries of claims.json, in the order of CLAIMS."""
   return [verdicts.evaluate(claim, library) for claim in CLAIMS]

@@ -1,38 +1,35 @@
 """Claims about the hyperteacher: Appendix B, Figures and Tables A2 to A8."""
 
+from collections.abc import Iterator
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from figures import cells
-from figures import data
-from figures import fig3e
-from figures import fig_a3
-from figures import fig_a4
-from figures import reference
-from figures import scaling_law
-from figures import stats
-from figures import style
-from figures import verdicts
 from figures.claims import hyperteacher
+from figures.claims import verdicts
+from figures.extensions import scaling_law
+from figures.library import cells
+from figures.library import data
+from figures.library import reference
+from figures.paper import fig3e
+from figures.paper import fig_a3
+from figures.paper import fig_a4
+from figures.plotting import stats
+from figures.plotting import style
 
-# A fall of training accuracy that would be noticed.
+# A fall of training accuracy that counts.
 _NOTICEABLE = 0.05
-# Two percentage points, where two published deviations are less.
+# Two percentage points, if two published deviations are less.
 _LEAST_TOLERANCE = 0.02
 
 
-def _more_tasks_for_more_modules(curves):
-  """At the level that the scaling law is fitted to."""
-  found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
-  table = fig_a3.make_table(found)
+def _more_tasks_for_more_modules(curves: pd.DataFrame) -> list[verdicts.Effect]:
+  """Slope over M at the level of accuracy that the scaling law is fitted to."""
   effects = []
-  for (model, max_active), rows in table.groupby(['model', 'K']):
-    level, bounds = scaling_law.choose_level(rows)
-    if model not in style.HYPERNETWORKS or level is None:
-      continue
+  for model, max_active, level, bounds in scaling_levels(curves):
     num_modules = sorted(bounds['x'].unique())
     samples = [
         _doublings(curves, bounds, model, max_active, m, level)
@@ -46,13 +43,32 @@ def _more_tasks_for_more_modules(curves):
   return effects
 
 
-def _doublings(curves, bounds, model, max_active, num_modules, level):
-  """Returns log2 of the tasks to a level, by seed, as a sample."""
-  cell = dict(zip(fig_a3.CELL, (model, max_active, num_modules)))
+def scaling_levels(
+    curves: pd.DataFrame,
+) -> Iterator[tuple[str, int, float, pd.DataFrame]]:
+  """Yields (model, K, level, tasks to the level) of each scaling law."""
+  found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
+  groups: Any = fig_a3.make_table(found).groupby(['model', 'K'])
+  for (model, max_active), rows in groups:
+    level, bounds = scaling_law.choose_level(rows)
+    if model in style.HYPERNETWORKS and level is not None:
+      yield model, max_active, level, bounds
+
+
+def _doublings(
+    curves: pd.DataFrame,
+    bounds: pd.DataFrame,
+    model: str,
+    max_active: int,
+    num_modules: int,
+    level: float,
+) -> verdicts.Sample:
+  """Returns log2 of the tasks that each seed needs to reach a level."""
+  cell: cells.Cell = dict(zip(fig_a3.CELL, (model, max_active, num_modules)))
   tasks = bounds[bounds['x'] == num_modules].set_index('seed')[['low', 'high']]
   return verdicts.Sample(
       f'{style.cell_name(cell)}, to {level:g}',
-      np.log2(tasks.astype(float).mean(axis=1)),
+      tasks.astype(float).mean(axis=1).apply(np.log2),
       data.rows(curves, cell),
       cell,
       'ood',
@@ -60,12 +76,12 @@ def _doublings(curves, bounds, model, max_active, num_modules, level):
   )
 
 
-def _more_shots_help(frame):
+def _more_shots_help(frame: pd.DataFrame) -> list[verdicts.Effect]:
   effects = []
   for (m, k), model in itertools.product(
       hyperteacher.sizes(frame), style.HYPERNETWORKS
   ):
-    cell = dict(zip(fig_a4.CELL_A4, (model, m, k)))
+    cell: cells.Cell = dict(zip(fig_a4.CELL_A4, (model, m, k)))
     shots = sorted(set(data.rows(frame, cell)['task.num_support']))
     if len(shots) > 1:
       samples = [
@@ -76,8 +92,8 @@ def _more_shots_help(frame):
   return effects
 
 
-def _robust_for_more_modules(frame):
-  """The fall from the least to the most held out, small against large M."""
+def _robust_for_more_modules(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """The fall from least to most held out, at the least M and at the most."""
   effects = []
   for model in style.HYPERNETWORKS:
     runs = data.rows(frame, {'model.name': model})
@@ -85,7 +101,7 @@ def _robust_for_more_modules(frame):
     num_modules = sorted(runs['task.num_modules'].unique())
     if len(held_out) < 2 or len(num_modules) < 2:
       continue
-    corners = [
+    corners: list[cells.Cell] = [
         dict(zip(fig_a4.CELL_A5, (model, m, fraction)))
         for m in (num_modules[0], num_modules[-1])
         for fraction in (held_out[0], held_out[-1])
@@ -104,11 +120,13 @@ def _robust_for_more_modules(frame):
   return effects
 
 
-def _decodability_mirrors_accuracy(frame):
-  """Correlation over the grid of R2 with OOD accuracy, seed by seed."""
+def _decodability_mirrors_accuracy(
+    frame: pd.DataFrame,
+) -> list[verdicts.Effect]:
+  """Correlation of R2 with OOD accuracy over the grid, seed by seed."""
   effects = []
   for model in style.HYPERNETWORKS:
-    grid = [
+    grid: list[cells.Cell] = [
         dict(zip(fig3e.CELL, (model, *size)))
         for size in hyperteacher.sizes(frame)
     ]
@@ -131,12 +149,11 @@ def _decodability_mirrors_accuracy(frame):
   return effects
 
 
-def _as_published(frame):
-  """Every tabulated number against ours, at the published scale only."""
+def _as_published(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """Our numbers against those of the tables, at the published scale only."""
   at_scale = frame[frame['published_scale'].astype(bool)]
   effects = []
-  grid = at_scale[list(fig3e.CELL)].drop_duplicates()
-  for cell in grid.to_dict('records'):
+  for cell in data.distinct(at_scale, fig3e.CELL):
     for split in data.rows(at_scale, cell)['split'].unique():
       ours = verdicts.sample(at_scale, cell, split)
       found = reference.published_accuracy('fig3e', cell, split)

@@ -1,6 +1,6 @@
 """Claims of ours, which the paper does not make: sample complexity.
 
-Hypotheses, written down before the runs that decide them were complete.
+Written down before the runs that decide them were complete.
 """
 
 import math
@@ -8,30 +8,25 @@ import math
 import numpy as np
 import pandas as pd
 
-from figures import cells
-from figures import data
-from figures import fig_a3
-from figures import sample_complexity
-from figures import scaling_law
-from figures import style
-from figures import verdicts
+from figures.claims import appendix
+from figures.claims import verdicts
+from figures.extensions import sample_complexity
+from figures.library import cells
+from figures.library import data
+from figures.paper import fig_a3
+from figures.plotting import style
 
 _ARTEFACT = 'beyond the paper'
 
 
-def _slower_than_combinations(curves):
-  """Exponent of the combinations less that of the tasks, in powers of M."""
-  found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
-  table = fig_a3.make_table(found)
+def _slower_than_combinations(curves: pd.DataFrame) -> list[verdicts.Effect]:
+  """Exponent of the combinations minus that of the tasks, as powers of M."""
   effects = []
-  for (model, max_active), rows in table.groupby(['model', 'K']):
-    level, bounds = scaling_law.choose_level(rows)
-    if model not in style.HYPERNETWORKS or level is None:
-      continue
+  for model, max_active, level, bounds in appendix.scaling_levels(curves):
     sizes = sorted(set(bounds['x']))
     samples = []
     for size in sizes:
-      cell = dict(zip(fig_a3.CELL, (model, max_active, size)))
+      cell: cells.Cell = dict(zip(fig_a3.CELL, (model, max_active, size)))
       num_hidden = data.rows(curves, cell)['task.teacher_num_hidden'].iloc[0]
       combinations = _log_combinations(size, max_active, num_hidden)
       tasks = bounds[bounds['x'] == size].set_index('seed')[['low', 'high']]
@@ -42,14 +37,16 @@ def _slower_than_combinations(curves):
   return effects
 
 
-def _log_combinations(num_modules, max_active, num_hidden):
+def _log_combinations(
+    num_modules: int, max_active: int, num_hidden: int
+) -> float:
   """Returns log of the choices of 1 to K modules in every generated layer."""
-  of_layer = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
-  return max(num_hidden - 1, 1) * math.log(of_layer)
+  per_layer = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+  return max(num_hidden - 1, 1) * math.log(per_layer)
 
 
-def _more_shots_on_fewer_tasks(frame):
-  """Twice the shots after half of the tasks, against the shots after all."""
+def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """Twice the shots after half the tasks, against the shots after all tasks."""
   curves = sample_complexity.accuracies(frame)
   effects = []
   for model in style.HYPERNETWORKS:
@@ -70,8 +67,10 @@ def _more_shots_on_fewer_tasks(frame):
   return effects
 
 
-def _after(curves, model, num_support, tasks):
-  cell = dict(zip(sample_complexity.CELL, (model, num_support)))
+def _after(
+    curves: pd.DataFrame, model: str, num_support: int, tasks: int
+) -> verdicts.Sample:
+  cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
   rows = data.rows(curves, {**cell, 'tasks': tasks})
   values = rows.set_index('seed')['value'].astype(float)
   return _sample(curves, cell, values, f'after {tasks} tasks')

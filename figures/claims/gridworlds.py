@@ -1,32 +1,39 @@
 """Claims about preferences and goals: Section 4.2 and 4.3, Figure 4."""
 
+from collections.abc import Mapping, Sequence
 import functools
 import itertools
 
-from figures import cells
-from figures import fig3f
-from figures import fig_a8
-from figures import gridworlds
-from figures import stats
-from figures import style
-from figures import verdicts
+import pandas as pd
 
-# By what share a loss may be higher and not count as raised.
+from figures.claims import verdicts
+from figures.library import cells
+from figures.paper import fig3f
+from figures.paper import fig_a8
+from figures.paper import gridworld_bars
+from figures.plotting import stats
+from figures.plotting import style
+
+# A loss that is higher by at most this share does not count as raised.
 _RAISED = 0.1
-# What accuracies may differ by and count as stable.
+# Accuracies that differ by less count as stable.
 _UNSTABLE = 0.05
 
 _PAIRS = tuple(itertools.product(style.HYPERNETWORKS, style.MONOLITHIC))
 
 
-def _on(frame, model, support, metric):
+def _on(
+    frame: pd.DataFrame, model: str, support: str, metric: str
+) -> verdicts.Sample:
   return verdicts.sample(
-      frame, gridworlds.cell(model, support), metric=metric
+      frame, gridworld_bars.cell(model, support), metric=metric
   )
 
 
-def _loss_is_higher(frame, higher, lower, times=1):
-  """The loss of both hypernetworks with one support against the other."""
+def _loss_is_higher(
+    frame: pd.DataFrame, higher: str, lower: str, times: float = 1
+) -> list[verdicts.Effect]:
+  """The hypernetworks' loss with one support minus that with the other."""
   effects = []
   for model in style.HYPERNETWORKS:
     samples = [_on(frame, model, s, 'loss') for s in (higher, lower)]
@@ -36,7 +43,7 @@ def _loss_is_higher(frame, higher, lower, times=1):
   return effects
 
 
-def _modular_lose_less(frame):
+def _modular_lose_less(frame: pd.DataFrame) -> list[verdicts.Effect]:
   return [
       verdicts.difference(
           _on(frame, monolithic, 'random', 'loss'),
@@ -46,7 +53,9 @@ def _modular_lose_less(frame):
   ]
 
 
-def _modular_are_better(frame, metric):
+def _modular_are_better(
+    frame: pd.DataFrame, metric: str
+) -> list[verdicts.Effect]:
   return [
       verdicts.difference(
           _on(frame, modular, 'random', metric),
@@ -56,8 +65,10 @@ def _modular_are_better(frame, metric):
   ]
 
 
-def _modular_fall_more(frame, metric):
-  """The fall of each hypernetwork, less that of each monolithic model."""
+def _modular_fall_more(
+    frame: pd.DataFrame, metric: str
+) -> list[verdicts.Effect]:
+  """The fall of each hypernetwork minus that of each monolithic model."""
   return [
       verdicts.between(
           f'fall of {style.MODEL_NAMES[modular]} -'
@@ -73,15 +84,17 @@ def _modular_fall_more(frame, metric):
   ]
 
 
-def _better_and_fall_more(frame, metric):
+def _better_and_fall_more(
+    frame: pd.DataFrame, metric: str
+) -> list[verdicts.Effect]:
   return [
       *_modular_are_better(frame, metric),
       *_modular_fall_more(frame, metric),
   ]
 
 
-def _loss_is_not_raised(frame):
-  """Every size against every other that has as much of everything, or more."""
+def _loss_is_not_raised(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """Every size against every other that is at least as large in both ways."""
   effects = []
   for small, large in _growing(_best_of_sizes(frame, 'fig_a8')):
     samples = [
@@ -92,8 +105,10 @@ def _loss_is_not_raised(frame):
   return effects
 
 
-def _best_of_sizes(frame, experiment):
-  """Returns cells by model, one per size, smaller before larger."""
+def _best_of_sizes(
+    frame: pd.DataFrame, experiment: str
+) -> dict[str, list[cells.Cell]]:
+  """Returns model -> its best cell of every size, smaller sizes first."""
   found = cells.select(experiment, frame, fig_a8.CELL)
   return {
       model: fig3f.best_rates(found, model, fig_a8.SIZE)
@@ -101,31 +116,40 @@ def _best_of_sizes(frame, experiment):
   }
 
 
-def _growing(of_sizes):
-  """Returns (smaller, larger), in width or modules, and neither the reverse."""
+def _growing(
+    by_model: Mapping[str, Sequence[cells.Cell]],
+) -> list[tuple[cells.Cell, cells.Cell]]:
+  """Returns (smaller, larger) pairs; neither width nor modules may shrink."""
   return [
       (small, large)
-      for of_model in of_sizes.values()
-      for small, large in itertools.permutations(of_model, 2)
+      for sizes in by_model.values()
+      for small, large in itertools.permutations(sizes, 2)
       if all(small[column] <= large[column] for column in fig_a8.SIZE)
   ]
 
 
-def _accuracy_is_stable(frame):
-  """The size of the lowest mean against that of the highest."""
+def _accuracy_is_stable(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """The size with the lowest mean against that with the highest."""
   effects = []
-  for of_model in _best_of_sizes(frame, 'fig_a10').values():
-    samples = [verdicts.sample(frame, cell) for cell in of_model]
+  for sizes in _best_of_sizes(frame, 'fig_a10').values():
+    samples = [verdicts.sample(frame, cell) for cell in sizes]
     if len(samples) < 2:
       continue
     ordered = sorted(samples, key=lambda s: stats.mean(s.values).value)
     gap = verdicts.difference(ordered[0], ordered[-1], bound=-_UNSTABLE)
-    # All of them count, so that none may be missing.
+    # With all samples, so that the verdict is NOT RUN if one is missing.
     effects.append(gap._replace(samples=tuple(samples)))
   return effects
 
 
-def _claim(id_, figure, experiment, decide, sentence, cell=gridworlds.CELL):
+def _claim(
+    id_: str,
+    figure: str,
+    experiment: str,
+    decide: verdicts.Decide,
+    sentence: str,
+    cell: tuple[str, ...] = gridworld_bars.CELL,
+) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,
       sentence=sentence,

@@ -4,30 +4,36 @@ import itertools
 
 import pandas as pd
 
-from figures import cells
-from figures import data
-from figures import fig3c
-from figures import fig3e
-from figures import fig3f
-from figures import style
-from figures import verdicts
+from figures.claims import verdicts
+from figures.library import cells
+from figures.library import data
+from figures.paper import fig3c
+from figures.paper import fig3e
+from figures.paper import fig3f
+from figures.plotting import style
 
 _MODEL = 'model.name'
 _SUPPORT = 'task.task_support'
-# What "R2 close to one" is taken to mean, at the published scale.
+# Our reading of "R2 close to one", at the published scale.
 _CLOSE_TO_ONE = 0.9
-# OOD accuracy there is taken to be "high" above this, and to "fail" below.
+# There, OOD accuracy is "high" above this, and "fails" below.
 _HIGH = 0.5
 
 _PAIRS = tuple(itertools.product(style.HYPERNETWORKS, style.MONOLITHIC))
 
 
-def _on(frame, model, support, split='ood', metric='accuracy'):
+def _on(
+    frame: pd.DataFrame,
+    model: str,
+    support: str,
+    split: str = 'ood',
+    metric: str = 'accuracy',
+) -> verdicts.Sample:
   cell = {_MODEL: model, _SUPPORT: support}
   return verdicts.sample(frame, cell, split, metric)
 
 
-def _modular_above_monolithic(frame):
+def _modular_above_monolithic(frame: pd.DataFrame) -> list[verdicts.Effect]:
   return [
       verdicts.difference(
           _on(frame, modular, 'random'), _on(frame, monolithic, 'random')
@@ -36,7 +42,7 @@ def _modular_above_monolithic(frame):
   ]
 
 
-def _monolithic_above_modular(frame):
+def _monolithic_above_modular(frame: pd.DataFrame) -> list[verdicts.Effect]:
   return [
       verdicts.difference(
           _on(frame, monolithic, 'non_compositional'),
@@ -46,8 +52,8 @@ def _monolithic_above_modular(frame):
   ]
 
 
-def _falls_beyond_training(frame):
-  """Compares OOD tasks with those of the most modules, if more than K."""
+def _falls_beyond_training(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """OOD tasks against those with most modules, if these are more than K."""
   runs = data.rows(frame, {_SUPPORT: 'random'})
   runs = runs[runs[_MODEL].isin(style.HYPERNETWORKS)]
   largest = max(map(_modules_per_layer, runs['split']), default=0)
@@ -62,13 +68,13 @@ def _falls_beyond_training(frame):
   ]
 
 
-def _modules_per_layer(split):
+def _modules_per_layer(split: str) -> int:
   name, _, number = split.partition('ood_k')
   return int(number) if not name and number else 0
 
 
-def _decodable_if_compositional(frame):
-  """R2 itself is judged at the published scale only, like any value."""
+def _decodable_if_compositional(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """Judges the value of R2 at the published scale only."""
   effects = _more_decodable(frame, 'random', 'non_compositional')
   for model in style.HYPERNETWORKS:
     high = _on(frame, model, 'random', metric='r2')
@@ -77,11 +83,13 @@ def _decodable_if_compositional(frame):
   return effects
 
 
-def _decodable_if_connected(frame):
+def _decodable_if_connected(frame: pd.DataFrame) -> list[verdicts.Effect]:
   return _more_decodable(frame, 'connected', 'disconnected')
 
 
-def _more_decodable(frame, higher, lower):
+def _more_decodable(
+    frame: pd.DataFrame, higher: str, lower: str
+) -> list[verdicts.Effect]:
   return [
       verdicts.difference(
           _on(frame, model, higher, metric='r2'),
@@ -91,10 +99,10 @@ def _more_decodable(frame, higher, lower):
   ]
 
 
-def _needs_combined_modules(frame):
-  """Every K above 1 against K = 1 with as many modules.
+def _needs_combined_modules(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """Every K above 1 against K = 1 with the same M.
 
-  What is high, and what fails, is judged at the published scale only.
+  At the published scale also whether each is high, or fails.
   """
   effects = []
   for (m, k), model in itertools.product(sizes(frame), style.HYPERNETWORKS):
@@ -108,31 +116,33 @@ def _needs_combined_modules(frame):
   return effects
 
 
-def _at(frame, model, num_modules, max_active):
-  cell = dict(zip(fig3e.CELL, (model, num_modules, max_active)))
+def _at(
+    frame: pd.DataFrame, model: str, num_modules: int, max_active: int
+) -> verdicts.Sample:
+  cell: cells.Cell = dict(zip(fig3e.CELL, (model, num_modules, max_active)))
   return verdicts.sample(frame, cell)
 
 
 def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
-  """Returns the (M, K) that there are runs of."""
+  """Returns the pairs (M, K) that have runs."""
   found = frame[['task.num_modules', 'task.max_active']].drop_duplicates()
   return sorted(found.astype(int).itertuples(index=False, name=None))
 
 
-def _best_in_between(frame):
-  """The size of the lowest validation loss, against smallest and largest."""
+def _best_in_between(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """The size with the lowest validation loss against smallest and largest."""
   found = cells.select(fig3f.EXPERIMENT, frame, fig3f.CELL)
   effects = []
   for model in style.HYPERNETWORKS:
-    of_size = fig3f.best_rates(found, model)
-    if not of_size:
+    by_size = fig3f.best_rates(found, model)
+    if not by_size:
       continue
-    best = min(of_size, key=lambda cell: fig3f.validation_loss(found, cell))
+    best = min(by_size, key=lambda cell: fig3f.validation_loss(found, cell))
     effects += [
         verdicts.difference(
             verdicts.sample(frame, best), verdicts.sample(frame, extreme)
         )
-        for extreme in of_size[:1] + of_size[1:][-1:]
+        for extreme in by_size[:1] + by_size[1:][-1:]
     ]
   return effects
 

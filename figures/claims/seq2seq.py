@@ -2,23 +2,29 @@
 
 import functools
 
-from figures import scan
-from figures import verdicts
+import pandas as pd
 
-# "Near 100", and by how much what fails stays below what does not.
+from figures.claims import verdicts
+from figures.lake2019 import cells
+
+# Our readings of "near 100" and of "far above".
 _NEAR_ONE = 0.95
 _FAR = 0.5
-# A standard network sees batches of rows, not episodes: the number of either
-# says little about the other.
+# A standard network trains on batches of rows, not on episodes, so these fields
+# cannot be compared.
 _BATCHES = ('task.num_support', 'task.num_query', 'training.num_outer_steps')
 
 
-def _against_standard(meta, standard, bound=0.0):
+def _against_standard(
+    meta: verdicts.Sample, standard: verdicts.Sample, bound: float = 0.0
+) -> verdicts.Effect:
   effect = verdicts.difference(meta, standard, bound)
   return effect._replace(may_differ=_BATCHES)
 
 
-def _sample(frame, trained, metric='accuracy'):
+def _sample(
+    frame: pd.DataFrame, trained: cells.Trained, metric: str = 'accuracy'
+) -> verdicts.Sample:
   found = verdicts.sample(frame, trained.cell, 'ood', metric)
   parts = [trained.network.name, trained.meanings, metric]
   if trained.num_extra:
@@ -26,43 +32,45 @@ def _sample(frame, trained, metric='accuracy'):
   return found._replace(name=', '.join(part for part in parts if part))
 
 
-def _mutual_exclusivity(frame):
-  trained = scan.Trained('scan_me', scan.META)
+def _mutual_exclusivity(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  trained = cells.Trained('scan_me', cells.META)
   return [
       verdicts.level(_sample(frame, trained, metric), _NEAR_ONE)
       for metric in ('accuracy', 'accuracy_withheld')
   ]
 
 
-def _add_jump(frame, network, meanings):
+def _add_jump(
+    frame: pd.DataFrame, network: cells.Network, meanings: str
+) -> verdicts.Sample:
   num_extra = 20 if meanings in ('extended', 'aligned') else 0
   return _sample(
-      frame, scan.Trained('scan_add_jump', network, meanings, num_extra)
+      frame, cells.Trained('scan_add_jump', network, meanings, num_extra)
   )
 
 
-def _far_above_lesions(frame):
-  full = _add_jump(frame, scan.META, 'permuted')
+def _far_above_lesions(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  full = _add_jump(frame, cells.META, 'permuted')
   lesions = [
       verdicts.difference(full, _add_jump(frame, lesion, 'permuted'), _FAR)
-      for lesion in (scan.NO_SUPPORT_LOSS, scan.NO_ATTENTION)
+      for lesion in (cells.NO_SUPPORT_LOSS, cells.NO_ATTENTION)
   ]
-  standard = _add_jump(frame, scan.STANDARD, 'fixed')
+  standard = _add_jump(frame, cells.STANDARD, 'fixed')
   return [*lesions, _against_standard(full, standard, _FAR)]
 
 
-def _both_near_one(frame):
+def _both_near_one(frame: pd.DataFrame) -> list[verdicts.Effect]:
   return [
       verdicts.level(_add_jump(frame, network, 'extended'), _NEAR_ONE)
-      for network in (scan.META, scan.NO_SUPPORT_LOSS)
+      for network in (cells.META, cells.NO_SUPPORT_LOSS)
   ]
 
 
-def _augmented_lesions(frame):
-  full = _add_jump(frame, scan.META, 'extended')
-  aligned = _add_jump(frame, scan.STANDARD, 'aligned')
-  standard = _add_jump(frame, scan.STANDARD, 'fixed')
-  without = _add_jump(frame, scan.NO_ATTENTION, 'extended')
+def _augmented_lesions(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  full = _add_jump(frame, cells.META, 'extended')
+  aligned = _add_jump(frame, cells.STANDARD, 'aligned')
+  standard = _add_jump(frame, cells.STANDARD, 'fixed')
+  without = _add_jump(frame, cells.NO_ATTENTION, 'extended')
   return [
       verdicts.difference(full, without, _FAR),
       verdicts.difference(aligned, standard),
@@ -70,42 +78,44 @@ def _augmented_lesions(frame):
   ]
 
 
-def _around_right(frame, network, meanings, num_extra):
+def _around_right(
+    frame: pd.DataFrame, network: cells.Network, meanings: str, num_extra: int
+) -> verdicts.Sample:
   return _sample(
       frame,
-      scan.Trained('scan_around_right', network, meanings, num_extra),
+      cells.Trained('scan_around_right', network, meanings, num_extra),
   )
 
 
-def _around_right_near_one(frame):
-  full = _around_right(frame, scan.META, 'extended', 2)
-  standard = _around_right(frame, scan.STANDARD, 'fixed', 0)
+def _around_right_near_one(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  full = _around_right(frame, cells.META, 'extended', 2)
+  standard = _around_right(frame, cells.STANDARD, 'fixed', 0)
   return [
       verdicts.level(full, _NEAR_ONE),
       _against_standard(full, standard, _NEAR_ONE - 0.05),
   ]
 
 
-def _more_directions_are_harder(frame):
+def _more_directions_are_harder(frame: pd.DataFrame) -> list[verdicts.Effect]:
   few, many = (
-      _around_right(frame, scan.META, 'extended', number) for number in (2, 20)
+      _around_right(frame, cells.META, 'extended', number) for number in (2, 20)
   )
   return [verdicts.difference(few, many, 0.25)]
 
 
-def _length(frame):
+def _length(frame: pd.DataFrame) -> list[verdicts.Effect]:
   meta, standard = (
-      _sample(frame, scan.Trained('scan_length', *trained))
+      _sample(frame, cells.Trained('scan_length', *trained))
       for trained in (
-          (scan.META, 'extended', 20),
-          (scan.STANDARD, 'fixed', 0),
+          (cells.META, 'extended', 20),
+          (cells.STANDARD, 'fixed', 0),
       )
   )
   low = verdicts.between(f'-{meta.name}', [meta], [-1.0], -_FAR)
   return [_against_standard(meta, standard), low]
 
 
-_claim = functools.partial(verdicts.Claim, cell=scan.CELL)
+_claim = functools.partial(verdicts.Claim, cell=cells.CELL)
 CLAIMS = (
     _claim(
         id='MS-1',

@@ -1,52 +1,72 @@
 """Claims of the theory: Section 3, Figures 2C and 2D, Appendix A.
 
-Each is decided for the published way of inferring a student's latent and for a
-converged one. The id without suffix is the converged one's below the published
-scale, where the published one is far from its end; at the published scale, the
-published one's.
+Each claim is decided for two ways of inferring a student's latent: the
+published solver, and one that converges. The suffix '-adam' is for the
+published solver. Without suffix, a claim is about the published solver at the
+published scale and about the converging one below, where the published one is
+far from converged.
 """
 
+from collections.abc import Iterator, Sequence
 import functools
 import itertools
+from typing import Any, Protocol
 
-from figures import counterexamples
-from figures import data
-from figures import theorem
-from figures import theory
-from figures import verdicts
-from modular_hyperteacher.tasks import families
+import pandas as pd
+
+from figures.claims import verdicts
+from figures.extensions import theorem
+from figures.library import data
+from figures.paper import counterexamples
+from figures.paper import theory_cells
+from modular_hyperteacher.tasks.supports import families
 
 _PUBLISHED = 'adamw'
 _CONSTRUCTED = ('counterexample', 'ood_task')
-# "Not noticeably": the change of alignment that would be noticed.
+# A change of alignment that counts.
 _NOTICED = 0.05
-# Relative to target power: what no training could call fitted.
+# A loss relative to target power that is certainly not a fit.
 _UNFITTED = 0.02
 
 
-def _alignment(frame, **cell):
+class _Decide(Protocol):
+  """Decides a claim for a solver, the headline one if None."""
+
+  def __call__(
+      self, frame: pd.DataFrame, /, *, solver: str | None = None
+  ) -> Sequence[verdicts.Effect]:
+    """Returns the effects that must hold."""
+    ...
+
+
+def _alignment(frame: pd.DataFrame, **cell: Any) -> verdicts.Sample:
   return verdicts.sample(frame, cell, 'ood', 'alignment')
 
 
-def _headline(frame):
+def _headline(frame: pd.DataFrame) -> str:
   """Returns the solver that a claim without suffix is about."""
-  return theory.solvers(frame)[0]
+  return theory_cells.solvers(frame)[0]
 
 
-def _connected_above_disconnected(frame, latent_type, solver=None):
+def _connected_above_disconnected(
+    frame: pd.DataFrame, latent_type: str, solver: str | None = None
+) -> list[verdicts.Effect]:
   solver = solver or _headline(frame)
   supports = [
       s for kind, s in families.TABLE_A9.values() if kind == latent_type
   ]
-  connected = [s for s in supports if theory.is_connected(s)]
-  disconnected = [s for s in supports if not theory.is_connected(s)]
+  connected = [s for s in supports if theory_cells.is_connected(s)]
+  disconnected = [s for s in supports if not theory_cells.is_connected(s)]
 
-  def of(support):
-    return _alignment(frame, **{
-        theory.SOLVER: solver,
-        theory.LATENTS: latent_type,
-        theory.SUPPORT: support,
-    })
+  def of(support: str) -> verdicts.Sample:
+    return _alignment(
+        frame,
+        **{
+            theory_cells.SOLVER: solver,
+            theory_cells.LATENTS: latent_type,
+            theory_cells.SUPPORT: support,
+        },
+    )
 
   return [
       verdicts.difference(of(higher), of(lower))
@@ -54,27 +74,41 @@ def _connected_above_disconnected(frame, latent_type, solver=None):
   ]
 
 
-def _of_size(frame, solver, latent_type, hidden_factor, module_factor):
+def _of_size(
+    frame: pd.DataFrame,
+    solver: str,
+    latent_type: str,
+    hidden_factor: int,
+    module_factor: int,
+) -> verdicts.Sample:
   width = 16 * hidden_factor
-  return _alignment(frame, **{
-      theory.SOLVER: solver,
-      theory.LATENTS: latent_type,
-      theory.HIDDEN: width,
-      theory.MODULES: module_factor,
-  })
+  return _alignment(
+      frame,
+      **{
+          theory_cells.SOLVER: solver,
+          theory_cells.LATENTS: latent_type,
+          theory_cells.HIDDEN: width,
+          theory_cells.MODULES: module_factor,
+      },
+  )
 
 
-def _falls_with_size(frame, solver=None):
+def _falls_with_size(
+    frame: pd.DataFrame, solver: str | None = None
+) -> list[verdicts.Effect]:
   solver = solver or _headline(frame)
   size = functools.partial(_of_size, frame, solver, 'discrete')
   largest = _largest(frame)
   others = [(largest, 2), (2, largest), (largest, largest)]
-  if frame[theory.MODULES].min() == 1:  # The published grid starts at twice.
+  # The published grid starts at twice the teacher's size.
+  if frame[theory_cells.MODULES].min() == 1:
     others.append((1, 1))
   return [verdicts.difference(size(2, 2), size(*other)) for other in others]
 
 
-def _stays_with_size(frame, solver=None):
+def _stays_with_size(
+    frame: pd.DataFrame, solver: str | None = None
+) -> list[verdicts.Effect]:
   solver = solver or _headline(frame)
   size = functools.partial(_of_size, frame, solver, 'continuous')
   largest = _largest(frame)
@@ -84,26 +118,30 @@ def _stays_with_size(frame, solver=None):
   ]
 
 
-def _largest(frame):
-  return int(frame[theory.MODULES].max())
+def _largest(frame: pd.DataFrame) -> int:
+  return int(frame[theory_cells.MODULES].max())
 
 
-def _decay_does_not_help(frame, solver=None):
+def _decay_does_not_help(
+    frame: pd.DataFrame, solver: str | None = None
+) -> list[verdicts.Effect]:
   solver = solver or _headline(frame)
-  frame = frame[frame[theory.SOLVER] == solver]
-  decays = sorted(frame[theory.WEIGHT_DECAY].unique())[1:]
-  sizes = frame[frame[theory.MODULES] > 2]
-  cells = sizes[[theory.HIDDEN, theory.MODULES]].drop_duplicates()
-  cells = cells.to_dict('records')
+  frame = frame[frame[theory_cells.SOLVER] == solver]
+  decays = sorted(frame[theory_cells.WEIGHT_DECAY].unique())[1:]
+  sizes = frame[frame[theory_cells.MODULES] > 2]
+  cells = data.distinct(sizes, (theory_cells.HIDDEN, theory_cells.MODULES))
 
-  def of(cell, weight_decay):
-    return _alignment(frame, **{
-        theory.SOLVER: solver,
-        **cell,
-        theory.WEIGHT_DECAY: weight_decay,
-    })
+  def of(cell: dict[str, Any], weight_decay: float) -> verdicts.Sample:
+    return _alignment(
+        frame,
+        **{
+            theory_cells.SOLVER: solver,
+            **cell,
+            theory_cells.WEIGHT_DECAY: weight_decay,
+        },
+    )
 
-  # Where nothing is missing there is nothing to restore, which decides nothing.
+  # If alignment is perfect without decay, there is nothing to restore.
   if all(of(cell, 0.0).values.mean() > 1 - _NOTICED for cell in cells):
     return []
   return [
@@ -113,31 +151,40 @@ def _decay_does_not_help(frame, solver=None):
   ]
 
 
-def _without_error(frame, task_support):
-  """Yields number of outputs -> the students without error in training."""
+def _without_error(
+    frame: pd.DataFrame, task_support: str
+) -> Iterator[tuple[int, pd.DataFrame]]:
+  """Yields (number of outputs, students without error in training)."""
   students = theorem.make_table(frame)
   students = students[
       (students['task_support'] == task_support)
       & (students['train_loss'] < theorem.NEAR_ZERO)
   ]
-  for output_dim, found in students.groupby('output_dim'):
+  groups: Any = students.groupby('output_dim')
+  for output_dim, found in groups:
     if len(found) > 1:
       yield output_dim, found.set_index('seed')
 
 
-def _sample_of_students(frame, name, task_support, output_dim, values):
-  cell = dict(zip(theorem.CELL, (task_support, output_dim)))
+def _sample_of_students(
+    frame: pd.DataFrame,
+    name: str,
+    task_support: str,
+    output_dim: int,
+    values: pd.Series,
+) -> verdicts.Sample:
+  cell: dict[str, Any] = dict(zip(theorem.CELL, (task_support, output_dim)))
   runs = data.rows(frame, cell)
   return verdicts.Sample(
       f'{name}, outputs: {output_dim}', values, runs, cell, 'ood', name
   )
 
 
-def _fits_everything(frame):
+def _fits_everything(frame: pd.DataFrame) -> list[verdicts.Effect]:
   """Connected students without error in training have no OOD error, on average.
 
-  Up to ten times what counts as none in training, in the worst of the new tasks
-  that were drawn for each student.
+  "No error" is up to ten times the bound in training, in the worst of the new
+  tasks drawn for each student.
   """
   return [
       verdicts.level(
@@ -158,8 +205,8 @@ def _fits_everything(frame):
   ]
 
 
-def _need_not_fit(frame):
-  """With one output, as in the theorem: several tell hidden units apart."""
+def _need_not_fit(frame: pd.DataFrame) -> list[verdicts.Effect]:
+  """With one output, as in the theorem; several would identify hidden units."""
   return [
       verdicts.level(
           _sample_of_students(
@@ -177,21 +224,21 @@ def _need_not_fit(frame):
   ]
 
 
-def _each_condition_is_needed(frame):
+def _each_condition_is_needed(frame: pd.DataFrame) -> list[verdicts.Effect]:
   if frame['train_error'].max() > 1e-9:
     return []
   return [
       verdicts.level(
           verdicts.sample(frame, cell, 'ood', 'relative_error'), _UNFITTED
       )
-      for cell in frame[list(_CONSTRUCTED)].drop_duplicates().to_dict('records')
+      for cell in data.distinct(frame, _CONSTRUCTED)
   ]
 
 
-def _per_solver(id_, **fields):
+def _per_solver(
+    id_: str, *, sentence: str, decide: _Decide, **fields: Any
+) -> tuple[verdicts.Claim, verdicts.Claim]:
   """Returns the claim and, with a suffix, that of the published solver."""
-  decide = fields.pop('decide')
-  sentence = fields.pop('sentence')
   published = functools.partial(decide, solver=_PUBLISHED)
   return (
       verdicts.Claim(id=id_, decide=decide, sentence=sentence, **fields),
@@ -214,7 +261,7 @@ CLAIMS = (
         artefact='Figure 2C',
         experiment='fig2c',
         figure='fig2c',
-        cell=(theory.SOLVER, theory.LATENTS, theory.SUPPORT),
+        cell=(theory_cells.SOLVER, theory_cells.LATENTS, theory_cells.SUPPORT),
         decide=functools.partial(
             _connected_above_disconnected, latent_type='continuous'
         ),
@@ -228,7 +275,7 @@ CLAIMS = (
         artefact='Figure 2C',
         experiment='fig2c',
         figure='fig2c',
-        cell=(theory.SOLVER, theory.LATENTS, theory.SUPPORT),
+        cell=(theory_cells.SOLVER, theory_cells.LATENTS, theory_cells.SUPPORT),
         decide=functools.partial(
             _connected_above_disconnected, latent_type='discrete'
         ),
@@ -243,7 +290,12 @@ CLAIMS = (
         artefact='Figure 2D',
         experiment='fig2d',
         figure='fig2d',
-        cell=(theory.SOLVER, theory.LATENTS, theory.HIDDEN, theory.MODULES),
+        cell=(
+            theory_cells.SOLVER,
+            theory_cells.LATENTS,
+            theory_cells.HIDDEN,
+            theory_cells.MODULES,
+        ),
         decide=_falls_with_size,
     ),
     *_per_solver(
@@ -255,7 +307,12 @@ CLAIMS = (
         artefact='Figure 2D',
         experiment='fig2d',
         figure='fig2d',
-        cell=(theory.SOLVER, theory.LATENTS, theory.HIDDEN, theory.MODULES),
+        cell=(
+            theory_cells.SOLVER,
+            theory_cells.LATENTS,
+            theory_cells.HIDDEN,
+            theory_cells.MODULES,
+        ),
         decide=_stays_with_size,
     ),
     *_per_solver(
@@ -272,10 +329,10 @@ CLAIMS = (
         experiment='table_a1',
         figure='table_a1',
         cell=(
-            theory.SOLVER,
-            theory.HIDDEN,
-            theory.MODULES,
-            theory.WEIGHT_DECAY,
+            theory_cells.SOLVER,
+            theory_cells.HIDDEN,
+            theory_cells.MODULES,
+            theory_cells.WEIGHT_DECAY,
         ),
         decide=_decay_does_not_help,
     ),

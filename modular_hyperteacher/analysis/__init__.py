@@ -1,1 +1,1 @@
-"""What came out of training: alignment, decoding, counterexamples."""
+"""Analyses of trained models: alignment, decoding, counterexamples."""

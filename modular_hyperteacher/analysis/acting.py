@@ -1,28 +1,30 @@
-"""Policies judged by acting: does an adapted model get where it should?
+"""Evaluates policies by acting: does an adapted model reach its goal?
 
-Beyond the paper, which judges predictions along an optimal agent's way: there
-a mistake has no consequences, and another optimal way counts as mistakes. Here
-the model adapts to a task as ever, and then acts, greedily, in fresh instances
-of the task: always the action of the largest output.
+Beyond the paper, which scores predictions along an optimal trajectory. There a
+mistake has no consequences, and another optimal action counts as a mistake.
+Here the model adapts to a task as usual, and then acts greedily in fresh
+instances of the task: it takes the action with the largest output.
 
-Goals: 'success' is the fraction of tasks whose target gets the goal's
-interaction, 'path_ratio' how many moves it took, relative to the shortest path,
-a mean over successes (at least 1; NaN without a success). Worlds never change
-and policies have no memory, so an agent that comes back to a cell goes round in
-circles. Hence one forward pass for all cells tells all that it will ever do,
+Goals: 'success' is the fraction of tasks in which the agent performs the goal's
+interaction on the target. 'path_ratio' is the number of moves relative to the
+shortest path, averaged over successes (at least 1; NaN without a success).
+Mazes are static and policies have no memory, so an agent that revisits a cell
+loops forever. Hence one forward pass over all cells determines the trajectory,
 and as many steps as there are cells suffice.
 
 Preferences: 'relative_return' is the discounted return of eight steps, summed
-over all instances of all tasks, relative to that of the agent which the model
-imitates, summed alike: 1 is as good as that, 0 as good as terminating at once,
-and below 0 is worse. A ratio of sums, as the ratio of a single instance means
-nothing where nothing can be gained: such an instance (one in five) adds nothing
-to the optimal sum, yet whatever the model loses there counts. The imitated
-agent plans eight steps ahead at every step, for a future that ends after eight
-in all; so it is a little short of the best possible, and more than 1 possible.
+over all instances of all tasks, divided by the same sum for the demonstrator
+that the model imitates. 1 matches the demonstrator, 0 equals terminating at
+once, below 0 is worse. It is a ratio of sums because the ratio of one instance
+is undefined where nothing can be gained. Such an instance (one in five) adds
+nothing to the demonstrator's sum, but what the model loses there counts. The
+demonstrator plans eight steps ahead at every step, although the episode ends
+after eight steps in all. It is therefore slightly suboptimal, and values above
+1 are possible.
 """
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import jax
 from jax import lax
@@ -33,41 +35,55 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
-from modular_hyperteacher.tasks import goals
-from modular_hyperteacher.tasks import gridworld
-from modular_hyperteacher.tasks import preferences
+from modular_hyperteacher.tasks.gridworlds import goals
+from modular_hyperteacher.tasks.gridworlds import observations
+from modular_hyperteacher.tasks.gridworlds import preferences
 
 _SPLITS = ('test', 'ood')
-_NUM_INSTANCES = 16  # To act in, per task of preferences.
-_TASK_CHUNK_SIZE = 32  # Tasks at once; bounds memory.
+_NUM_INSTANCES = 16  # Per task of preferences.
+_TASK_CHUNK_SIZE = 32  # Tasks evaluated together; bounds memory.
 
-Policy = Callable[[gridworld.Scenes], jax.Array]  # [N, X] -> [N, actions]
+
+class Policy(Protocol):
+  """Scores actions; the agent takes the one with the largest output."""
+
+  def __call__(self, scenes: observations.Scenes, /) -> jax.Array:
+    """Returns outputs [N, actions] for observations [N, X]."""
+    ...
 
 
 def make_goals_analysis(
     task: tasks.TaskDistribution, model: models.MetaModel
 ) -> base.Analysis:
-  """Returns the analysis of agents that act on goals; one instance per task."""
+  """Returns the analysis of acting on goals, in one instance per task."""
   del task
 
   @jax.jit
-  def act_on_all(adapted_params, params, nexts, latents, keys):
+  def act_on_all(
+      adapted_params: tuple[models.MetaParams, models.FastParams],
+      task_params: goals.GoalsParams,
+      nexts: jax.Array,
+      latents: jax.Array,
+      keys: jax.Array,
+  ) -> tuple[jax.Array, jax.Array]:
     meta_params, fast_params = adapted_params
 
-    def act_on_one(task_inputs):
+    def act_on_one(
+        task_inputs: tuple[models.FastParams, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array]:
       fast, latent, key = task_inputs
       factors = latent.argmax(-1)
-      instance = goals.draw_instance(params, key, factors)
-      policy = _policy(model, meta_params, fast)
-      success, moves = reach_goal(params, nexts, instance, factors, policy)
-      shortest = params.lengths[instance.maze, instance.target, instance.agent]
-      return success, moves / shortest
+      instance = goals.draw_instance(task_params, key, factors)
+      policy = _make_policy(model, meta_params, fast)
+      success, moves = reach_goal(task_params, nexts, instance, factors, policy)
+      start = instance.maze, instance.target, instance.agent
+      return success, moves / task_params.lengths[start]
 
     return lax.map(
         act_on_one, (fast_params, latents, keys), batch_size=_TASK_CHUNK_SIZE
     )
 
-  def measure(adapted):
+  def measure(adapted: base.Adapted) -> base.Metrics:
     nexts = goals.move_table(adapted.task_params)
     return {
         split: _goal_metrics(*_act_on_split(act_on_all, adapted, split, nexts))
@@ -80,29 +96,38 @@ def make_goals_analysis(
 def make_preferences_analysis(
     task: tasks.TaskDistribution, model: models.MetaModel
 ) -> base.Analysis:
-  """Returns the analysis of agents that act on preferences."""
+  """Returns the analysis of acting on preferences."""
   del task
 
   @jax.jit
-  def act_on_all(adapted_params, params, latents, keys):
+  def act_on_all(
+      adapted_params: tuple[models.MetaParams, models.FastParams],
+      task_params: preferences.PreferencesParams,
+      latents: jax.Array,
+      keys: jax.Array,
+  ) -> tuple[jax.Array, jax.Array]:
     meta_params, fast_params = adapted_params
 
-    def act_on_one(task_inputs):
+    def act_on_one(
+        task_inputs: tuple[models.FastParams, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array]:
       fast, latent, key = task_inputs
       instances = preferences.draw_instances(key, _NUM_INSTANCES)
-      policy = _policy(model, meta_params, fast)
-      returns = earn(instances, latent[0] @ params.templates, policy)
+      policy = _make_policy(model, meta_params, fast)
+      returns = earn(instances, latent[0] @ task_params.templates, policy)
       return jax.tree.map(jnp.sum, returns)
 
     return lax.map(
         act_on_one, (fast_params, latents, keys), batch_size=_TASK_CHUNK_SIZE
     )
 
-  def measure(adapted):
+  def measure(adapted: base.Adapted) -> base.Metrics:
     metrics = {}
     for split in _SPLITS:
-      earned, optimal = _act_on_split(act_on_all, adapted, split)
-      ratio = earned.sum() / optimal.sum() if optimal.any() else np.nan
+      earned, demonstrated = _act_on_split(act_on_all, adapted, split)
+      ratio = np.nan
+      if demonstrated.any():
+        ratio = earned.sum() / demonstrated.sum()
       metrics[split] = {'relative_return': float(ratio)}
     return metrics
 
@@ -120,14 +145,14 @@ def reach_goal(
 
   Args:
     params: what all tasks share.
-    nexts: where moves lead, [mazes, cells, 4].
-    instance: where everything is.
+    nexts: the cell after each move, [mazes, cells, 4].
+    instance: the initial scene.
     factors: the goal's, [4].
-    policy: the action of the largest output is taken.
+    policy: followed greedily.
 
   Returns:
-    Success, [] bool, and moves before the right interaction, [] int; what it
-    is without success means nothing.
+    Success, [] bool, and the number of moves before the right interaction,
+    [] int, meaningless without success.
   """
   _, _, rewards = walk(params, nexts, instance, factors, policy)
   return rewards.any(), rewards.argmax()
@@ -140,15 +165,17 @@ def walk(
     factors: jax.Array,
     policy: Policy,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-  """Returns the cells an agent is in, what it does there, and its rewards.
+  """Returns an agent's cells, actions and rewards, [cells] each.
 
-  [cells] each: as many steps as there are cells, after which an agent without
-  a memory goes round in circles. Arguments are those of `reach_goal`.
+  Takes as many steps as there are cells; after that, an agent without memory
+  only repeats itself. For the arguments see `reach_goal`.
   """
   cells = jnp.arange(params.walls.shape[-1])
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)
 
-  def act(state, _):
+  def act(
+      state: goals.State, _: None
+  ) -> tuple[goals.State, tuple[jax.Array, jax.Array, jax.Array]]:
     action = actions[state.agent]
     after, reward = goals.step(instance, factors, nexts, state, action)
     return after, (state.agent, action, reward)
@@ -160,41 +187,43 @@ def walk(
 def earn(
     instances: preferences.Instances, worth: jax.Array, policy: Policy
 ) -> tuple[jax.Array, jax.Array]:
-  """Returns what an agent earns, and what the agent that it imitates does.
+  """Returns the discounted returns of an agent and of the demonstrator.
 
   Args:
-    instances: where everything is at first, I of them.
-    worth: of every colour.
-    policy: the action of the largest output is taken.
+    instances: I initial scenes.
+    worth: reward of each colour, [colours].
+    policy: followed greedily.
 
   Returns:
     Discounted returns, [I] both.
   """
-  return tuple(
-      preferences.discounted_returns(instances, worth, done)
-      for done in (
-          follow(instances, policy),
-          preferences.demonstrate(instances, worth),
-      )
+  earned = preferences.discounted_returns(
+      instances, worth, follow(instances, policy)
   )
+  demonstrated = preferences.discounted_returns(
+      instances, worth, preferences.demonstrate(instances, worth)
+  )
+  return earned, demonstrated
 
 
 def follow(
     instances: preferences.Instances, policy: Policy
 ) -> preferences.Demonstrations:
-  """Returns what an agent does that takes the action of the largest output."""
+  """Returns the trajectories of an agent that follows a policy greedily."""
 
-  def action_values(cells, remaining):
-    scenes = preferences.observe(
-        instances, cells[:, None], remaining[:, None]
-    )
+  def action_values(cells: jax.Array, remaining: jax.Array) -> jax.Array:
+    scenes = preferences.observe(instances, cells[:, None], remaining[:, None])
     return policy(scenes)
 
   return preferences.act(instances, action_values)
 
 
-def _policy(model, meta_params, fast_params):
-  def policy(scenes):
+def _make_policy(
+    model: models.MetaModel,
+    meta_params: models.MetaParams,
+    fast_params: models.FastParams,
+) -> Policy:
+  def policy(scenes: observations.Scenes) -> jax.Array:
     encoding = model.encode(meta_params, scenes)
     return model.decode(meta_params, fast_params, encoding)
 
@@ -207,20 +236,30 @@ def _act_on_split(
     split: str,
     *tables: jax.Array,
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns what agents that adapted to the tasks of a split do, per task."""
+  """Returns the two results of acting on each task of a split, [tasks] each.
+
+  Args:
+    act_on_all: takes (meta params, fast params), task params, the tables,
+      latents and keys.
+    adapted: whose fast parameters act.
+    split: whose tasks to act on.
+    *tables: further arguments that all tasks share.
+  """
   latents = adapted.latents[split]
   keys = jax.random.split(randomness.stream(adapted.key, split), len(latents))
-  found = act_on_all(
+  results = act_on_all(
       (adapted.meta_params, adapted.fast_params[split]),
       adapted.task_params,
       *tables,
       latents,
       keys,
   )
-  return jax.tree.map(np.asarray, found)
+  return jax.tree.map(np.asarray, results)
 
 
-def _goal_metrics(success, path_ratio):
+def _goal_metrics(
+    success: np.ndarray, path_ratio: np.ndarray
+) -> dict[str, float]:
   reached = path_ratio[success]
   return {
       'success': float(success.mean()),

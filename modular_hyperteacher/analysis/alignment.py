@@ -10,10 +10,10 @@ From pairs of a task's latent z [M] and the student's zhat [M-hat]:
   4. C[m, k, k'], the cosine, over the inputs, between the weights of the
      teacher's unit k and the student's unit k' in module m
 
-*Joint* alignment is mean_k max_k' mean_m C: one unit of the student must match
-a unit of the teacher in all modules. *Per-module* alignment, mean_mk max_k' C,
-lets every module choose its own match. 1 means identified, up to a linear map
-of latents. A unit with the opposite sign counts as negative.
+*Joint* alignment is mean_k max_k' mean_m C: one student unit must match a
+teacher unit in all modules. *Per-module* alignment, mean_mk max_k' C, lets each
+module choose its own match. 1 means identified, up to a linear map of latents.
+A unit with the opposite sign counts as negative.
 """
 
 from typing import NamedTuple
@@ -50,16 +50,14 @@ def fit_latents(
   Args:
     student_latents: zhat of each task, [tasks, M-hat].
     latents: z of each task, [tasks, M].
-    exact: whether to solve the normal equations directly rather than by ten
-      iterations of conjugate gradients, as released.
+    exact: whether to solve the normal equations directly. Otherwise takes ten
+      iterations of conjugate gradients, as the released code does.
   """
   if exact:
     width = student_latents.shape[1]
     system = student_latents.T @ student_latents + RIDGE * jnp.eye(width)
     return jnp.linalg.solve(system, student_latents.T @ latents).T
-  return ridge.fit_by_conjugate_gradients(
-      student_latents, latents, RIDGE
-  ).T
+  return ridge.fit_by_conjugate_gradients(student_latents, latents, RIDGE).T
 
 
 def align(
@@ -67,7 +65,7 @@ def align(
     student_modules: jax.Array,
     regression: jax.Array,
 ) -> Alignment:
-  """Returns the alignment of a student under a map between latents.
+  """Returns a student's alignment, given a linear map between latents.
 
   Args:
     teacher_modules: [M, X, H].
@@ -99,17 +97,17 @@ def _unit_columns(modules: jax.Array) -> jax.Array:
 def make_analysis(
     task: tasks.TaskDistribution, model: models.MetaModel
 ) -> base.Analysis:
-  """Returns the analysis of a student after training, for every split.
+  """Returns the analysis of a trained student, for every split.
 
-  Per split, fitted on the tasks of that split: 'alignment' (joint, the
-  headline), its maximum and minimum over units, 'alignment_per_module',
-  'alignment_exact' (joint, exact ridge) and 'latent_r2' (mean over modules);
-  'alignment_fit_train' is the joint alignment fitted on tasks from training,
-  the same in every split. 'identification_*' says how far the modules are from
-  a linear map of the teacher's (see `identification`): '..._residual' and
-  '..._flipped' with the inverse of the exact regression as the map between
-  latents; '..._residual_direct' with that map fitted on its own, and units
-  weighted by the square of their readout.
+  Fitted on the tasks of each split: 'alignment' (joint, the headline), its
+  maximum and minimum over units, 'alignment_per_module', 'alignment_exact'
+  (joint, exact ridge) and 'latent_r2' (mean over modules).
+  'alignment_fit_train' is the joint alignment fitted on tasks like those of
+  training, the same in every split. 'identification_*' measures how far the
+  modules are from a linear map of the teacher's (see `identification`).
+  '..._residual' and '..._flipped' take the pseudoinverse of the exact
+  regression as the map between latents. '..._residual_direct' fits that map
+  directly, and weights units by the square of their readout.
   """
   del model
   return base.Analysis(task.evaluation_splits, _measure)
@@ -151,7 +149,12 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
 
 
 @jax.jit
-def _split_metrics(teacher, student, student_latents, latents):
+def _split_metrics(
+    teacher: jax.Array,
+    student: jax.Array,
+    student_latents: jax.Array,
+    latents: jax.Array,
+) -> tuple[dict[str, jax.Array], jax.Array]:
   regression = fit_latents(student_latents, latents)
   exact = fit_latents(student_latents, latents, exact=True)
   alignment = align(teacher, student, regression)
@@ -166,8 +169,13 @@ def _split_metrics(teacher, student, student_latents, latents):
   }, exact
 
 
-def _measure_split(teacher, student, student_latents, latents):
-  """Returns metrics of one split, and the exact regression D."""
+def _measure_split(
+    teacher: jax.Array,
+    student: jax.Array,
+    student_latents: models.FastParams,
+    latents: np.ndarray,
+) -> tuple[dict[str, float], jax.Array]:
+  """Returns metrics of one split, and D of the exact regression."""
   by_name, exact = _split_metrics(
       teacher, student, student_latents, latents[:, 0]
   )

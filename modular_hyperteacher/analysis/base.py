@@ -1,11 +1,12 @@
-"""What is measured on adapted parameters, at the end of a run.
+"""What an analysis is: a measurement on many adapted tasks, after training.
 
-A metric of the query set needs one task; an analysis needs many at once, such
-as a regression from adapted parameters to latents. It runs on the host, seed
-by seed, and its numbers are reported like any other metric.
+A metric of the query set needs one task. An analysis needs many at once, such
+as a regression from adapted parameters to latents. It runs on the host, one
+seed at a time, and its values are reported like any other metric.
 """
 
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,26 +24,26 @@ class Adapted(NamedTuple):
   meta_params: Any
   latents: Mapping[str, np.ndarray]  # split -> [tasks, L, M]
   fast_params: Mapping[str, Any]  # split -> [tasks, ...]
-  key: jax.Array  # For whatever an analysis draws.
+  key: jax.Array  # for whatever the analysis draws
 
 
 class Analysis(NamedTuple):
-  """A measurement, and the evaluation splits whose tasks it looks at."""
+  """A measurement, and the evaluation splits that it needs."""
 
   splits: tuple[str, ...]
   measure: Callable[[Adapted], Metrics]
 
 
 def combine(analyses: Sequence[Analysis]) -> Analysis | None:
-  """Returns the analysis that makes all of these; None if there are none."""
+  """Returns one analysis that runs all of these; None if there are none."""
   if not analyses:
     return None
 
-  def measure(adapted):
+  def measure(adapted: Adapted) -> Metrics:
     metrics = {}
     for analysis in analyses:
-      for split, of_split in analysis.measure(adapted).items():
-        metrics[split] = {**metrics.get(split, {}), **of_split}
+      for split, split_metrics in analysis.measure(adapted).items():
+        metrics[split] = {**metrics.get(split, {}), **split_metrics}
     return metrics
 
   splits = dict.fromkeys(split for a in analyses for split in a.splits)
@@ -54,41 +55,46 @@ def over_seeds(
     evaluation_splits: tuple[str, ...],
     worlds: Sequence[programs.World],
     roots: Sequence[jax.Array],
-) -> Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]:
-  """Returns `analyse(meta_params [R, ...], adapted [R, splits, tasks, ...])`.
+) -> programs.Analyse:
+  """Returns a function that runs an analysis on every seed.
 
-  It returns split -> metric -> [R]. `worlds` and `roots`, the root keys, are
-  those of the seeds.
+  It maps meta parameters [R, ...] and adapted fast parameters [R, splits,
+  tasks, ...] to split -> metric -> [R].
+
+  Args:
+    analysis: what to measure.
+    evaluation_splits: all splits of evaluation, in order.
+    worlds: one per seed.
+    roots: one root key per seed.
   """
-  places = [evaluation_splits.index(split) for split in analysis.splits]
+  split_indices = {s: evaluation_splits.index(s) for s in analysis.splits}
 
-  def measure_seed(index, meta_params, adapted):
+  def measure_seed(index: int, meta_params: Any, kept: Any) -> Metrics:
     world = worlds[index]
     latents = np.asarray(world.evaluation_latents)
     return analysis.measure(
         Adapted(
             world.task_params,
             jax.tree.map(lambda x: x[index], meta_params),
-            {s: latents[place] for s, place in zip(analysis.splits, places)},
+            {split: latents[i] for split, i in split_indices.items()},
             {
-                split: jax.tree.map(lambda x, i=i: x[index, i], adapted)
+                split: jax.tree.map(lambda x, i=i: x[index, i], kept)
                 for i, split in enumerate(analysis.splits)
             },
             randomness.stream(roots[index], 'analysis'),
         )
     )
 
-  def analyse(meta_params, adapted):
-    measured = [
-        measure_seed(index, meta_params, adapted)
-        for index in range(len(worlds))
+  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
+    by_seed = [
+        measure_seed(index, meta_params, kept) for index in range(len(worlds))
     ]
     return {
         split: {
-            metric: np.array([of_seed[split][metric] for of_seed in measured])
+            metric: np.array([seed[split][metric] for seed in by_seed])
             for metric in metrics
         }
-        for split, metrics in measured[0].items()
+        for split, metrics in by_seed[0].items()
     }
 
   return analyse

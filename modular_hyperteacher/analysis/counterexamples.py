@@ -1,26 +1,27 @@
 """Students that fit every training task and still fail on new combinations.
 
-Theorem 1 asks for three things: a student no wider than its teacher, connected
-families, and families that together contain every module. For each, this
-module builds a student that violates only it: its error on all training tasks
-is zero, with the student's latent equal to the teacher's, and no latent
-whatsoever fits the held-out task.
+Theorem 1 has three conditions: the student is no wider than the teacher, the
+families are connected, and together they contain every module. For each
+condition, this module builds a student that violates only that one. Its error
+on all training tasks is zero, with a latent equal to the teacher's, and no
+latent at all fits the held-out task.
 
 Source: Appendix A.3. The paper's formulas did not survive; the constructions
-here follow its text. v_1, v_2, ... stand for linearly independent vectors, and
-a unit computes relu(x . (z_1 w_1 + z_2 w_2 + ...)), w_m being its weights in
+here follow its text. v_1, v_2, ... stand for linearly independent vectors. A
+unit computes relu(x . (z_1 w_1 + z_2 w_2 + ...)), where w_m are its weights in
 module m.
 """
 
-from typing import Callable, Mapping, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher.learning import least_squares
-from modular_hyperteacher.tasks import families
+from modular_hyperteacher.learning import levenberg_marquardt
 from modular_hyperteacher.tasks import teacher_student
+from modular_hyperteacher.tasks.supports import families
 
 INPUT_DIM = 8
 _NUM_INPUTS = 2000
@@ -36,22 +37,22 @@ class Network(NamedTuple):
 
 
 class Counterexample(NamedTuple):
-  """A teacher, and a student that fits its training tasks alone."""
+  """A teacher, and a student that fits only its training tasks."""
 
   teacher: Network
   student: Network
   train_masks: np.ndarray  # [C, M] bool, families that the student fits
-  ood_masks: Mapping[str, np.ndarray]  # name -> [M] bool, that it cannot fit
+  ood_masks: Mapping[str, np.ndarray]  # name -> [M] bool, it cannot fit
 
 
 def wider_student(key: jax.Array) -> Counterexample:
   """A student with six hidden units for the teacher's one.
 
-  Three modules v_1, v_2, v_3; training sees them in pairs, which is
-  compositional and connected. Of the student's units, three combine a pair of
-  modules and count positively, three hold one module each and count
-  negatively: in every training task one pair is left and the others cancel, as
-  in inclusion and exclusion. All three modules together do not work out.
+  Training combines three modules v_1, v_2, v_3 in pairs, which is compositional
+  and connected. Three student units each combine two modules and have a
+  positive readout; three hold one module each and have a negative one. In every
+  training task one pair remains and the others cancel, as in inclusion and
+  exclusion. With all three modules active they do not cancel.
   """
   v = _unit_vectors(key, 3)
   zero = jnp.zeros(INPUT_DIM)
@@ -75,8 +76,8 @@ def disconnected_tasks(key: jax.Array) -> Counterexample:
   """Two modules that are never combined in training.
 
   The teacher's units hold v_1, v_2 in the first module and v_3, v_4 in the
-  second. The student holds the second module's the other way round, which
-  shows only where modules meet.
+  second. The student swaps the units of the second module, which matters only
+  when the modules are combined.
   """
   v = _unit_vectors(key, 4)
   return Counterexample(
@@ -88,11 +89,11 @@ def disconnected_tasks(key: jax.Array) -> Counterexample:
 
 
 def swapped_half(key: jax.Array) -> Counterexample:
-  """The main text's example: six modules, two halves that never meet.
+  """The main text's example: six modules, two halves that are never combined.
 
-  Families 01, 12 and 34, 45. The student has the teacher's two hidden units
-  swapped in modules 3, 4 and 5. Family 23 would bridge the halves: it is not
-  fitted either, so training on it rules this student out.
+  Families are 01, 12 and 34, 45. The student swaps the teacher's two hidden
+  units in modules 3, 4 and 5. Family 23 would bridge the halves. The student
+  does not fit it either, so training on it rules this student out.
   """
   modules = jax.random.normal(key, (6, INPUT_DIM, 2))
   swapped = jnp.concatenate([modules[:3], modules[3:, :, ::-1]])
@@ -106,7 +107,7 @@ def swapped_half(key: jax.Array) -> Counterexample:
 
 
 def missing_module(key: jax.Array) -> Counterexample:
-  """A module that training never shows, and that the student lacks."""
+  """A module that never occurs in training, and that the student lacks."""
   v = _unit_vectors(key, 3)
   return Counterexample(
       teacher=_network([(list(v), 1.0)]),
@@ -129,12 +130,12 @@ def largest_training_error(
 ) -> float:
   """Returns the largest relative squared error on random training tasks.
 
-  Latents are normal on the modules of a family, with either sign; the student
-  gets the teacher's latent.
+  Latents are standard normal on the modules of a family. The student is given
+  the teacher's latent.
 
   Args:
     example: what to measure.
-    key: draws inputs and latents.
+    key: for inputs and latents.
     num_latents: tasks per family.
   """
   input_key, latent_key = jax.random.split(key)
@@ -146,7 +147,7 @@ def largest_training_error(
   latents = latents * example.train_masks[None]
   latents = latents.reshape(-1, num_modules)
 
-  def error(latent):
+  def error(latent: jax.Array) -> jax.Array:
     targets = teacher_student.respond(*example.teacher, latent, inputs)
     return _relative_error(example.student, latent, inputs, targets)
 
@@ -156,10 +157,10 @@ def largest_training_error(
 def best_ood_error(
     example: Counterexample, mask: np.ndarray, key: jax.Array
 ) -> float:
-  """Returns the smallest relative squared error that any latent reaches.
+  """Returns the smallest relative squared error over the student's latents.
 
   The teacher's latent is the mask. The student's is optimised by
-  Levenberg-Marquardt from many starts, the mask itself among them.
+  Levenberg-Marquardt from many starts, one of which is the mask.
   """
   input_key, start_key = jax.random.split(key)
   inputs = _draw_inputs(input_key)
@@ -168,41 +169,41 @@ def best_ood_error(
   starts = jax.random.normal(start_key, (_NUM_STARTS, len(mask)))
   starts = jnp.concatenate([latent[None], starts])
 
-  def residuals(student_latent):
-    outputs = teacher_student.respond(
-        *example.student, student_latent, inputs
-    )
+  def residuals(student_latent: jax.Array) -> jax.Array:
+    outputs = teacher_student.respond(*example.student, student_latent, inputs)
     return (outputs - targets).ravel()
 
-  def error_from(start):
-    best = least_squares.minimise(residuals, start, _NUM_ITERATIONS)
+  def error_from(start: jax.Array) -> jax.Array:
+    best = levenberg_marquardt.minimise(residuals, start, _NUM_ITERATIONS)
     return _relative_error(example.student, best, inputs, targets)
 
   return float(jax.jit(lambda x: jax.lax.map(error_from, x))(starts).min())
 
 
-def _relative_error(network, latent, inputs, targets):
+def _relative_error(
+    network: Network, latent: jax.Array, inputs: jax.Array, targets: jax.Array
+) -> jax.Array:
   outputs = teacher_student.respond(*network, latent, inputs)
   return ((outputs - targets) ** 2).sum() / (targets**2).sum()
 
 
-def _draw_inputs(key):
+def _draw_inputs(key: jax.Array) -> jax.Array:
   return jax.random.uniform(
       key, (_NUM_INPUTS, INPUT_DIM), minval=-1.0, maxval=1.0
   )
 
 
-def _unit_vectors(key, num_vectors):
+def _unit_vectors(key: jax.Array, num_vectors: int) -> jax.Array:
   """Draws orthogonal unit vectors, [num_vectors, X].
 
-  Linear independence is enough for the constructions; orthogonal vectors make
-  all draws equally far from fitting.
+  The constructions need only linear independence; with orthogonal vectors all
+  draws are equally far from fitting.
   """
   return jax.random.orthogonal(key, INPUT_DIM)[:num_vectors]
 
 
-def _network(units):
-  """Returns a network from (weights of a unit in every module, readout)."""
+def _network(units: Sequence[tuple[list[jax.Array], float]]) -> Network:
+  """Builds a network from each unit's (weights per module, readout)."""
   weights, readout = zip(*units)
   by_unit = jnp.stack([jnp.stack(list(unit)) for unit in weights])
   return Network(
@@ -210,7 +211,7 @@ def _network(units):
   )
 
 
-def _masks(text, num_modules):
+def _masks(text: str, num_modules: int) -> np.ndarray:
   return families.masks(
       tuple(tuple(map(int, family)) for family in text.split()), num_modules
   )

@@ -1,21 +1,22 @@
-"""Linear decoding: do adapted parameters say which modules a task combines?
+"""Linear decoding: do adapted parameters reveal which modules a task combines?
 
 Source: Section 4.1, Figures 3C and 3D, as computed by the authors' released
-code. For every layer l and module m, a ridge regression with an intercept, its
-penalty included, predicts the task's latent z^l_m from all its adapted fast
-parameters. It is fitted on test tasks, which combine modules as in training,
-and scored on OOD tasks by R^2 (at most 1).
+code. For every layer l and module m, a ridge regression with a penalised
+intercept predicts the task's latent z^l_m from all its adapted fast parameters.
+It is fitted on test tasks, which combine modules as in training, and scored on
+OOD tasks by R^2 (at most 1).
 
-Two solutions are reported: after ten iterations of conjugate gradients, as
-released ('r2', the headline), and exact ('r2_exact'). The released fit has a
-quirk that is kept: a task with a feature that is exactly 0 gets no intercept in
-the fit; in predictions all have one.
+Two solutions are reported: 'r2', the headline, after ten iterations of
+conjugate gradients as in the released code, and the exact 'r2_exact'. A quirk
+of the released fit is kept: a task with any feature that is exactly 0 gets no
+intercept in the fit. In predictions all tasks get one.
 
-With non-compositional support the held-out module is in every OOD task: the
-target is constant, and its R^2 is not defined. Means are over defined targets.
+With non-compositional support every OOD task contains the held-out module, so
+its target is constant and R^2 is undefined. Means are over defined targets.
 """
 
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -32,10 +33,10 @@ RIDGE = 1.0
 def make_analysis(
     task: tasks.TaskDistribution, model: models.MetaModel
 ) -> base.Analysis:
-  """Returns the analysis of all models, reported as metrics of OOD tasks.
+  """Returns the analysis, whose metrics belong to the split 'ood'.
 
-  'r2' and 'r2_exact' are means over layers and modules, 'r2_l0_m3' and so on
-  those of a layer and module. NaN where R^2 is not defined.
+  'r2' and 'r2_exact' are means over layers and modules; 'r2_l0_m3' is the R^2
+  of layer 0 and module 3, and so on. NaN where R^2 is undefined.
   """
   del task, model
   return base.Analysis(('test', 'ood'), _measure)
@@ -53,7 +54,7 @@ def flatten(fast_params: Any) -> np.ndarray:
 
 @jax.jit
 def fit(features: jax.Array, latents: jax.Array) -> jax.Array:
-  """Returns the released solution's weights, the intercept's last.
+  """Returns the weights of the released solution, the intercept's last.
 
   Args:
     features: [tasks, F].
@@ -83,7 +84,7 @@ def predict(weights: jax.Array, features: jax.Array) -> jax.Array:
 def predict_exactly(
     features: np.ndarray, latents: np.ndarray, new_features: np.ndarray
 ) -> np.ndarray:
-  """Returns latents decoded by the exact ridge, [new, L, M].
+  """Returns latents decoded by the exact ridge regression, [new, L, M].
 
   Args:
     features: to fit on, [tasks, F].
@@ -105,18 +106,18 @@ def score(
   Args:
     decoded: [tasks, L, M].
     latents: [tasks, L, M].
-    name: of the mean; '{name}_l{layer}_m{module}' are the others.
+    name: of the mean; the others are '{name}_l{layer}_m{module}'.
   """
   num_tasks, num_layers, num_modules = latents.shape
-  of_target = ridge.r2(
+  flat = ridge.r2(
       decoded.reshape(num_tasks, -1), latents.reshape(num_tasks, -1)
   )
-  of_target = np.asarray(of_target).reshape(num_layers, num_modules)
-  defined = of_target[~np.isnan(of_target)]
+  by_target = np.asarray(flat).reshape(num_layers, num_modules)
+  defined = by_target[~np.isnan(by_target)]
   mean = float(defined.mean()) if defined.size else float('nan')
   return {name: mean} | {
       f'{name}_l{layer}_m{module}': float(value)
-      for (layer, module), value in np.ndenumerate(of_target)
+      for (layer, module), value in np.ndenumerate(by_target)
   }
 
 
@@ -133,5 +134,5 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
   }
 
 
-def _append_ones(features):
+def _append_ones(features: np.ndarray) -> np.ndarray:
   return np.concatenate([features, np.ones((len(features), 1))], axis=1)

@@ -1,14 +1,14 @@
 """Are the student's modules an invertible linear map of the teacher's?
 
-An independent check of what module alignment measures. Theorem 1 says that a
-student without error has, up to a permutation sigma of its hidden units and a
+An independent check of what module alignment measures. By Theorem 1, a student
+with zero error satisfies, for some permutation sigma of its hidden units and a
 scale c_k of each,
 
   P[:, m] . student_modules[:, :, sigma(k)] = c_k teacher_modules[m, :, k]
 
 for all modules m, where P maps the teacher's latents to the student's. P is
-found by least squares between latents, the permutation by optimal assignment,
-the scales by least squares between weights, and what remains is the residual.
+fitted by least squares between latents, the permutation by optimal assignment,
+the scales by least squares between weights. What remains is the residual.
 
 Source: Section 3.2, Appendix A.2.
 """
@@ -33,8 +33,8 @@ def fit_latent_map(
 ) -> np.ndarray:
   """Returns P [M-hat, M] of the least-squares fit `zhat ~ P z`, in float64.
 
-  Alignment regresses the other way, with a penalty, and takes an inverse. This
-  fit has neither, so that the one measure does not repeat the other's error.
+  Alignment regresses in the other direction, with a penalty, and inverts the
+  result. This fit does neither, so the two measures do not share errors.
 
   Args:
     latents: z of each task, [tasks, M].
@@ -59,11 +59,10 @@ def identify(
   Args:
     teacher_modules: [M, X, H].
     student_modules: [M-hat, X, H-hat], H-hat at least H.
-    latent_map: P, which maps the teacher's latents to the student's, [M-hat,
-      M].
+    latent_map: P, from the teacher's latents to the student's, [M-hat, M].
     weights: of the teacher's units in the residual, [H], not negative; equal
-      by default. A unit that the readout hardly sees is not found by a student
-      whose error is small but not zero, nor does it matter there.
+      by default. A student with a small error need not recover a unit whose
+      readout is small; weights let such units count less.
 
   Raises:
     ValueError: if the student has fewer hidden units than the teacher.
@@ -79,13 +78,13 @@ def identify(
   student = aligned.reshape(-1, aligned.shape[-1]).astype(np.float64)
   overlap = teacher.T @ student  # [H, H-hat]
   power = (student**2).sum(0)
-  # With the best scale, the squared error of a pair falls by this much.
+  # How much the best scale lowers the squared error of each pair.
   explained = overlap**2 / np.where(power > 0, power, np.inf)
   weights = np.ones(num_units) if weights is None else np.asarray(weights)
   explained *= weights[:, None]
   _, permutation = optimize.linear_sum_assignment(explained, maximize=True)
   units = np.arange(num_units)
-  # The student is c_k times the teacher, so the fit is of its inverse.
+  # The student is c_k times the teacher, so this fit gives 1 / c_k.
   inverse = overlap[units, permutation] / power[permutation]
   matched = explained[units, permutation].sum()
   return Identification(

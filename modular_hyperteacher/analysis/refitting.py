@@ -1,15 +1,16 @@
-"""How much of a student's error is its own, and how much its inference's?
+"""Is a student's error due to its modules, or to inferring its latents?
 
-A latent inferred with limited effort, from one start, may not be the best that
-the student has to offer. Here latents of some tasks are inferred once more, by
-Levenberg-Marquardt from many starts, to the end. What error is left is the
-student's own: Theorem 1 speaks of it. What is gone is that of the inference
-that the student was trained and evaluated with.
+Latents inferred in a few steps from one start may not be the best that the
+student allows. Here the latents of some tasks are inferred again, thoroughly,
+by Levenberg-Marquardt from many starts. The remaining error is that of the
+modules, which Theorem 1 is about. The difference is due to the inference that
+the student was trained and evaluated with.
 
 Source: beyond the paper.
 """
 
 import functools
+from typing import Any
 
 import jax
 from jax import lax
@@ -18,14 +19,14 @@ import numpy as np
 
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import identification
-from modular_hyperteacher.learning import least_squares
-from modular_hyperteacher.learning import losses
+from modular_hyperteacher.learning import levenberg_marquardt
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import objectives
 
 _SPLITS = ('test', 'ood')
-_NUM_TASKS = 32  # At least; and one of every combination of modules.
-# Beside what was inferred, and what a linear map of the teacher's latent says.
+_NUM_TASKS = 32  # At least, and one of every combination of modules.
+# In addition to the inferred latent and to the teacher's, mapped linearly.
 _NUM_RANDOM_STARTS = 6
 _NUM_ITERATIONS = 50
 
@@ -35,41 +36,47 @@ def make_analysis(
 ) -> base.Analysis:
   """Returns the analysis of a student's best latents, for 'test' and 'ood'.
 
-  'refit_relative_loss' is the mean over tasks (see `choose_tasks`) of half the
-  squared error relative to the power of the targets,
-  'refit_relative_loss_max' the largest;
-  'inference_excess' is by how much the mean is higher with the latents that
-  were inferred in evaluation, on the same examples. Examples are fresh ones:
-  one batch to fit, one to measure. Of the fits of a task, the best on the
-  former counts, which is not the teacher's knowledge.
+  'refit_relative_loss' is half the squared error relative to the power of the
+  targets, a mean over tasks (see `choose_tasks`); 'refit_relative_loss_max' is
+  the maximum. 'inference_excess' is how much higher the mean is, on the same
+  examples, with the latents inferred in evaluation. Each task gets two fresh
+  batches, one to fit and one to measure. The fit with the lowest error on the
+  first counts, so the choice uses no knowledge of the teacher.
   """
 
   @functools.partial(jax.jit, static_argnames='split')
-  def measure_task(task_params, meta_params, key, latent, starts, split):
+  def measure_task(
+      task_params: Any,
+      meta_params: models.MetaParams,
+      key: jax.Array,
+      latent: jax.Array,
+      starts: jax.Array,
+      split: str,
+  ) -> tuple[jax.Array, jax.Array]:
     support, query = task.sample_examples(task_params, key, latent, split)
 
-    def residuals(student_latent, batch):
+    def residuals(student_latent: jax.Array, batch: tasks.Batch) -> jax.Array:
       outputs = model.decode(meta_params, student_latent, batch.inputs)
-      return losses.masked_residuals(outputs, batch)
+      return objectives.masked_residuals(outputs, batch)
 
-    def fit(start):
-      best = least_squares.minimise(
+    def fit(start: jax.Array) -> tuple[jax.Array, jax.Array]:
+      best = levenberg_marquardt.minimise(
           functools.partial(residuals, batch=support), start, _NUM_ITERATIONS
       )
       return best, (residuals(best, support) ** 2).sum()
 
-    def error(student_latent):
+    def error(student_latent: jax.Array) -> jax.Array:
       outputs = model.decode(meta_params, student_latent, query.inputs)
-      return losses.relative_errors(outputs, query)['pooled_relative_loss']
+      return objectives.relative_errors(outputs, query)['pooled_relative_loss']
 
     fitted, errors = lax.map(fit, starts)
     return error(starts[0]), error(fitted[jnp.nanargmin(errors)])
 
-  def measure(adapted):
+  def measure(adapted: base.Adapted) -> base.Metrics:
     latent_map = identification.fit_latent_map(
         adapted.latents['test'][:, 0], adapted.fast_params['test']
     )
-    # As large as where the student's own inference starts.
+    # Scaled like the start of the student's own inference.
     start = model.init_fast(adapted.meta_params)
     random_starts = jnp.sqrt(jnp.mean(start**2)) * jax.random.normal(
         jax.random.fold_in(adapted.key, len(_SPLITS)),
@@ -79,7 +86,7 @@ def make_analysis(
     for index, split in enumerate(_SPLITS):
       key = jax.random.fold_in(adapted.key, index)
       latents, inferred = adapted.latents[split], adapted.fast_params[split]
-      losses_of_tasks = [
+      task_losses = [
           measure_task(
               adapted.task_params,
               adapted.meta_params,
@@ -95,7 +102,7 @@ def make_analysis(
           )
           for number in choose_tasks(latents)
       ]
-      before, after = np.array(losses_of_tasks, np.float64).T
+      before, after = np.array(task_losses, np.float64).T
       metrics[split] = {
           'refit_relative_loss': float(after.mean()),
           'refit_relative_loss_max': float(after.max()),
@@ -107,10 +114,10 @@ def make_analysis(
 
 
 def choose_tasks(latents: np.ndarray) -> np.ndarray:
-  """Returns which tasks' latents to infer anew, in order.
+  """Returns the sorted indices of the tasks whose latents to infer again.
 
-  The first ones, and the first of each further combination of modules, so that
-  what holds for all of them holds for every combination that was drawn.
+  These are the first tasks, and the first task of each combination of modules,
+  so that every combination that was drawn is covered.
 
   Args:
     latents: z of each task, [tasks, L, M].

@@ -1,7 +1,6 @@
-"""Ridge regression as released and exact, and how good a prediction is.
+"""Ridge regression, as released and exact, and the R^2 of predictions.
 
-All of these minimise |features w - target|^2 + strength |w|^2, one target at a
-time.
+Both minimise |features w - target|^2 + strength |w|^2, one target at a time.
 """
 
 import jax
@@ -9,9 +8,9 @@ import jax.numpy as jnp
 from jax.scipy.sparse import linalg as sparse_linalg
 import numpy as np
 
-_MAX_ITERATIONS = 10  # Of the released solver, which may stop short.
+_MAX_ITERATIONS = 10  # As released; may stop before convergence.
 _TOLERANCE = 1e-5
-_BLOCK = 2**14  # Features in double precision at once.
+_BLOCK = 2**14  # Features converted to float64 at a time.
 
 
 def fit_by_conjugate_gradients(
@@ -19,9 +18,9 @@ def fit_by_conjugate_gradients(
 ) -> jax.Array:
   """Returns weights [F, targets] after at most ten iterations from zero.
 
-  Stops before if the residual's norm is at most 1e-5 times that of the right
-  side, as the authors' released code does. Ten iterations may be far from the
-  solution, and then rounding decides part of the result.
+  Stops early once the residual's norm is at most 1e-5 times that of the right
+  side, as the authors' released code does. Ten iterations may end far from the
+  solution, and then the result depends on rounding.
 
   Args:
     features: [N, F].
@@ -29,7 +28,7 @@ def fit_by_conjugate_gradients(
     strength: of the penalty.
   """
 
-  def solve(target):
+  def solve(target: jax.Array) -> jax.Array:
     return sparse_linalg.cg(
         lambda u: features.T @ (features @ u) + strength * u,
         features.T @ target,
@@ -46,10 +45,10 @@ def predict_exactly(
     new_features: np.ndarray,
     strength: float,
 ) -> np.ndarray:
-  """Returns predictions [new, targets] of the exact solution.
+  """Returns predictions [new, targets] of the exact solution, in float64.
 
-  In double precision, and in the dual form, which solves a system of the size
-  of the examples: there may be many more features,
+  Solves the dual problem, a system of size N, as there may be many more
+  features than examples:
 
     prediction = new features^T (features features^T + strength)^-1 targets.
 
@@ -70,10 +69,13 @@ def predict_exactly(
   return products[num:] @ np.linalg.solve(system, np.asarray(targets, float))
 
 
-def r2(prediction: jax.Array, target: jax.Array) -> jax.Array:
-  """Returns R^2 per column, [M]: at most 1, 0 for the mean as prediction.
+def r2(
+    prediction: jax.Array | np.ndarray, target: jax.Array | np.ndarray
+) -> jax.Array:
+  """Returns R^2 per column, [N, M] -> [M].
 
-  NaN for a target that is constant, where it is not defined.
+  At most 1; 0 for predicting the mean. NaN for a constant target, where it is
+  undefined.
   """
   prediction, target = jnp.asarray(prediction), jnp.asarray(target)
   error = ((prediction - target) ** 2).sum(0)

@@ -1,13 +1,14 @@
-"""Evaluation: adapt to fixed tasks of every split, and average.
+"""Evaluation: adapts to fixed tasks of every split and averages the metrics.
 
-Source: Appendix C.2.2. Validation and test tasks combine modules as in
-training; OOD tasks combine them as no training task did. The tasks of a run
-are the same at every evaluation.
+Source: Appendix C.2.2. Validation and test tasks use combinations of modules
+that occur in training; OOD tasks use held-out combinations. A run's tasks are
+the same at every evaluation.
 """
 
+from collections.abc import Callable
 import functools
 import math
-from typing import Callable, Mapping
+from typing import Any
 
 import jax
 from jax import lax
@@ -16,28 +17,27 @@ import numpy as np
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
-Evaluation = Mapping[str, jax.Array]  # metric -> [splits], mean over tasks
-
 
 def make_draw_latents(
-    task: tasks.TaskDistribution, num_tasks: int
+    task_distribution: tasks.TaskDistribution, num_tasks: int
 ) -> Callable[[tasks.TaskParams, jax.Array], jax.Array]:
   """Returns a function that draws the latents of a seed's evaluation tasks.
 
-  `draw(task_params, key)` returns `[splits, tasks, L, M]`, the splits being
-  `task.evaluation_splits`. Each has a stream of its own, so that another list
-  of splits would not change the tasks of any.
+  `draw(task_params, key)` returns `[splits, tasks, L, M]`, in the order of
+  `evaluation_splits`. Each split has its own stream, so its tasks do not depend
+  on the other splits.
   """
 
   @jax.jit
-  def draw(task_params, key):
+  def draw(task_params: tasks.TaskParams, key: jax.Array) -> jax.Array:
     latents = []
-    for split in task.evaluation_splits:
+    for split in task_distribution.evaluation_splits:
       keys = jax.random.split(randomness.stream(key, split), num_tasks)
-      sample = functools.partial(task.sample_latent, split=split)
+      sample = functools.partial(task_distribution.sample_latent, split=split)
       latents.append(jax.vmap(sample, (None, 0))(task_params, keys))
     return jnp.stack(latents)
 
@@ -45,49 +45,57 @@ def make_draw_latents(
 
 
 def make_evaluate(
-    task: tasks.TaskDistribution,
+    task_distribution: tasks.TaskDistribution,
     learner: outer_loop.Learner,
     task_chunk_size: int | None,
     kept_splits: tuple[str, ...] = (),
-) -> Callable[..., tuple[Evaluation, models.FastParams]]:
-  """Returns `evaluate(meta_params, task_params, latents, key)`.
+) -> programs.Evaluate:
+  """Returns the evaluation of one seed.
 
-  For one seed, inside of a mapped axis named `outer_loop.DEVICE_AXIS`, over
-  whose devices the tasks of each split are divided. `latents` is what
-  `make_draw_latents`' function returned; the key draws examples and inner
-  batches. It returns the metrics of all splits, and the adapted parameters of
-  this device's tasks, `[kept splits, tasks / D, ...]`.
+  It takes the latents from `make_draw_latents` and returns means over tasks,
+  with the adapted parameters of this device's tasks,
+  `[kept splits, tasks / D, ...]`. The key draws examples and inner batches.
 
   Args:
-    task: the distribution to draw from.
-    learner: what adapts and judges.
+    task_distribution: where tasks come from.
+    learner: adapts to tasks and evaluates them.
     task_chunk_size: tasks adapted to at once, or None; bounds memory.
-    kept_splits: whose adapted parameters are returned.
+    kept_splits: splits whose adapted parameters are returned.
   """
-  # All evaluation splits draw examples alike, so any of them will do.
-  split = task.evaluation_splits[0]
+  # All evaluation splits draw examples in the same way, so use any.
+  split = task_distribution.evaluation_splits[0]
   slots = np.array([
       kept_splits.index(name) if name in kept_splits else len(kept_splits)
-      for name in task.evaluation_splits
+      for name in task_distribution.evaluation_splits
   ])
 
-  def evaluate(meta_params, task_params, latents, key):
-    def judge_task(latent_and_key):
+  def evaluate(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      latents: jax.Array,
+      key: jax.Array,
+  ) -> tuple[programs.Evaluation, Any]:
+    def evaluate_task(
+        latent_and_key: tuple[jax.Array, jax.Array],
+    ) -> tuple[outer_loop.Metrics, models.FastParams]:
       latent, task_key = latent_and_key
       example_key, adapt_key = jax.random.split(task_key)
-      support, query = task.sample_examples(
+      support, query = task_distribution.sample_examples(
           task_params, example_key, latent, split
       )
-      drawn = tasks.Task(support, query, latent)
-      return learner.judge(meta_params, task_params, drawn, adapt_key)
+      task = tasks.Task(support, query, latent)
+      return learner.evaluate_task(meta_params, task_params, task, adapt_key)
 
-    def judge_split(kept, split_inputs):
+    def evaluate_split(
+        kept: Any,
+        split_inputs: tuple[jax.Array, jax.Array, jax.typing.ArrayLike],
+    ) -> tuple[Any, outer_loop.Metrics]:
       split_latents, split_key, slot = split_inputs
       keys = jax.random.split(split_key, len(split_latents))
       share = outer_loop.device_shard((split_latents, keys))
       num_tasks = share[1].shape[0]
       metrics, fast_params = lax.map(
-          judge_task,
+          evaluate_task,
           share,
           batch_size=math.gcd(num_tasks, task_chunk_size or num_tasks),
       )
@@ -102,12 +110,12 @@ def make_evaluate(
 
     split_inputs = latents, jax.random.split(key, len(latents)), slots
     share = latents.shape[1] // lax.axis_size(outer_loop.DEVICE_AXIS)
-    _, shapes = jax.eval_shape(judge_task, (latents[0, 0], key))
+    _, shapes = jax.eval_shape(evaluate_task, (latents[0, 0], key))
     kept = jax.tree.map(
         lambda x: jnp.zeros((len(kept_splits), share) + x.shape, x.dtype),
         shapes if kept_splits else (),
     )
-    kept, metrics = lax.scan(judge_split, kept, split_inputs)
+    kept, metrics = lax.scan(evaluate_split, kept, split_inputs)
     return metrics, kept
 
   return evaluate

@@ -1,44 +1,72 @@
-"""Adaptation to one task: the inner loop, written once for every model.
+"""Adaptation to one task: the inner loop, shared by all models.
 
-Source: Section 2, Algorithm 2. From where the model starts, the fast
-parameters follow the gradient of the loss on the task's support set:
+Source: Section 2, Algorithm 2. The fast parameters follow the gradient of the
+loss on the task's support set:
 
-  phi_0 = init_fast(theta), or what a model predicts from the support set
+  phi_0 = init_fast(theta), or the model's prediction from the support set
   phi_{t+1} = AdamW(phi_t, grad_phi loss(phi_t, theta; support))
 
-It is differentiable throughout, the optimiser's own arithmetic included, so
-the outer gradient is of second order. Where the inner problem is solved to its
-optimum, as the theory assumes (Section 3), the second-order part vanishes:
-there the adapted parameters count as constants, and a solver of least-squares
-problems may take the optimiser's place.
+All of it is differentiable, including the optimiser, so the outer gradient is
+of second order. If the inner problem is solved to its optimum, as the theory
+assumes (Section 3), the second-order part vanishes. The adapted parameters may
+then be treated as constants, and a least-squares solver may replace AdamW.
 """
 
+from collections.abc import Callable
 import dataclasses
 import math
-from typing import Callable
+from typing import Any, cast, Protocol
 
 import jax
 from jax import flatten_util
 from jax import lax
 import optax
 
-from modular_hyperteacher.learning import least_squares
-from modular_hyperteacher.learning import losses
+from modular_hyperteacher import errors
+from modular_hyperteacher.learning import levenberg_marquardt
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 Draw = Callable[[jax.Array], tasks.Batch]
-# Up to this size, updating all fast parameters as one vector is faster than
-# leaf by leaf: the number of operations counts, not that of numbers copied.
+_Carry = tuple[models.FastParams, optax.OptState]
+SOLVERS = ('adamw', 'levenberg_marquardt')
+# Up to this many fast parameters, updating them as one vector is faster than
+# leaf by leaf: fewer operations outweigh the copies.
 _MAX_JOINED = 2**13
-# Batches of fresh examples that are drawn at once; the same whatever it is.
+# Number of fresh batches sampled together; affects speed, not results.
 _DRAWN_AHEAD = 25
 
-# (meta_params, draw, key, start=None)
-Adapt = Callable[..., models.FastParams]
+
+class Adapt(Protocol):
+  """The inner loop of a model."""
+
+  def __call__(
+      self,
+      meta_params: models.MetaParams,
+      draw: Draw,
+      key: jax.Array,
+      start: models.FastParams | None = None,
+  ) -> models.FastParams:
+    """Returns fast parameters adapted to a task.
+
+    `draw(key)` returns the batch of one inner step, with encodings in place of
+    inputs. `start` are the initial fast parameters, None for the model's own.
+    """
+    ...
 
 
-SOLVERS = ('adamw', 'levenberg_marquardt')
+class _Solve(Protocol):
+
+  def __call__(
+      self,
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      draw: Draw,
+      key: jax.Array,
+      /,
+  ) -> models.FastParams:
+    """Minimises the objective from given fast parameters."""
+    ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,21 +74,21 @@ class InnerConfig:
   """The inner loop's settings.
 
   Attributes:
-    num_steps: inner steps, or iterations of Levenberg-Marquardt; 0 to take
-      what a model predicts as it is.
+    num_steps: inner steps, or iterations of Levenberg-Marquardt; 0 for no
+      adaptation, as for a model that predicts its fast parameters.
     learning_rate: of AdamW.
     weight_decay: of AdamW, on every fast parameter.
-    eps_root: added to the second moment under the root. Without it the second
-      derivative of the root at zero makes outer gradients NaN.
+    eps_root: added to the second moment inside the square root. Without it,
+      the second derivative of the root at zero makes outer gradients NaN.
     batch_size: support examples per step, drawn with replacement; None for
       the whole support set at every step.
     solver: 'adamw', or 'levenberg_marquardt' for objectives that are sums of
-      squares; the latter takes the whole support set and none of the settings
-      above but `num_steps`.
+      squares. The latter uses the whole support set and, of the settings above,
+      only `num_steps`.
     second_order: whether the outer gradient flows through the adaptation.
     fresh_support: whether every step sees a new support set of the task.
-    random_start: whether a task starts from a standard normal draw of its own
-      rather than from where the model starts.
+    random_start: whether every task starts from its own standard normal draw
+      rather than from the model's initial fast parameters.
   """
 
   num_steps: int
@@ -73,6 +101,62 @@ class InnerConfig:
   fresh_support: bool = False
   random_start: bool = False
 
+  def __post_init__(self) -> None:
+    if self.batch_size is not None and self.batch_size < 1:
+      raise errors.UserError(
+          f'model.inner.batch_size is {self.batch_size}; it must be at least'
+          ' 1, or None for the whole support set.'
+      )
+    if self.solver not in SOLVERS:
+      raise errors.UserError(
+          f"model.inner.solver is '{self.solver}'; choose one of"
+          f' {", ".join(SOLVERS)}.'
+      )
+    if self.solver == 'levenberg_marquardt':
+      self._check_least_squares()
+    else:
+      self._check_descent()
+
+  def _check_descent(self) -> None:
+    if not 0 < self.learning_rate < math.inf:
+      raise errors.UserError(
+          f'model.inner.learning_rate is {self.learning_rate}; it must be'
+          ' positive.'
+      )
+    for field in ('weight_decay', 'eps_root'):
+      if not 0 <= getattr(self, field) < math.inf:
+        raise errors.UserError(
+            f'model.inner.{field} is {getattr(self, field)}; it must be at'
+            ' least 0.'
+        )
+
+  def _check_least_squares(self) -> None:
+    for field, allowed in (
+        ('second_order', False),
+        ('fresh_support', False),
+        ('batch_size', None),
+    ):
+      if getattr(self, field) != allowed:
+        raise errors.UserError(
+            f'model.inner.{field} is {getattr(self, field)}; with'
+            f' model.inner.solver levenberg_marquardt it must be {allowed}.'
+        )
+
+
+def check(config: InnerConfig, objective: tasks.Objective) -> None:
+  """Raises UserError if this inner loop cannot serve this objective."""
+  descends = config.solver == 'adamw'
+  if descends and config.second_order and not config.eps_root > 0:
+    raise errors.UserError(
+        f'model.inner.eps_root is {config.eps_root}; it must be positive, or'
+        ' outer gradients are NaN.'
+    )
+  if config.solver == 'levenberg_marquardt' and objective.residuals is None:
+    raise errors.UserError(
+        "model.inner.solver is 'levenberg_marquardt'; the loss of this task is"
+        " not a sum of squares, which leaves 'adamw'."
+    )
+
 
 def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
   """Returns the inner loop's AdamW."""
@@ -84,14 +168,11 @@ def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
 
 
 def make_adapt(
-    model: models.MetaModel, objective: losses.Objective, config: InnerConfig
+    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
 ) -> Adapt:
-  """Returns `adapt(meta_params, draw, key, start=None) -> fast_params`.
+  """Returns the inner loop of a model.
 
-  `start` are the fast parameters to adapt, None for where the model starts
-  with any task. `draw(key)` returns the batch of one inner step, with
-  *encodings* in place of inputs. See `from_support` for a finite support set; a
-  world that offers fresh examples at every step draws those.
+  See `from_support` for the `draw` of a finite support set.
   """
   make_solver = {
       'adamw': _make_descend,
@@ -99,7 +180,12 @@ def make_adapt(
   }[config.solver]
   solve = make_solver(model, objective, config)
 
-  def adapt(meta_params, draw, key, start=None):
+  def adapt(
+      meta_params: models.MetaParams,
+      draw: Draw,
+      key: jax.Array,
+      start: models.FastParams | None = None,
+  ) -> models.FastParams:
     fast_params = model.init_fast(meta_params) if start is None else start
     if config.num_steps == 0:
       return fast_params
@@ -116,43 +202,57 @@ def make_adapt(
   return adapt
 
 
-def _make_descend(model, objective, config):
-  """Returns gradient descent with AdamW, from given fast parameters."""
+def _make_descend(
+    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
+) -> _Solve:
+  """Returns gradient descent with AdamW."""
 
-  def support_loss(fast_params, meta_params, batch):
+  def support_loss(
+      fast_params: models.FastParams,
+      meta_params: models.MetaParams,
+      batch: tasks.Batch,
+  ) -> jax.Array:
     outputs = model.decode(meta_params, fast_params, batch.inputs)
     return objective.loss(outputs, batch)
 
-  def descend(meta_params, fast_params, draw, key):
+  def descend(
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      draw: Draw,
+      key: jax.Array,
+  ) -> models.FastParams:
     optimizer = make_optimizer(config)
     if models.num_params(fast_params) <= _MAX_JOINED:
       optimizer = optax.flatten(optimizer)
 
-    def step(carry, batch):
+    def step(carry: _Carry, batch: tasks.Batch) -> tuple[_Carry, None]:
       fast_params, opt_state = carry
       gradient = jax.grad(support_loss)(fast_params, meta_params, batch)
       updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
       return (optax.apply_updates(fast_params, updates), opt_state), None
 
-    def draw_and_step(carry, step_key):
+    def draw_and_step(
+        carry: _Carry, step_key: jax.Array
+    ) -> tuple[_Carry, None]:
       return step(carry, draw(step_key))
 
-    def draw_and_take_steps(carry, keys):
+    def draw_and_take_steps(
+        carry: _Carry, keys: jax.Array
+    ) -> tuple[_Carry, Any]:
       return lax.scan(step, carry, jax.vmap(draw)(keys))
 
     carry = fast_params, optimizer.init(fast_params)
     step_keys = jax.random.split(key, config.num_steps)
     if config.second_order:
-      # The backward pass gathers a drawn batch again rather than keep it: it is
-      # the largest thing in a step, and there may be a hundred steps.
+      # The backward pass gathers batches again instead of storing them: a batch
+      # is the largest array of a step, and there may be a hundred steps.
       body = jax.checkpoint(
           draw_and_step,
           prevent_cse=False,
           policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
       )
     elif config.fresh_support:
-      # A task's examples are few: drawing some batches at once costs little
-      # more than drawing one.
+      # Batches are small: drawing several together costs little more than one.
       ahead = math.gcd(config.num_steps, _DRAWN_AHEAD)
       body, step_keys = draw_and_take_steps, step_keys.reshape(-1, ahead)
     else:
@@ -163,18 +263,26 @@ def _make_descend(model, objective, config):
   return descend
 
 
-def _make_least_squares(model, objective, config):
-  """Returns Levenberg-Marquardt on one batch, from given fast parameters."""
+def _make_least_squares(
+    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
+) -> _Solve:
+  """Returns Levenberg-Marquardt on a single batch."""
+  residuals_of = cast(tasks.Loss, objective.residuals)  # Checked by the caller.
 
-  def solve(meta_params, fast_params, draw, key):
+  def solve(
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      draw: Draw,
+      key: jax.Array,
+  ) -> models.FastParams:
     batch = draw(key)
     start, unravel = flatten_util.ravel_pytree(fast_params)
 
-    def residuals(flat):
+    def residuals(flat: jax.Array) -> jax.Array:
       outputs = model.decode(meta_params, unravel(flat), batch.inputs)
-      return objective.residuals(outputs, batch)
+      return residuals_of(outputs, batch)
 
-    flat = least_squares.minimise(residuals, start, config.num_steps)
+    flat = levenberg_marquardt.minimise(residuals, start, config.num_steps)
     return unravel(flat)
 
   return solve
@@ -183,7 +291,7 @@ def _make_least_squares(model, objective, config):
 def from_support(support: tasks.Batch, batch_size: int | None) -> Draw:
   """Returns a `draw` of `batch_size` examples with replacement, or of all."""
 
-  def draw(key):
+  def draw(key: jax.Array) -> tasks.Batch:
     if batch_size is None:
       return support
     num_support = support.targets.shape[0]

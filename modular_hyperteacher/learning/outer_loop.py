@@ -1,24 +1,26 @@
 """Learning across tasks: the outer loop.
 
 Source: Section 2, Algorithm 2. One outer step draws a meta-batch of tasks,
-adapts to the support set of each, and follows the gradient of the mean query
-loss, through the adaptation, with respect to what all tasks share.
+adapts to the support set of each, and updates the shared parameters by the
+gradient of the mean query loss through the adaptation.
 
-Tasks are split over devices, seeds are `vmap`ped inside a device. Both leave
-the curve of a seed as it is, up to the order of summation: task i of step n
-depends on the seed, n and i alone.
+Tasks are divided over devices, and seeds are `vmap`ped on every device.
+Neither changes a seed's results, up to the order of summation: task i of step
+n depends only on the seed, n and i.
 """
 
+from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, Callable, Mapping, NamedTuple
+import math
+from typing import Any, cast, NamedTuple, Protocol
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 import optax
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.learning import inner_loop
-from modular_hyperteacher.learning import losses
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
@@ -32,18 +34,16 @@ class OuterConfig:
 
   Attributes:
     learning_rate: of AdamW.
-    weight_decay: of AdamW, on every meta-parameter that is learned.
-    clip_norm: the gradient is scaled to this global norm if it is longer;
-      None to leave it.
-    max_consecutive_skips: a step whose gradient is not finite is skipped and
-      counted, unless this many steps in a row were skipped just before it. 0
-      never skips.
+    weight_decay: of AdamW, on every learned meta-parameter.
+    clip_norm: maximum global norm of the gradient; None for no clipping.
+    max_consecutive_skips: steps with a gradient that is not finite are skipped
+      and counted, but at most this many in a row. 0 never skips.
     meta_batch_size: B, tasks per step, over all devices.
     num_outer_steps: steps over which a learning rate decays.
-    final_fraction: share of the learning rate that a cosine decay ends at; 1
-      for a constant learning rate.
-    task_chunk_size: tasks whose gradient is computed at once; None for all of
-      a device's. Bounds memory; changes results by rounding only.
+    final_fraction: fraction of the learning rate at the end of a cosine decay;
+      1 for a constant learning rate.
+    task_chunk_size: tasks per gradient computation; None for all of a device's
+      tasks. Bounds memory; changes results by rounding only.
   """
 
   learning_rate: float
@@ -55,40 +55,97 @@ class OuterConfig:
   final_fraction: float = 1.0
   task_chunk_size: int | None = None
 
+  def __post_init__(self) -> None:
+    if not 0 < self.learning_rate < math.inf:
+      raise errors.UserError(
+          f'model.outer.learning_rate is {self.learning_rate}; it must be'
+          ' positive.'
+      )
+    if self.clip_norm is not None and not self.clip_norm > 0:
+      raise errors.UserError(
+          f'model.outer.clip_norm is {self.clip_norm}; it must be positive, or'
+          ' None for no clipping.'
+      )
+    for field in ('weight_decay', 'max_consecutive_skips'):
+      if not 0 <= getattr(self, field) < math.inf:
+        raise errors.UserError(
+            f'model.outer.{field} is {getattr(self, field)}; it must be at'
+            ' least 0.'
+        )
+    if not 0 <= self.final_fraction <= 1:
+      raise errors.UserError(
+          f'model.outer.final_fraction is {self.final_fraction}; it must lie'
+          ' between 0 and 1.'
+      )
+
 
 class TrainState(NamedTuple):
-  """What an outer step changes."""
+  """The state that an outer step updates."""
 
   step: jax.Array  # [] int32, outer steps done
   meta_params: models.MetaParams
   opt_state: optax.OptState
 
 
+class Step(Protocol):
+  """An outer step."""
+
+  def __call__(
+      self, state: TrainState, task_params: Any, data_key: jax.Array, /
+  ) -> tuple[TrainState, Metrics]:
+    """Returns the new state; runs inside a mapped axis named DEVICE_AXIS."""
+    ...
+
+
+class AdaptToTask(Protocol):
+  """Adaptation to one task."""
+
+  def __call__(
+      self,
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+      /,
+  ) -> models.FastParams:
+    """Adapts to the support set, or to fresh ones drawn from the latent."""
+    ...
+
+
+class EvaluateTask(Protocol):
+  """Evaluation of one task."""
+
+  def __call__(
+      self,
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+      /,
+  ) -> tuple[Metrics, models.FastParams]:
+    """Adapts to the task; returns metric -> scalar, and fast parameters."""
+    ...
+
+
 class Learner(NamedTuple):
   """The algorithm of one experiment, as pure functions of one seed."""
 
   init: Callable[[jax.Array], TrainState]
-  # step(state, task_params, data_key) -> state, metrics; inside of a mapped
-  # axis named DEVICE_AXIS.
-  step: Callable[..., tuple[TrainState, Metrics]]
-  # adapt(meta_params, task_params, task, key) -> fast_params, from the task's
-  # support set (or its latent, if every inner step draws a fresh one)
-  adapt: Callable[..., models.FastParams]
-  # judge(meta_params, task_params, task, key) -> metrics of one task,
-  # fast_params
-  judge: Callable[..., tuple[Metrics, models.FastParams]]
+  step: Step
+  adapt: AdaptToTask
+  evaluate_task: EvaluateTask
 
 
 def make_optimizer(
     config: OuterConfig,
     is_learned: Callable[[models.MetaParams], Any] | None = None,
 ) -> optax.GradientTransformation:
-  """Returns clipping, then AdamW, skipped where gradients are not finite.
+  """Returns AdamW with clipping, which skips gradients that are not finite.
 
   Args:
     config: the settings.
-    is_learned: `is_learned(meta_params)` marks every leaf that is learned with
-      True; the others stay as they are. None if all are learned.
+    is_learned: `is_learned(meta_params)` is True for every learned leaf, False
+      for fixed ones. None if all are learned.
   """
   optimizer = optax.adamw(
       _learning_rate(config), weight_decay=config.weight_decay
@@ -103,47 +160,63 @@ def make_optimizer(
   return optax.apply_if_finite(optimizer, config.max_consecutive_skips)
 
 
-def _learning_rate(config):
+def _learning_rate(config: OuterConfig) -> optax.ScalarOrSchedule:
   if config.final_fraction == 1.0:
     return config.learning_rate
   return optax.cosine_decay_schedule(
-      config.learning_rate, config.num_outer_steps, config.final_fraction
+      config.learning_rate,
+      cast(int, config.num_outer_steps),
+      config.final_fraction,
   )
 
 
 def num_skipped(state: TrainState) -> jax.Array:
-  """Returns how many outer gradients were not finite so far."""
-  return state.opt_state.total_notfinite
+  """Returns the number of outer gradients so far that were not finite."""
+  return cast(optax.ApplyIfFiniteState, state.opt_state).total_notfinite
+
+
+class _Score(Protocol):
+
+  def __call__(
+      self,
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      batch: tasks.Batch,
+      /,
+  ) -> tuple[jax.Array, dict[str, jax.Array]]:
+    """Returns loss and metrics of adapted parameters on a batch."""
+    ...
 
 
 class _TaskFunctions(NamedTuple):
-  """What is done with one task."""
+  """Functions of one task: where to start, adaptation, loss with metrics."""
 
-  start: Callable[..., models.FastParams]  # (meta_params, task)
-  # (meta_params, task_params, task, key)
-  adapt: Callable[..., models.FastParams]
-  score: Callable[..., tuple[jax.Array, Metrics]]  # (meta, fast, batch)
+  start: Callable[[models.MetaParams, tasks.Task], models.FastParams]
+  adapt: AdaptToTask
+  score: _Score
 
 
 def make_learner(
-    task: tasks.TaskDistribution,
-    objective: losses.Objective,
+    task_distribution: tasks.TaskDistribution,
+    objective: tasks.Objective,
     model: models.MetaModel,
     inner: inner_loop.InnerConfig,
     outer: OuterConfig,
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
-  functions = _make_task_functions(task, objective, model, inner)
-  gradient = _make_gradient(task, functions, outer)
+  functions = _make_task_functions(task_distribution, objective, model, inner)
+  gradient = _make_gradient(task_distribution, functions, outer)
   optimizer = make_optimizer(outer, model.is_learned)
 
-  def init(key):
+  def init(key: jax.Array) -> TrainState:
     meta_params = model.init(key)
     return TrainState(
         jnp.zeros((), jnp.int32), meta_params, optimizer.init(meta_params)
     )
 
-  def step(state, task_params, data_key):
+  def step(
+      state: TrainState, task_params: tasks.TaskParams, data_key: jax.Array
+  ) -> tuple[TrainState, Metrics]:
     step_key = jax.random.fold_in(data_key, state.step)
     keys = device_shard(jax.random.split(step_key, outer.meta_batch_size))
     grads, metrics = lax.pmean(
@@ -156,46 +229,66 @@ def make_learner(
     metrics['gradient_norm'] = optax.tree.norm(grads)
     return TrainState(state.step + 1, meta_params, opt_state), metrics
 
-  def judge(meta_params, task_params, drawn, key):
-    start = functions.start(meta_params, drawn)
-    fast_params = functions.adapt(meta_params, task_params, drawn, key)
-    before, _ = functions.score(meta_params, start, drawn.support)
-    after, _ = functions.score(meta_params, fast_params, drawn.support)
-    _, metrics = functions.score(meta_params, fast_params, drawn.query)
+  def evaluate_task(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+  ) -> tuple[Metrics, models.FastParams]:
+    start = functions.start(meta_params, task)
+    fast_params = functions.adapt(meta_params, task_params, task, key)
+    before, _ = functions.score(meta_params, start, task.support)
+    after, _ = functions.score(meta_params, fast_params, task.support)
+    _, metrics = functions.score(meta_params, fast_params, task.query)
     metrics |= {'support_loss_before': before, 'support_loss_after': after}
     return metrics, fast_params
 
-  return Learner(init, step, functions.adapt, judge)
+  return Learner(init, step, functions.adapt, evaluate_task)
 
 
-def _make_task_functions(task, objective, model, inner):
-  """Adapting to a task, and scoring adapted parameters on a batch."""
+def _make_task_functions(
+    task_distribution: tasks.TaskDistribution,
+    objective: tasks.Objective,
+    model: models.MetaModel,
+    inner: inner_loop.InnerConfig,
+) -> _TaskFunctions:
   solve = inner_loop.make_adapt(model, objective, inner)
 
-  def start(meta_params, drawn):
+  def start(
+      meta_params: models.MetaParams, task: tasks.Task
+  ) -> models.FastParams:
     if model.infer is None:
       return model.init_fast(meta_params)
-    return model.infer(meta_params, drawn.support)
+    return model.infer(meta_params, task.support)
 
-  def encode(meta_params, batch):
+  def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
     return batch._replace(inputs=model.encode(meta_params, batch.inputs))
 
-  def adapt(meta_params, task_params, drawn, key):
+  def adapt(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+  ) -> models.FastParams:
+    def draw_fresh(step_key: jax.Array) -> tasks.Batch:
+      support, _ = task_distribution.sample_examples(
+          task_params, step_key, task.latent, 'train'
+      )
+      return encode(meta_params, support)
+
     if inner.fresh_support:
-
-      def draw(step_key):
-        support, _ = task.sample_examples(
-            task_params, step_key, drawn.latent, 'train'
-        )
-        return encode(meta_params, support)
-
+      draw = draw_fresh
     else:
       draw = inner_loop.from_support(
-          encode(meta_params, drawn.support), inner.batch_size
+          encode(meta_params, task.support), inner.batch_size
       )
-    return solve(meta_params, draw, key, start(meta_params, drawn))
+    return solve(meta_params, draw, key, start(meta_params, task))
 
-  def score(meta_params, fast_params, batch):
+  def score(
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      batch: tasks.Batch,
+  ) -> tuple[jax.Array, dict[str, jax.Array]]:
     encoding = model.encode(meta_params, batch.inputs)
     outputs = model.decode(meta_params, fast_params, encoding)
     loss = objective.loss(outputs, batch)
@@ -204,30 +297,45 @@ def _make_task_functions(task, objective, model, inner):
   return _TaskFunctions(start, adapt, score)
 
 
-def _make_gradient(task, functions, outer):
+def _make_gradient(
+    task_distribution: tasks.TaskDistribution,
+    functions: _TaskFunctions,
+    outer: OuterConfig,
+) -> Callable[
+    [models.MetaParams, tasks.TaskParams, jax.Array],
+    tuple[models.MetaParams, dict[str, jax.Array]],
+]:
   """Returns `gradient(meta_params, task_params, keys)`, a mean over tasks.
 
-  One key per task. Chunk after chunk of tasks is drawn, adapted to and
-  differentiated; only the sum of gradients is kept.
+  Takes one key per task. Tasks are processed in chunks, and only the sum of
+  gradients is kept.
   """
 
-  def mean_loss(meta_params, task_params, keys):
-    def one_task(key):
+  def mean_loss(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      keys: jax.Array,
+  ) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def one_task(key: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
       sample_key, adapt_key = jax.random.split(key)
-      drawn = task.sample(task_params, sample_key, 'train')
-      fast_params = functions.adapt(
-          meta_params, task_params, drawn, adapt_key
-      )
-      return functions.score(meta_params, fast_params, drawn.query)
+      task = task_distribution.sample(task_params, sample_key, 'train')
+      fast_params = functions.adapt(meta_params, task_params, task, adapt_key)
+      return functions.score(meta_params, fast_params, task.query)
 
     loss, metrics = jax.vmap(one_task)(keys)
     return loss.mean(), jax.tree.map(jnp.mean, metrics)
 
-  def gradient(meta_params, task_params, keys):
+  def gradient(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      keys: jax.Array,
+  ) -> tuple[models.MetaParams, dict[str, jax.Array]]:
     chunk_size = min(outer.task_chunk_size or len(keys), len(keys))
     chunks = keys.reshape(-1, chunk_size)
 
-    def add_chunk(total, chunk_keys):
+    def add_chunk(
+        total: models.MetaParams, chunk_keys: jax.Array
+    ) -> tuple[models.MetaParams, dict[str, jax.Array]]:
       grads, metrics = jax.grad(mean_loss, has_aux=True)(
           meta_params, task_params, chunk_keys
       )
@@ -244,13 +352,12 @@ def _make_gradient(task, functions, outer):
 
 
 def device_shard(tree: Any) -> Any:
-  """Returns this device's share of a tree whose leaves have B in front."""
+  """Returns this device's share of a tree of arrays [B, ...]."""
   num_devices = lax.axis_size(DEVICE_AXIS)
 
-  def shard(x):
+  def shard(x: jax.Array) -> jax.Array:
     share = x.shape[0] // num_devices
     start = lax.axis_index(DEVICE_AXIS) * share
     return lax.dynamic_slice_in_dim(x, start, share)
 
   return jax.tree.map(shard, tree)
-

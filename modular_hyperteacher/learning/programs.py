@@ -1,24 +1,26 @@
-"""The compiled programs of an experiment: many seeds, many devices.
+"""The compiled programs of an experiment, for many seeds and devices.
 
-A program maps one seed's pure function over seeds (`vmap`, inside of a device)
-and over devices (`pmap`, the tasks of a meta-batch). One device and one seed
-take the same path. Arguments and results are replicated over devices and have
-seeds in front: `[D, R, ...]` on the devices, `[R, ...]` on the host. Of
-several processes (`jax.distributed`), each passes and gets the part of its own
-devices, while indices and means run over the devices of all.
+A program maps the pure function of one seed over seeds (`vmap`, on a device)
+and over devices (`pmap`, the tasks of a meta-batch). A single device or seed
+is no special case. Arguments and results are replicated over devices, with
+seeds as the next axis: `[D, R, ...]` on devices, `[R, ...]` on the host. With
+several processes (`jax.distributed`), each passes and receives the part of its
+own devices, while indices and means run over all devices.
 """
 
+from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
-from typing import Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import processes
 from modular_hyperteacher import randomness
+from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.tasks import base as tasks
 
 
 def replicate(tree: Any) -> Any:
@@ -39,9 +41,9 @@ def fetch(tree: Any) -> Any:
 def fetch_divided(tree: Any) -> Any:
   """Copies `[D, R, K, tasks / D, ...]` to the host: `[R, K, tasks, ...]`."""
 
-  def fetch_leaf(x):
+  def fetch_leaf(x: jax.Array) -> np.ndarray:
     local = [np.asarray(shard.data)[0] for shard in x.addressable_shards]
-    shares = [iter(share) for share in processes.gather(np.stack(local))]
+    shares = [iter(share) for share in multihost.gather(np.stack(local))]
     in_order = [next(shares[d.process_index]) for d in jax.devices()]
     return np.concatenate(in_order, axis=2)
 
@@ -49,45 +51,72 @@ def fetch_divided(tree: Any) -> Any:
 
 
 class World(NamedTuple):
-  """What one seed's tasks are drawn from."""
+  """The parameters of one seed's tasks, and its evaluation tasks."""
 
   task_params: Any
-  # What decides the tasks of evaluation: of the bilevel system, an array
-  # [splits, tasks, L, M].
-  evaluation_latents: Any
+  evaluation_latents: Any  # of the bilevel system: [splits, tasks, L, M]
 
 
 Evaluation = Mapping[str, jax.Array]  # metric -> [splits]
-# (meta_params [R, ...], kept [R, kept splits, tasks, ...]), on the host ->
-# split -> metric -> [R]
-Analyse = Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]
+
+
+class Evaluate(Protocol):
+  """Evaluation of one seed on the tasks of all splits."""
+
+  def __call__(
+      self,
+      meta_params: Any,
+      task_params: Any,
+      evaluation_latents: Any,
+      key: jax.Array,
+      /,
+  ) -> tuple[Evaluation, Any]:
+    """Returns metrics, and what to analyse of this device's tasks.
+
+    The latter has leaves [kept splits, tasks / D, ...].
+    """
+    ...
+
+
+class Analyse(Protocol):
+  """Analysis of the trained seeds, on the host."""
+
+  def __call__(
+      self, meta_params: Any, kept: Any, /
+  ) -> dict[str, dict[str, np.ndarray]]:
+    """Returns split -> metric -> [R].
+
+    `meta_params` are [R, ...], `kept` is [R, kept splits, tasks, ...].
+    """
+    ...
+
+
+class MakeAnalyse(Protocol):
+  """How to make the analysis that follows the last step."""
+
+  def __call__(
+      self, worlds: Sequence[World], roots: Sequence[jax.Array], /
+  ) -> Analyse | None:
+    """Returns the analysis, None for no analysis."""
+    ...
 
 
 class System(NamedTuple):
-  """What is trained: all that a run needs to know, as functions of one seed.
+  """The interface of a trainable system, as functions of one seed.
 
-  `step` and `evaluate` are pure and run inside of a mapped axis named
+  `step` and `evaluate` are pure and run inside a mapped axis named
   `outer_loop.DEVICE_AXIS`, over whose devices the tasks are divided. The other
   functions run on the host.
   """
 
   evaluation_splits: tuple[str, ...]  # 'valid' is one of them
   num_params: tuple[int, int]  # meta, fast
-  draw_world: Callable[[jax.Array], World]  # (the seed's root key)
-  # (task_params, split) -> how many different tasks a split holds. 0: there is
-  # nothing to measure.
-  num_combinations: Callable[[Any, str], int]
+  draw_world: Callable[[jax.Array], World]  # takes the seed's root key
+  num_combinations: tasks.NumCombinations
   init: Callable[[jax.Array], outer_loop.TrainState]
-  # (state, task_params, data_key) -> state, metrics
-  step: Callable[..., tuple[outer_loop.TrainState, outer_loop.Metrics]]
-  # (meta_params, task_params, evaluation_latents, key) -> metrics of all
-  # splits, and what is kept of this device's tasks for the analysis, [kept
-  # splits, tasks / D, ...]
-  evaluate: Callable[..., tuple[Evaluation, Any]]
-  # (worlds, roots) -> what is measured after the last step, or None.
-  make_analyse: Callable[
-      [Sequence[World], Sequence[jax.Array]], Analyse | None
-  ]
+  step: outer_loop.Step
+  evaluate: Evaluate
+  make_analyse: MakeAnalyse
 
 
 class Programs:
@@ -99,14 +128,14 @@ class Programs:
       roots: Sequence[jax.Array],
       worlds: Sequence[World],
       optimise: bool = True,
-  ):
+  ) -> None:
     """Prepares; nothing is compiled before `compile` or a first call.
 
     Args:
       system: what to train.
       roots: one root key per seed.
       worlds: one per seed.
-      optimise: if False, compiles in less time programs that run slower.
+      optimise: if False, compiles faster to slower programs.
     """
     options = _compiler_options(optimise)
     self._init = jax.jit(jax.vmap(system.init), compiler_options=options)
@@ -125,7 +154,7 @@ class Programs:
     return replicate(self._init(self._init_keys))
 
   def compile(self, state: outer_loop.TrainState) -> None:
-    """Compiles training and evaluation, side by side."""
+    """Compiles training and evaluation in parallel."""
     with futures.ThreadPoolExecutor() as pool:
       for done in (
           pool.submit(self._train.compile, *self._train_arguments(state, 1)),
@@ -139,7 +168,7 @@ class Programs:
   def compile_training(
       self, state: outer_loop.TrainState
   ) -> jax.stages.Compiled:
-    """Compiles training alone, and returns the program to be looked at."""
+    """Compiles and returns the training program."""
     return self._train.compile(*self._train_arguments(state, 1))
 
   def train(
@@ -147,8 +176,8 @@ class Programs:
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
     """Takes outer steps; returns the state and the last step's metrics.
 
-    The number of steps is an argument of the program, not part of it: however
-    a run is cut into calls, the same code computes the same numbers.
+    The number of steps is an argument of the program, not a constant in it, so
+    results do not depend on how a run is divided into calls.
     """
     return self._train(*self._train_arguments(state, num_steps))
 
@@ -156,48 +185,58 @@ class Programs:
     """Evaluates parameters [D, R, ...].
 
     Returns:
-      Metrics, metric -> [D, R, splits]; and what is kept of tasks, [D, R, kept
-      splits, tasks / D, ...].
+      Metrics, metric -> [D, R, splits]; and what to analyse,
+      [D, R, kept splits, tasks / D, ...].
     """
     return self._evaluate(*self._evaluate_arguments(meta_params))
 
-  def _train_arguments(self, state, num_steps):
+  def _train_arguments(
+      self, state: outer_loop.TrainState, num_steps: int
+  ) -> tuple[Any, ...]:
     return state, self._task_params, self._data_keys, np.int32(num_steps)
 
-  def _evaluate_arguments(self, meta_params):
+  def _evaluate_arguments(self, meta_params: Any) -> tuple[Any, ...]:
     return meta_params, self._task_params, self._latents, self._evaluation_keys
 
 
-def _compiler_options(optimise):
-  """Leaves out LLVM's optimisations, most of what a CPU's code costs to make.
+def _compiler_options(optimise: bool) -> dict[str, int] | None:
+  """Returns options that skip LLVM's optimisations, the bulk of compile time.
 
-  Programs of several processes are compiled at their first call, which takes no
-  options.
+  Only for a CPU and a single process: the programs of several processes are
+  compiled at their first call, which takes no options.
   """
   if optimise or jax.default_backend() != 'cpu' or jax.process_count() > 1:
     return None
   return {'xla_backend_optimization_level': 0}
 
 
-def _over_seeds(function, num_seeds):
+def _over_seeds(
+    function: Callable[..., Any], num_seeds: int
+) -> Callable[..., Any]:
   """Maps a function of one seed over the leading axis of its arguments."""
   if num_seeds > 1:
     return jax.vmap(function)
 
-  def single(*args):
-    # An axis of size one would make every matrix product a batched one.
+  def single(*args: Any) -> Any:
+    # `vmap` over a single seed would turn every matrix product into a batched
+    # one.
     results = function(*jax.tree.map(lambda x: x[0], args))
     return jax.tree.map(lambda x: x[None], results)
 
   return single
 
 
-def _make_train(step):
-  """Returns a function that takes a given number of steps of all seeds."""
-  # The inner `jit` lets the two uses below share one trace.
+def _make_train(step: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns `train(state, task_params, data_keys, num_steps)`, of all seeds."""
+  # With `jit`, the two uses below share one trace.
   step = jax.jit(step)
 
-  def train(state, task_params, data_keys, num_steps):
+  def train(
+      state: outer_loop.TrainState,
+      task_params: Any,
+      data_keys: jax.Array,
+      num_steps: jax.Array,
+  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
     _, shapes = jax.eval_shape(step, state, task_params, data_keys)
     metrics = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     return lax.fori_loop(
@@ -210,34 +249,43 @@ def _make_train(step):
   return train
 
 
-def _stack_streams(roots, name):
+def _stack_streams(roots: Sequence[jax.Array], name: str) -> jax.Array:
   return jnp.stack([randomness.stream(root, name) for root in roots])
 
 
 class _Compiled:
-  """A function of replicated arguments, compiled at its first call."""
+  """A function of replicated arguments, compiled at its first call.
 
-  def __init__(self, function, options, num_broadcast: int = 0):
+  The last `num_broadcast` arguments are the same on all devices.
+  """
+
+  def __init__(
+      self,
+      function: Callable[..., Any],
+      options: dict[str, int] | None,
+      num_broadcast: int = 0,
+  ) -> None:
     self._function = function
     self._options = options
     self._num_broadcast = num_broadcast
     self._program = None
 
-  def compile(self, *args):
-    """Compiles for arguments like these."""
+  def compile(self, *args: Any) -> Any:
+    """Compiles for arguments of these shapes; returns the program."""
     mapped = len(args) - self._num_broadcast
-    self._program = jax.pmap(
+    program = jax.pmap(
         self._function,
         axis_name=outer_loop.DEVICE_AXIS,
         in_axes=(0,) * mapped + (None,) * self._num_broadcast,
     )
-    # For several processes, JAX compiles a `pmap` at its first call only.
+    # With several processes, JAX compiles a `pmap` only at its first call.
     if jax.process_count() == 1:
-      self._program = self._program.lower(*args).compile(self._options)
-    return self._program
+      program = program.lower(*args).compile(self._options)
+    self._program = program
+    return program
 
-  def __call__(self, *args):
-    if self._program is None:
-      self.compile(*args)
-    return self._program(*args)
-
+  def __call__(self, *args: Any) -> Any:
+    program = self._program
+    if program is None:
+      program = self.compile(*args)
+    return program(*args)

@@ -6,18 +6,18 @@ every example (x, y) leaves a key and a value,
 
   k_i, v_i = linear maps of MLP(x_i, y_i),
 
-every embedding of the hypernetwork asks it with learned queries q,
+every embedding of the hypernetwork reads it with learned queries q,
 
   r = sum_i softmax_i(q . k_i / sqrt(E)) v_i,
 
-and an MLP turns what it was told into an offset from where the plain
-hypernetwork starts. The memory is a set: the order of examples is irrelevant.
-What is predicted can be used as it is, or adapted further by gradient descent;
-encoder and hypernetwork are trained together.
+and an MLP maps the result r to an offset from the initial embedding of the
+plain hypernetwork. The memory is a set: the order of examples is irrelevant.
+The prediction can be used directly, or adapted further by gradient descent.
+Encoder and hypernetwork are trained together.
 """
 
+from collections.abc import Sequence
 import math
-from typing import Sequence
 
 import haiku as hk
 import jax
@@ -25,8 +25,8 @@ from jax import flatten_util
 import jax.numpy as jnp
 
 from modular_hyperteacher.models import base
+from modular_hyperteacher.models import first_layer
 from modular_hyperteacher.models import linear_hypernetwork
-from modular_hyperteacher.models import mlp
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
 
@@ -43,15 +43,15 @@ class SetEncoder(hk.Module):
       num_hidden: int,
       num_queries: int,
       name: str = 'set_encoder',
-  ):
+  ) -> None:
     """Initialises the module.
 
     Args:
       slot_dims: the dimensions of the vectors to predict.
       output_dim: Y.
       hidden_dim: E, of every hidden layer, key and value.
-      num_hidden: hidden layers that an example passes.
-      num_queries: questions that a slot asks the memory.
+      num_hidden: hidden layers of the MLP on examples.
+      num_queries: queries per slot.
       name: of the module.
     """
     super().__init__(name=name)
@@ -70,12 +70,12 @@ class SetEncoder(hk.Module):
     ]
     return jnp.concatenate(vectors)
 
-  def _memorise(self, support):
+  def _memorise(self, support: tasks.Batch) -> tuple[jax.Array, jax.Array]:
     """Returns the keys and values of the examples, both [S, E]."""
     targets = support.targets
     if targets.ndim == 1:  # Classes, as the actions of a demonstration are.
       targets = jax.nn.one_hot(targets, self._output_dim)
-    hidden = mlp.Linear(self._hidden_dim, name='inputs')(support.inputs)
+    hidden = first_layer.Linear(self._hidden_dim, name='inputs')(support.inputs)
     hidden += hk.Linear(self._hidden_dim, False, name='targets')(targets)
     for layer in range(1, self._num_hidden):
       hidden = hk.Linear(self._hidden_dim, name=f'hidden_{layer}')(
@@ -85,8 +85,10 @@ class SetEncoder(hk.Module):
     keys = hk.Linear(self._hidden_dim, name='keys')(hidden)
     return keys, hk.Linear(self._hidden_dim, name='values')(hidden)
 
-  def _read(self, keys, values, mask):
-    """Returns what the memory answers each slot, [slots, queries * E]."""
+  def _read(
+      self, keys: jax.Array, values: jax.Array, mask: jax.Array
+  ) -> jax.Array:
+    """Returns the attention output of each slot, [slots, queries * E]."""
     queries = hk.get_parameter(
         'queries',
         (len(self._slot_dims), self._num_queries, self._hidden_dim),
@@ -119,6 +121,11 @@ def amortise(
     encoder_num_hidden: likewise.
     encoder_num_queries: likewise.
   """
+  base.check_positive(
+      encoder_hidden_dim=encoder_hidden_dim,
+      encoder_num_hidden=encoder_num_hidden,
+      encoder_num_queries=encoder_num_queries,
+  )
   meta_shapes = jax.eval_shape(model.init, jax.random.key(0))
   fast_shapes = jax.eval_shape(model.init_fast, meta_shapes)
   slot_dims = [
@@ -129,7 +136,7 @@ def amortise(
 
   @hk.without_apply_rng
   @hk.transform
-  def predict(support):
+  def predict(support: tasks.Batch) -> jax.Array:
     return SetEncoder(
         slot_dims,
         output_dim=output_dim,
@@ -138,7 +145,7 @@ def amortise(
         num_queries=encoder_num_queries,
     )(support)
 
-  def init(key):
+  def init(key: base.Key) -> base.MetaParams:
     model_key, encoder_key = jax.random.split(key)
     example = tasks.Batch(
         jnp.zeros((1, input_dim)), jnp.zeros((1, output_dim)), jnp.ones(1)
@@ -148,10 +155,12 @@ def amortise(
         'encoder': predict.init(encoder_key, example),
     }
 
-  def init_fast(meta_params):
+  def init_fast(meta_params: base.MetaParams) -> base.FastParams:
     return model.init_fast(meta_params['model'])
 
-  def infer(meta_params, support):
+  def infer(
+      meta_params: base.MetaParams, support: tasks.Batch
+  ) -> base.FastParams:
     start, unravel = flatten_util.ravel_pytree(init_fast(meta_params))
     return unravel(start + predict.apply(meta_params['encoder'], support))
 
@@ -165,6 +174,7 @@ def amortise(
           meta_params['model'], fast_params, encoding
       ),
       infer=infer,
+      reads_compact=model.reads_compact,
   )
 
 

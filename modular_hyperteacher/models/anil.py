@@ -16,18 +16,19 @@ def make(
     *, input_dim: int, output_dim: int, num_hidden: int, hidden_dim: int
 ) -> base.MetaModel:
   """Returns ANIL on a ReLU network with `num_hidden` layers of `hidden_dim`."""
+  base.check_positive(num_hidden=num_hidden, hidden_dim=hidden_dim)
 
   @hk.without_apply_rng
   @hk.transform
-  def body(inputs):
+  def body(inputs: base.Inputs) -> jax.Array:
     return mlp.Body(num_hidden, hidden_dim)(inputs)
 
   @hk.without_apply_rng
   @hk.transform
-  def readout(features):
+  def readout(features: jax.Array) -> jax.Array:
     return mlp.Readout(output_dim)(features)
 
-  def init(key):
+  def init(key: base.Key) -> base.MetaParams:
     body_key, readout_key = jax.random.split(key)
     return {
         'body': body.init(body_key, jnp.zeros((1, input_dim))),
@@ -43,4 +44,5 @@ def make(
       decode=lambda meta_params, fast_params, encoding: readout.apply(
           fast_params, encoding
       ),
+      reads_compact=True,
   )

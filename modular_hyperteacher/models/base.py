@@ -1,11 +1,12 @@
-"""What a meta model is: a record of pure functions.
+"""The interface of a meta model: a record of pure functions.
 
 Source: Section 2. A model has parameters theta that all tasks share
 (`meta_params`) and parameters phi that are inferred anew for every task
 (`fast_params`). The inner and the outer loop know nothing else about it.
 """
 
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 
@@ -15,7 +16,7 @@ Array = jax.Array
 Key = jax.Array
 MetaParams = Any  # Pytree of arrays, what the outer loop learns.
 FastParams = Any  # Pytree of arrays, what the inner loop changes.
-# Array [N, X], or a compact form of one that `gridworld.project` understands.
+# Array [N, X], or a compact form of one for models that `reads_compact`.
 Inputs = Any
 
 
@@ -36,6 +37,30 @@ class MetaModel(NamedTuple):
   # Where adaptation to the task with this support set starts; None for
   # `init_fast`, the same for all tasks.
   infer: Callable[[MetaParams, tasks.Batch], FastParams] | None = None
+  # Whether inputs may be a grid world's compact observations, see
+  # `first_layer`; if not, they are made dense before the model gets them.
+  reads_compact: bool = False
+
+
+def densify(model: MetaModel) -> MetaModel:
+  """Returns a model that is only given dense inputs, [N, X]."""
+  encode, infer = model.encode, model.infer
+  return model._replace(
+      encode=lambda params, inputs: encode(params, tasks.dense(inputs)),
+      infer=infer
+      and (
+          lambda params, support: infer(
+              params, support._replace(inputs=tasks.dense(support.inputs))
+          )
+      ),
+  )
+
+
+def check_positive(**fields: float) -> None:
+  """Raises ValueError for the first field of a model that is not positive."""
+  for field, value in fields.items():
+    if not value > 0:
+      raise ValueError(f'model.{field} is {value}; it must be positive.')
 
 
 def num_params(params: Any) -> int:

@@ -18,20 +18,17 @@ embeddings are normalised to root mean square 1, not to norm 1, and biases are
 generated.
 """
 
-import dataclasses
+from collections.abc import Callable, Mapping
 import math
-from typing import Callable, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 
 from modular_hyperteacher.models import base
-from modular_hyperteacher.tasks import gridworld
+from modular_hyperteacher.models import first_layer
 
-# Mixing ready products beats generating weights and looking them up if there
-# are this many columns, or more, for every row (measured).
-_ROWS_PER_COLUMN = 4
 # Up to this many outputs, a layer counts as narrow.
 _MAX_NARROW = 16
 
@@ -104,9 +101,7 @@ def normalise(embedding: jax.Array) -> jax.Array:
   return embedding * lax.stop_gradient(scale)
 
 
-def split_layer(
-    flat: jax.Array, block: Block
-) -> tuple[jax.Array, jax.Array]:
+def split_layer(flat: jax.Array, block: Block) -> tuple[jax.Array, jax.Array]:
   """Returns the weights [fan_in, fan_out] and bias [fan_out] of a layer."""
   bias, weights = jnp.split(flat, [block.fan_out])
   return weights.reshape(block.fan_in, block.fan_out), bias
@@ -127,11 +122,13 @@ def base_network(
   (first,), block = generated['input'], blocks['input']
   weights, bias = split_layer(first, block)
   weights = weights / math.sqrt(block.fan_in)
-  hidden = gridworld.project(inputs, weights) + bias[None]
+  hidden = first_layer.project(inputs, weights) + bias[None]
   return _upper_layers(generated, blocks, hidden)
 
 
-def _upper_layers(generated, blocks, hidden):
+def _upper_layers(
+    generated: Generated, blocks: Blocks, hidden: jax.Array
+) -> jax.Array:
   """Runs all but the first layer, whose results `hidden` [N, H] are."""
   for name, block in blocks.items():
     for flat in generated[name] if name != 'input' else ():
@@ -141,7 +138,7 @@ def _upper_layers(generated, blocks, hidden):
   return hidden
 
 
-def _multiply(hidden, weights):
+def _multiply(hidden: jax.Array, weights: jax.Array) -> jax.Array:
   """Returns `hidden @ weights`, [N, H] x [H, Y] -> [N, Y].
 
   Weights with few columns are laid out as [Y, H] first: XLA's products for
@@ -152,75 +149,6 @@ def _multiply(hidden, weights):
     return hidden @ weights
   by_output = lax.optimization_barrier(weights.T)
   return jnp.einsum('ni,oi->no', hidden, by_output)
-
-
-def _mix(features, bank):
-  """Returns the sum of a bank's [F, A, B] matrices, weighed by features [F].
-
-  As a product with a flat bank: this spares its derivatives a transposed copy
-  of the bank in every inner step.
-  """
-  return (features @ bank.reshape(len(bank), -1)).reshape(bank.shape[1:])
-
-
-class Mixture(NamedTuple):
-  """Inputs after the first layer, for every row of its bank on its own.
-
-  The layer is linear in its weights, and these in the features, so what it
-  computes is a mixture of products that no fast parameter touches.
-  """
-
-  products: jax.Array  # [F, N, H]
-  biases: jax.Array  # [F, H]
-
-  def first_layer(self, features: jax.Array) -> jax.Array:
-    """Returns what the first layer computes, [N, H], given features [F]."""
-    mixed = _mix(features, self.products)
-    return mixed + (features @ self.biases)[None]
-
-  def take_rows(self, rows: jax.Array) -> 'Mixture':
-    """Returns the encoding of some rows only."""
-    return self._replace(products=self.products[:, rows])
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Reduced:
-  """Inputs, and the part of the first layer's bank that they can ever need."""
-
-  inputs: gridworld.Scenes  # [N, X]
-  bank: jax.Array  # [F, 1 + V, H]: walls and bias, then each column's weights
-
-  def first_layer(self, features: jax.Array) -> jax.Array:
-    """Returns what the first layer computes, [N, H], given features [F]."""
-    weights = _mix(features, self.bank)
-    return gridworld.project_reduced(self.inputs, weights[1:], weights[0])
-
-  def take_rows(self, rows: jax.Array) -> 'Reduced':
-    """Returns the encoding of some rows only."""
-    return dataclasses.replace(self, inputs=self.inputs.take_rows(rows))
-
-
-def encode_scenes(
-    inputs: gridworld.Scenes, bank: jax.Array, block: Block
-) -> Mixture | Reduced:
-  """Returns inputs [N, X], with all done that features are not needed for."""
-  biases, weights = jnp.split(bank, [block.fan_out], axis=1)
-  weights = weights.reshape(-1, block.fan_in, block.fan_out)
-  weights = weights / math.sqrt(block.fan_in)
-  num_features = len(bank)
-  by_input = weights.swapaxes(0, 1).reshape(block.fan_in, -1)  # [X, F * H]
-  columns = inputs.layout.columns
-  if _ROWS_PER_COLUMN * inputs.shape[0] <= len(columns):
-    products = gridworld.project(inputs, by_input)
-    products = products.reshape(-1, num_features, block.fan_out)
-    return Mixture(products.swapaxes(0, 1), biases)
-  walls = gridworld.wall_weights(inputs, by_input)
-  constant = biases + walls.reshape(num_features, -1)
-  return Reduced(
-      inputs,
-      jnp.concatenate([constant[:, None], weights[:, columns]], axis=1),
-  )
 
 
 def make(
@@ -248,9 +176,12 @@ def make(
     num_modules: M-hat, the dimension of an embedding.
     fast_bias: whether there is an additional bias on the outputs.
   """
+  base.check_positive(
+      num_hidden=num_hidden, hidden_dim=hidden_dim, num_modules=num_modules
+  )
   blocks = base_blocks(input_dim, output_dim, num_hidden, hidden_dim)
 
-  def init(key):
+  def init(key: base.Key) -> base.MetaParams:
     embedding_key, generator_key = jax.random.split(key)
     embeddings = init_embeddings(embedding_key, blocks, num_modules)
     return {
@@ -258,32 +189,35 @@ def make(
         'generators': generators.init(generator_key, embeddings, blocks),
     }
 
-  def init_fast(meta_params):
+  def init_fast(meta_params: base.MetaParams) -> base.FastParams:
     fast_params = {'embeddings': meta_params['embeddings']}
     if fast_bias:
       fast_params['bias'] = jnp.zeros(output_dim)
     return fast_params
 
-  def encode(meta_params, inputs):
-    if not isinstance(inputs, gridworld.Scenes):
-      return inputs
+  def encode(meta_params: base.MetaParams, inputs: base.Inputs) -> Any:
     bank = generators.banks(meta_params['generators'])['input']
-    return encode_scenes(inputs, bank, blocks['input'])
+    return first_layer.encode(inputs, bank, blocks['input'].fan_out)
 
-  def decode(meta_params, fast_params, encoding):
+  def decode(
+      meta_params: base.MetaParams,
+      fast_params: base.FastParams,
+      encoding: Any,
+  ) -> jax.Array:
     params = meta_params['generators']
     embeddings = {
         name: normalise(fast_params['embeddings'][name]) for name in blocks
     }
-    features = generators.features(params, embeddings)
+    features = dict(generators.features(params, embeddings))
     banks = generators.banks(params)
-    if isinstance(encoding, (Mixture, Reduced)):
-      hidden = encoding.first_layer(features.pop('input')[0])
-      generated = {name: features[name] @ banks[name] for name in features}
-      outputs = _upper_layers(generated, blocks, hidden)
-    else:
-      generated = {name: features[name] @ banks[name] for name in features}
+    hidden = None
+    if isinstance(encoding, (first_layer.Mixture, first_layer.Reduced)):
+      hidden = encoding.apply(features.pop('input')[0])
+    generated = {name: features[name] @ banks[name] for name in features}
+    if hidden is None:
       outputs = base_network(generated, blocks, encoding)
+    else:
+      outputs = _upper_layers(generated, blocks, hidden)
     return outputs + fast_params['bias'][None] if fast_bias else outputs
 
-  return base.MetaModel(init, init_fast, encode, decode)
+  return base.MetaModel(init, init_fast, encode, decode, reads_compact=True)

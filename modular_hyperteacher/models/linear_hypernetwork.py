@@ -22,7 +22,9 @@ def make(
 
   @hk.without_apply_rng
   @hk.transform
-  def generate(embeddings, blocks):
+  def generate(
+      embeddings: hypernetwork.Embeddings, blocks: hypernetwork.Blocks
+  ) -> hypernetwork.Generated:
     return {
         name: hk.Linear(block.size, with_bias=False, name=name)(
             embeddings[name]

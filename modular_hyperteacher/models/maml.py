@@ -4,6 +4,7 @@ Source: Appendix D.1; Finn et al. (2017).
 """
 
 import haiku as hk
+import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher.models import base
@@ -14,10 +15,11 @@ def make(
     *, input_dim: int, output_dim: int, num_hidden: int, hidden_dim: int
 ) -> base.MetaModel:
   """Returns MAML on a ReLU network with `num_hidden` layers of `hidden_dim`."""
+  base.check_positive(num_hidden=num_hidden, hidden_dim=hidden_dim)
 
   @hk.without_apply_rng
   @hk.transform
-  def network(inputs):
+  def network(inputs: base.Inputs) -> jax.Array:
     features = mlp.Body(num_hidden, hidden_dim)(inputs)
     return mlp.Readout(output_dim)(features)
 
@@ -28,4 +30,5 @@ def make(
       decode=lambda meta_params, fast_params, encoding: network.apply(
           fast_params, encoding
       ),
+      reads_compact=True,
   )

@@ -12,40 +12,25 @@ import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher.models import base
-from modular_hyperteacher.tasks import gridworld
+from modular_hyperteacher.models import first_layer
 
 
 class Body(hk.Module):
   """Hidden layers, each `relu(linear)`: [N, X] -> [N, H]."""
 
-  def __init__(self, num_hidden: int, hidden_dim: int, name: str = 'body'):
+  def __init__(
+      self, num_hidden: int, hidden_dim: int, name: str = 'body'
+  ) -> None:
     super().__init__(name=name)
     self._num_hidden = num_hidden
     self._hidden_dim = hidden_dim
 
   def __call__(self, inputs: base.Inputs) -> jax.Array:
+    """Returns the last hidden layer, [N, H]."""
     hidden = inputs
     for _ in range(self._num_hidden):
-      hidden = jax.nn.relu(Linear(self._hidden_dim)(hidden))
+      hidden = jax.nn.relu(first_layer.Linear(self._hidden_dim)(hidden))
     return hidden
-
-
-class Linear(hk.Module):
-  """`hk.Linear`, but for inputs that may be in compact form."""
-
-  def __init__(self, output_dim: int, name: str = 'linear'):
-    super().__init__(name=name)
-    self._output_dim = output_dim
-
-  def __call__(self, inputs: base.Inputs) -> jax.Array:
-    fan_in = inputs.shape[-1]
-    weights = hk.get_parameter(
-        'w',
-        (fan_in, self._output_dim),
-        init=hk.initializers.TruncatedNormal(1 / math.sqrt(fan_in)),
-    )
-    bias = hk.get_parameter('b', (self._output_dim,), init=jnp.zeros)
-    return gridworld.project(inputs, weights) + bias[None]
 
 
 class Readout(hk.Module):
@@ -55,11 +40,12 @@ class Readout(hk.Module):
   derivatives are several times faster in this layout.
   """
 
-  def __init__(self, output_dim: int, name: str = 'readout'):
+  def __init__(self, output_dim: int, name: str = 'readout') -> None:
     super().__init__(name=name)
     self._output_dim = output_dim
 
   def __call__(self, features: jax.Array) -> jax.Array:
+    """Returns outputs, [N, Y]."""
     fan_in = features.shape[-1]
     weights = hk.get_parameter(
         'w',

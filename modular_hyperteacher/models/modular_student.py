@@ -5,8 +5,8 @@ Source: Section 3.1, Appendix B. The student has the teacher's form,
   y = relu(x W(z) / sqrt(X)) a,   W(z) = sum_m z_m Theta_m
 
 with M-hat modules [M-hat, X, H-hat] and a readout [H-hat, Y] of its own, both
-shared by all tasks. Fast is its latent z [M-hat] alone; it starts from a vector
-that was drawn once and is never learned.
+shared by all tasks. Only its latent z [M-hat] is fast; it starts from a random
+vector that is not learned.
 """
 
 import jax
@@ -19,8 +19,9 @@ def make(
     *, input_dim: int, output_dim: int, hidden_dim: int, num_modules: int
 ) -> base.MetaModel:
   """Returns a student of width `hidden_dim` with `num_modules` modules."""
+  base.check_positive(hidden_dim=hidden_dim, num_modules=num_modules)
 
-  def init(key):
+  def init(key: base.Key) -> base.MetaParams:
     network_key, latent_key = jax.random.split(key)
     modules, readout = teacher_student.init_modular(
         network_key, num_modules, input_dim, hidden_dim, output_dim
@@ -31,7 +32,11 @@ def make(
         'latent_start': jax.random.normal(latent_key, (num_modules,)),
     }
 
-  def decode(meta_params, fast_params, encoding):
+  def decode(
+      meta_params: base.MetaParams,
+      fast_params: base.FastParams,
+      encoding: jax.Array,
+  ) -> jax.Array:
     return teacher_student.respond(
         meta_params['modules'], meta_params['readout'], fast_params, encoding
     )

@@ -7,6 +7,8 @@ All but the last linear layer, the *trunk*, has the same shape in every
 generator, so the trunks are computed together, as one batch.
 """
 
+from collections.abc import Mapping
+
 import haiku as hk
 import jax
 import jax.numpy as jnp
@@ -24,7 +26,7 @@ def _trunk(num_hidden: int, hidden_dim: int, embedding: jax.Array) -> jax.Array:
   return hidden
 
 
-def _layer_norm(inputs):
+def _layer_norm(inputs: jax.Array) -> jax.Array:
   return hk.LayerNorm(axis=-1, create_scale=True, create_offset=True)(inputs)
 
 
@@ -39,6 +41,10 @@ def make(
     generator_hidden_dim: int,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork with embeddings of `num_modules`."""
+  base.check_positive(
+      generator_num_hidden=generator_num_hidden,
+      generator_hidden_dim=generator_hidden_dim,
+  )
   trunk = hk.without_apply_rng(
       hk.transform(
           lambda embedding: _trunk(
@@ -49,13 +55,17 @@ def make(
 
   @hk.without_apply_rng
   @hk.transform
-  def heads(features, blocks):
+  def heads(
+      features: Mapping[str, jax.Array], blocks: hypernetwork.Blocks
+  ) -> hypernetwork.Generated:
     return {
         name: hk.Linear(block.size, with_bias=False, name=name)(features[name])
         for name, block in blocks.items()
     }
 
-  def features_of(params, embeddings):
+  def features_of(
+      params: base.MetaParams, embeddings: hypernetwork.Embeddings
+  ) -> dict[str, jax.Array]:
     # Every layer of the base network runs the trunk of its block.
     num_layers = [len(rows) for rows in embeddings.values()]
     block_of_layer = np.repeat(np.arange(len(num_layers)), num_layers)
@@ -65,7 +75,11 @@ def make(
     boundaries = np.cumsum(num_layers)[:-1]
     return dict(zip(embeddings, jnp.split(features, boundaries)))
 
-  def init(key, embeddings, blocks):
+  def init(
+      key: base.Key,
+      embeddings: hypernetwork.Embeddings,
+      blocks: hypernetwork.Blocks,
+  ) -> base.MetaParams:
     trunk_key, head_key = jax.random.split(key)
     keys = jax.random.split(trunk_key, len(blocks))
     params = {
@@ -74,7 +88,7 @@ def make(
     features = features_of(params, embeddings)
     return params | {'heads': heads.init(head_key, features, blocks)}
 
-  def banks(params):
+  def banks(params: base.MetaParams) -> dict[str, jax.Array]:
     return {name: head['w'] for name, head in params['heads'].items()}
 
   return hypernetwork.make(

@@ -1,7 +1,8 @@
-"""What an episode is, and what a distribution of episodes must offer."""
+"""Interfaces: an episode, and a distribution of episodes."""
 
 import abc
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax import lax
@@ -12,32 +13,33 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.seq2seq import vocabulary
 
 Key = jax.Array
+_Drawn = TypeVar('_Drawn')
 
 
 class Episode(NamedTuple):
-  """A little problem of its own."""
+  """One task: pairs to learn the meanings from, and pairs to predict."""
 
-  support: vocabulary.Pairs  # I rows, which spell out what words mean
+  support: vocabulary.Pairs  # I rows, which reveal what words mean
   query: vocabulary.Pairs  # N rows
 
 
 class TestSet(NamedTuple):
-  """Episodes to be judged on, of equal shapes."""
+  """Evaluation episodes of equal shapes."""
 
   episodes: Episode  # [E, ...]
   weights: jax.Array  # [E, N] float, 0 for rows that do not count
-  is_row: jax.Array  # [E, N] bool, False for rows that only fill up
+  is_row: jax.Array  # [E, N] bool, False for rows that are padding
 
 
 class EpisodeDistribution(abc.ABC):
-  """A world of episodes.
+  """A distribution of episodes.
 
   Attributes:
     input_vocab: of commands.
     output_vocab: of actions.
-    has_support: whether episodes have a support set; without, they are batches
+    has_support: whether episodes have a support set. If not, they are batches
       for a standard network.
-    num_rows: split -> how many different rows it is drawn from.
+    num_rows: split -> number of different rows that it is drawn from.
   """
 
   input_vocab: vocabulary.Vocabulary
@@ -47,43 +49,42 @@ class EpisodeDistribution(abc.ABC):
 
   @abc.abstractmethod
   def init(self, key: Key) -> Any:
-    """Returns what a seed's episodes are drawn from.
+    """Returns the parameters of a seed's distribution, a pytree of arrays.
 
-    Runs once per seed, on the host; arrays only, of shapes that do not depend
-    on the key.
+    Runs once per seed, on the host. Shapes must not depend on the key.
     """
 
   @abc.abstractmethod
   def sample(self, params: Any, key: Key) -> Episode:
-    """Returns an episode to train on; pure, jittable."""
+    """Returns a training episode; pure and jittable."""
 
   @abc.abstractmethod
   def make_test_set(self, params: Any, key: Key, num_devices: int) -> TestSet:
-    """Returns what no episode of training was about.
+    """Returns the held-out test episodes.
 
-    Runs on the host; `num_devices` divides the number of episodes.
+    Runs on the host; the number of episodes is a multiple of `num_devices`.
     """
 
   @abc.abstractmethod
-  def measure(
-      self, test_set: TestSet, correct: np.ndarray
-  ) -> dict[str, float]:
-    """Returns accuracies of parts of the test set, metric -> fraction.
+  def measure(self, test_set: TestSet, correct: np.ndarray) -> dict[str, float]:
+    """Returns accuracies on parts of the test set, metric -> fraction.
 
-    On the host, after training; `correct` [E, N] says which rows were right.
+    Runs on the host after training; `correct` [E, N] marks the correct rows.
     """
 
   @abc.abstractmethod
   def example(self) -> Episode:
-    """Returns a test query, a single row, whose attention is worth a look."""
+    """Returns a test episode with one query, to show the attention of."""
 
 
 def until(
-    draw: Callable[[Key], Any], is_allowed: Callable[[Any], jax.Array], key: Key
-) -> Any:
-  """Returns the first draw that is allowed; each has a key of its own."""
+    draw: Callable[[Key], _Drawn],
+    is_allowed: Callable[[_Drawn], jax.Array],
+    key: Key,
+) -> _Drawn:
+  """Returns the first draw that is allowed; every draw gets a fresh key."""
 
-  def redraw(carry):
+  def redraw(carry: tuple[_Drawn, jax.Array]) -> tuple[_Drawn, jax.Array]:
     _, count = carry
     return draw(jax.random.fold_in(key, count)), count + 1
 
@@ -95,12 +96,11 @@ def until(
 def draw_distinct(key: Key, number: int, size: int) -> jax.Array:
   """Returns distinct integers below `size`, in random order: [number].
 
-  Draws all of them anew until no two are equal, which takes a few times as
-  long as one draw if `check_distinct` has nothing against it, and is one of
-  the few ways that neither sort nor depend on their past.
+  Redraws all of them until no two are equal. If `check_distinct` passes, this
+  takes a few draws on average; it avoids sorting and sequential dependence.
   """
 
-  def are_distinct(drawn):
+  def are_distinct(drawn: jax.Array) -> jax.Array:
     return (drawn[:, None] == drawn[None]).sum() == number
 
   return until(
@@ -120,7 +120,7 @@ def check_distinct(field: str, number: int, size: int) -> None:
 
 
 def stack(episodes: list[Episode]) -> Episode:
-  """Returns episodes of equal shapes as one, [E, ...]."""
+  """Stacks episodes of equal shapes: [E, ...]."""
   return jax.tree.map(lambda *leaves: jnp.stack(leaves), *episodes)
 
 
@@ -131,25 +131,25 @@ def chunk(
     num_devices: int,
     weights: np.ndarray | None = None,
 ) -> TestSet:
-  """Returns a test set that asks all rows of each support set.
+  """Returns a test set that pairs each support set with all query rows.
 
   Args:
     rows: N queries.
     supports: of equal shapes.
-    size: rows of an episode.
-    num_devices: what the number of episodes must be a multiple of.
-    weights: of the rows, [N]; None if all count.
+    size: most rows per episode.
+    num_devices: the number of episodes becomes a multiple of this.
+    weights: of the rows, [N]; None if all count equally.
   """
   number = rows.outputs.lengths.shape[0]
   size = min(size, number)
   per_support = -(-number // size)
   while (per_support * len(supports)) % num_devices:
     per_support += 1
-  places = np.arange(per_support * size)
-  is_row = places < number
-  # Rows of similar lengths side by side: steps that no row needs cost nothing.
+  slots = np.arange(per_support * size)
+  is_row = slots < number
+  # Groups rows of similar lengths: steps that no row needs cost nothing.
   order = np.argsort(np.asarray(rows.outputs.lengths), kind='stable')
-  order = order[np.minimum(places, number - 1)]
+  order = order[np.minimum(slots, number - 1)]
   weights = np.ones(number) if weights is None else weights
   weights = np.where(is_row, weights[order], 0.0).astype(np.float32)
   queries = jax.tree.map(
@@ -161,8 +161,8 @@ def chunk(
       for support in supports
       for i in range(per_support)
   ]
-  weights, is_row = (
+  tiled = (
       jnp.tile(jnp.asarray(x.reshape(per_support, size)), (len(supports), 1))
       for x in (weights, is_row)
   )
-  return TestSet(stack(episodes), weights, is_row)
+  return TestSet(stack(episodes), *tiled)

@@ -1,9 +1,9 @@
-"""Layers: as in PyTorch, whose initial values the published networks had.
+"""Layers with PyTorch's initialisation, which the published networks used.
 
 Source: the authors' released code. Embeddings are standard normal; weights and
 biases of LSTMs are uniform on ±1/sqrt(H), those of linear layers on
-±1/sqrt(fan_in). PyTorch's cells have two biases, which only ever occur as
-their sum: here they are one, drawn as the sum of two.
+±1/sqrt(fan_in). PyTorch's LSTM cells have two biases, of which only the sum
+matters: here they are one, initialised as the sum of two draws.
 """
 
 import math
@@ -19,34 +19,36 @@ State = lstm.State
 
 
 def dropout(x: jax.Array, rate: float) -> jax.Array:
-  """Returns x with a share of its entries zero, the others scaled up."""
+  """Zeroes a fraction of the entries of x, and scales up the others."""
   return hk.dropout(hk.next_rng_key(), rate, x) if rate else x
 
 
 class Embedding(hk.Module):
-  """A vector per symbol: [...] -> [..., H]."""
+  """Maps each token to a vector."""
 
-  def __init__(self, vocab_size: int, hidden_dim: int, name: str):
+  def __init__(self, vocab_size: int, hidden_dim: int, name: str) -> None:
     super().__init__(name=name)
     self._shape = vocab_size, hidden_dim
 
   def __call__(self, tokens: jax.Array) -> jax.Array:
+    """Returns the vectors of tokens: [...] -> [..., H]."""
     table = hk.get_parameter(
         'table', self._shape, init=hk.initializers.RandomNormal()
     )
-    # Vocabularies are small: a product with one-hots is faster than gathering
-    # rows, above all in the backward pass.
+    # Vocabularies are small: multiplying one-hots is faster than gathering
+    # rows, especially in the backward pass.
     return jax.nn.one_hot(tokens, self._shape[0]) @ table
 
 
 class Linear(hk.Module):
-  """A linear layer: [..., X] -> [..., Y]."""
+  """A linear layer with a bias."""
 
-  def __init__(self, output_dim: int, name: str):
+  def __init__(self, output_dim: int, name: str) -> None:
     super().__init__(name=name)
     self._output_dim = output_dim
 
   def __call__(self, inputs: jax.Array) -> jax.Array:
+    """Returns outputs: [..., X] -> [..., Y]."""
     fan_in = inputs.shape[-1]
     init = _uniform(fan_in)
     weights = hk.get_parameter('w', (fan_in, self._output_dim), init=init)
@@ -57,12 +59,12 @@ class Linear(hk.Module):
 class Lstm(hk.Module):
   """One layer in one direction; see `lstm` for the recurrence."""
 
-  def __init__(self, hidden_dim: int, name: str):
+  def __init__(self, hidden_dim: int, name: str) -> None:
     super().__init__(name=name)
     self._hidden_dim = hidden_dim
 
   def project(self, inputs: jax.Array) -> jax.Array:
-    """Returns the inputs' part of the gates: [..., X] -> [..., 4H]."""
+    """Returns the inputs' contribution to the gates: [..., X] -> [..., 4H]."""
     init = _uniform(self._hidden_dim)
     num_gates = 4 * self._hidden_dim
     weights = hk.get_parameter('w_x', (inputs.shape[-1], num_gates), init=init)
@@ -75,13 +77,13 @@ class Lstm(hk.Module):
 
   @property
   def weights(self) -> jax.Array:
-    """[H, 4H], the state's part."""
+    """[H, 4H], from the state to the gates."""
     shape = self._hidden_dim, 4 * self._hidden_dim
     return hk.get_parameter('w_h', shape, init=_uniform(self._hidden_dim))
 
 
 class SequenceEncoder(hk.Module):
-  """An LSTM in both directions; those of the top layer are added up."""
+  """A bidirectional LSTM; sums both directions of the top layer."""
 
   def __init__(
       self,
@@ -90,7 +92,7 @@ class SequenceEncoder(hk.Module):
       num_layers: int,
       dropout_rate: float,
       name: str,
-  ):
+  ) -> None:
     super().__init__(name=name)
     self._hidden_dim = hidden_dim
     self._rate = dropout_rate
@@ -106,8 +108,8 @@ class SequenceEncoder(hk.Module):
     """Encodes N sequences.
 
     Returns:
-      [T, N, H], per step, zero where there is padding; and [N, H], what each
-      direction knows after it has read the whole sequence, summed.
+      The outputs of every step, [T, N, H], zero for padding; and the sum of
+      both directions' final states, [N, H].
     """
     mask = sequences.mask.T
     hidden = dropout(self._embedding(sequences.tokens.T), self._rate)
@@ -120,11 +122,13 @@ class SequenceEncoder(hk.Module):
     last = forth[sequences.lengths - 1, rows] + back[0]
     return forth + back, last
 
-  def _run(self, layer, inputs, mask):
-    """Returns the h of both directions, [T, N, H] each, in reading order."""
+  def _run(
+      self, layer: list[Lstm], inputs: jax.Array, mask: jax.Array
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns h of both directions, [T, N, H] each, in order of the inputs."""
     zeros = jnp.zeros((mask.shape[1], self._hidden_dim))
     forth, back = lstm.scan(
-        # Backwards, padding comes first, where the state stays zero.
+        # Backwards, padding comes first; the state stays zero there.
         (layer[0].project(inputs), layer[1].project(inputs)[::-1]),
         tuple(direction.weights for direction in layer),
         (mask, mask[::-1]),
@@ -133,10 +137,12 @@ class SequenceEncoder(hk.Module):
     return forth, back[::-1]
 
 
-def _affine(inputs, weights, bias):
+def _affine(
+    inputs: jax.Array, weights: jax.Array, bias: jax.Array
+) -> jax.Array:
   return inputs @ weights + bias.reshape((1,) * (inputs.ndim - 1) + (-1,))
 
 
-def _uniform(fan_in):
+def _uniform(fan_in: int) -> hk.initializers.Initializer:
   scale = 1 / math.sqrt(fan_in)
   return hk.initializers.RandomUniform(-scale, scale)

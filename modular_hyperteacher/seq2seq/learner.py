@@ -1,13 +1,13 @@
 """Learning across episodes: one gradient step per batch of episodes.
 
 Source: Section 4.1 of Lake (2019), and the released code. The loss is the
-cross-entropy of the query outputs, given the symbols before (teacher forcing),
-per symbol. With support loss the support set is asked as well, of a memory
-that holds it.
+cross-entropy per symbol of the query outputs, with teacher forcing. With
+support loss, the support set is predicted as well, from a memory that holds it.
 """
 
+from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
@@ -20,23 +20,21 @@ from modular_hyperteacher.seq2seq import episodes
 from modular_hyperteacher.seq2seq import model as models
 from modular_hyperteacher.seq2seq import vocabulary
 
-_ADAM = {'b1': 0.9, 'b2': 0.999, 'eps': 1e-8}
-
 
 @dataclasses.dataclass(frozen=True)
 class OuterConfig:
   """How the network is trained.
 
   Attributes:
-    learning_rate: of Adam, at first.
-    decay_after: share of the steps after which it is lower, once.
-    decay_factor: by how much it is multiplied then.
-    reset_at_decay: whether Adam then starts anew, its moments forgotten.
-    clip_norm: the gradients of the decoder, and all others, are scaled to this
-      norm if they are longer.
-    support_loss: whether the support set is asked, too.
+    learning_rate: of Adam, initially.
+    decay_after: fraction of the steps after which the rate decays, once.
+    decay_factor: the rate is multiplied by this.
+    reset_at_decay: whether to reset Adam's moments at the decay.
+    clip_norm: largest norm of the decoder's gradient, and of the gradient of
+      everything else; longer ones are rescaled.
+    support_loss: whether the support set is predicted, too.
     meta_batch_size: episodes per step, over all devices.
-    num_outer_steps: of which `decay_after` is a share.
+    num_outer_steps: `decay_after` is a fraction of this.
   """
 
   learning_rate: float
@@ -48,7 +46,7 @@ class OuterConfig:
   meta_batch_size: int
   num_outer_steps: int
 
-  def __post_init__(self):
+  def __post_init__(self) -> None:
     for field in ('learning_rate', 'decay_factor', 'clip_norm'):
       if not getattr(self, field) > 0:
         raise errors.UserError(
@@ -63,24 +61,24 @@ class OuterConfig:
 
   @property
   def decay_step(self) -> int:
-    """The first step with the lower rate."""
+    """The first step with the decayed rate."""
     return round(self.decay_after * self.num_outer_steps)
 
 
 class Judged(NamedTuple):
   """How well rows were decoded."""
 
-  loss: jax.Array  # [N], sum over the symbols of a row, nats
+  loss: jax.Array  # [N], sum over a row's symbols, nats
   num_symbols: jax.Array  # [N], EOS included
-  correct: jax.Array  # [N] float, 1 where all of a row is right
+  correct: jax.Array  # [N] float, 1 if all symbols of a row are right
 
 
 def judge(logits: jax.Array, outputs: vocabulary.Sequences) -> Judged:
-  """Returns how logits [T, N, V] compare with targets.
+  """Compares logits [T, N, V] with the target outputs.
 
-  Greedy decoding yields exactly the target if, with the target's symbols
-  given, each next one of them is the likeliest: until a first mistake, both
-  see the same symbols. So `correct` needs no decoding.
+  Greedy decoding yields exactly the target if, under teacher forcing, each next
+  symbol of the target is the most likely: up to the first mistake both see the
+  same symbols. So `correct` needs no decoding.
   """
   targets, mask = outputs.tokens.T, outputs.mask.T
   log_probs = jax.nn.log_softmax(logits)
@@ -94,12 +92,15 @@ def judge(logits: jax.Array, outputs: vocabulary.Sequences) -> Judged:
 
 
 def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
-  """Returns clipping, half by half, then Adam; it counts non-finite steps."""
+  """Clips the decoder's and the other gradients separately, then runs Adam.
+
+  Steps with a non-finite gradient are counted, not skipped.
+  """
   rate = optax.piecewise_constant_schedule(
       config.learning_rate, {config.decay_step: config.decay_factor}
   )
   clip = optax.clip_by_global_norm(config.clip_norm)
-  adam = optax.scale_by_adam(**_ADAM)
+  adam = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
   if config.reset_at_decay:
     adam = _reset_at(adam, config.decay_step)
   return optax.apply_if_finite(
@@ -112,8 +113,8 @@ def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
   )
 
 
-def _mark_decoder(params):
-  """Returns a tree like the parameters, True where they are the decoder's."""
+def _mark_decoder(params: Any) -> Any:
+  """Returns a tree like the parameters, True for those of the decoder."""
   return {
       module: dict.fromkeys(leaves, models.is_decoders(module))
       for module, leaves in params.items()
@@ -121,17 +122,23 @@ def _mark_decoder(params):
 
 
 class _ResetState(NamedTuple):
-  count: jax.Array
-  inner: Any
+  count: jax.Array  # [] int32, steps done
+  inner: optax.OptState
 
 
-def _reset_at(transform, step):
-  """Returns a transformation that forgets its state at a step."""
+def _reset_at(
+    transform: optax.GradientTransformation, step: int
+) -> optax.GradientTransformation:
+  """Returns a transformation whose state is reset at a step."""
 
-  def init(params):
+  def init(params: optax.Params) -> _ResetState:
     return _ResetState(jnp.zeros((), jnp.int32), transform.init(params))
 
-  def update(updates, state, params=None):
+  def update(
+      updates: optax.Updates,
+      state: Any,
+      params: optax.Params | None = None,
+  ) -> tuple[optax.Updates, _ResetState]:
     fresh = transform.init(updates)
     inner = jax.tree.map(
         lambda new, old: jnp.where(state.count == step, new, old),
@@ -147,46 +154,50 @@ def _reset_at(transform, step):
 class Learner(NamedTuple):
   """Training as pure functions of one seed; see `programs.System`."""
 
-  init: Any
-  step: Any
+  init: Callable[[jax.Array], outer_loop.TrainState]
+  step: outer_loop.Step
 
 
 def make(
-    world: episodes.EpisodeDistribution,
+    distribution: episodes.EpisodeDistribution,
     network: models.Model,
     config: OuterConfig,
 ) -> Learner:
-  """Returns how a network learns from a world's episodes."""
+  """Returns how a network learns from a distribution of episodes."""
   optimizer = make_optimizer(config)
 
-  def init(key):
+  def init(key: jax.Array) -> outer_loop.TrainState:
     params = network.init(key)
     return outer_loop.TrainState(
         jnp.zeros((), jnp.int32), params, optimizer.init(params)
     )
 
-  def loss(params, world_params, key):
+  def loss(
+      params: models.Params, task_params: Any, key: jax.Array
+  ) -> tuple[jax.Array, Mapping[str, jax.Array]]:
     episode_key, dropout_key = jax.random.split(key)
-    episode = world.sample(world_params, episode_key)
-    asked = episode.query
+    episode = distribution.sample(task_params, episode_key)
+    rows = episode.query
     if config.support_loss:
-      asked = vocabulary.Pairs(
+      rows = vocabulary.Pairs(
           *map(vocabulary.concatenate, episode.support, episode.query)
       )
-    decoded, _ = network.apply(
-        params, dropout_key, episode.support, asked, True
-    )
-    return summarise(judge(decoded.logits, asked.outputs))
+    decoded, _ = network.apply(params, dropout_key, episode.support, rows, True)
+    return summarise(judge(decoded.logits, rows.outputs))
 
-  def step(state, world_params, data_key):
+  def step(
+      state: outer_loop.TrainState, task_params: Any, data_key: jax.Array
+  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
     step_key = jax.random.fold_in(data_key, state.step)
     keys = outer_loop.device_shard(
         jax.random.split(step_key, config.meta_batch_size)
     )
 
-    def add_episode(total, key):
+    def add_episode(
+        total: models.Params, key: jax.Array
+    ) -> tuple[models.Params, Mapping[str, jax.Array]]:
       (_, metrics), grads = jax.value_and_grad(loss, has_aux=True)(
-          state.meta_params, world_params, key
+          state.meta_params, task_params, key
       )
       return jax.tree.map(jnp.add, total, grads), metrics
 
@@ -210,6 +221,6 @@ def make(
 
 
 def summarise(judged: Judged) -> tuple[jax.Array, Mapping[str, jax.Array]]:
-  """Returns the loss per symbol, nats, and the share of rows that are right."""
+  """Returns the loss per symbol, nats, and metrics with the row accuracy."""
   loss = judged.loss.sum() / judged.num_symbols.sum()
   return loss, {'loss': loss, 'accuracy': judged.correct.mean()}

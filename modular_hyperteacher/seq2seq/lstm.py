@@ -1,17 +1,18 @@
-"""The recurrence of LSTMs, with a derivative of its own.
+"""The recurrence of LSTMs, with a custom derivative.
 
 With gates i, f, o (sigmoid) and g (tanh), as in PyTorch,
 
   c' = f c + i g,    h' = o tanh(c').
 
-What does not depend on the state before is computed outside, for all steps at
-once: the inputs' part of the gates, and in the backward pass the gradient of
-the weights, which reverse-mode differentiation of a scan would add up matrix
-by matrix. On a CPU, steps that no row of a batch needs are skipped.
+Whatever does not depend on the previous state is computed outside the scan, for
+all steps at once. These are the inputs' contribution to the gates and, in the
+backward pass, the gradient of the weights, which differentiating the scan would
+accumulate step by step. On a CPU, steps that no row needs are skipped.
 """
 
+from collections.abc import Callable, Sequence
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 
 
 class State(NamedTuple):
-  """Of one layer."""
+  """The state of one layer."""
 
   h: jax.Array  # [N, H]
   c: jax.Array  # [N, H]
@@ -29,9 +30,10 @@ def cell(projected: jax.Array, weights: jax.Array, state: State) -> State:
   """Returns the state after one step.
 
   Args:
-    projected: [N, 4H], the input's part of the gates i, f, o, g, and biases.
-    weights: [H, 4H], the state's part.
-    state: the state before.
+    projected: [N, 4H], the input's contribution to the gates i, f, o, g,
+      biases included.
+    weights: [H, 4H], from the state to the gates.
+    state: the previous state.
   """
   return _advance(_activate(projected + state.h @ weights), state)
 
@@ -43,54 +45,61 @@ def scan(
     masks: tuple[jax.Array, ...],
     starts: tuple[State, ...],
 ) -> tuple[jax.Array, ...]:
-  """Runs some LSTMs over the same number of steps, side by side.
+  """Runs several LSTMs in parallel over the same number of steps.
 
-  The two directions of a layer do not depend on each other; side by side they
-  take half as many steps that wait for the one before.
+  The two directions of a layer are independent; running them in parallel halves
+  the number of sequential steps.
 
   Args:
-    projected: per LSTM, [T, N, 4H], the inputs' part of the gates, and biases.
+    projected: per LSTM, [T, N, 4H], the inputs' contribution to the gates,
+      biases included.
     weights: per LSTM, [H, 4H].
     masks: per LSTM, [T, N] bool; where False the state becomes zero.
-    starts: per LSTM, the state before the first step.
+    starts: per LSTM, the initial state.
 
   Returns:
-    Per LSTM, [T, N, H], all h.
+    h of every step, per LSTM, [T, N, H].
   """
   states, _ = _forward(projected, weights, masks, starts)
   return tuple(state.h for state in states)
 
 
-def _activate(gates):
+def _activate(gates: jax.Array) -> jax.Array:
   size = 3 * gates.shape[-1] // 4
   sigmoids, g = jax.nn.sigmoid(gates[:, :size]), jnp.tanh(gates[:, size:])
   return jnp.concatenate([sigmoids, g], axis=1)
 
 
-def _advance(gates, state):
+def _advance(gates: jax.Array, state: State) -> State:
   i, f, o, g = jnp.split(gates, 4, axis=1)
   c = f * state.c + i * g
   return State(o * jnp.tanh(c), c)
 
 
-def _retreat(gates, c, before, weights, after):
-  """Returns the gradients of the state before and of `projected`.
+def _backpropagate(
+    gates: jax.Array,
+    c: jax.Array,
+    before: State,
+    weights: jax.Array,
+    grad: State,
+) -> tuple[State, jax.Array]:
+  """Returns the gradients of the previous state and of `projected`.
 
   Args:
     gates: [N, 4H], activated.
-    c: [N, H], the new one.
-    before: the state before.
+    c: [N, H], of the new state.
+    before: the previous state.
     weights: [H, 4H].
-    after: the gradient of the new state.
+    grad: the gradient of the new state.
   """
   i, f, o, g = jnp.split(gates, 4, axis=1)
   tanh_c = jnp.tanh(c)
-  c_grad = after.c + after.h * o * (1 - tanh_c**2)
+  c_grad = grad.c + grad.h * o * (1 - tanh_c**2)
   projected_grad = jnp.concatenate(
       [
           c_grad * g * i * (1 - i),
           c_grad * before.c * f * (1 - f),
-          after.h * tanh_c * o * (1 - o),
+          grad.h * tanh_c * o * (1 - o),
           c_grad * i * (1 - g**2),
       ],
       axis=1,
@@ -98,10 +107,17 @@ def _retreat(gates, c, before, weights, after):
   return State(projected_grad @ weights.T, c_grad * f), projected_grad
 
 
-def _forward(projected, weights, masks, starts):
+def _forward(
+    projected: tuple[jax.Array, ...],
+    weights: tuple[jax.Array, ...],
+    masks: tuple[jax.Array, ...],
+    starts: tuple[State, ...],
+) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
   """Returns, per LSTM, all states and all activated gates."""
 
-  def advance(states, inputs):
+  def advance(
+      states: tuple[State, ...], inputs: Sequence[Any]
+  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
     new, all_gates = [], []
     for state, w, x, mask in zip(states, weights, *inputs):
       gates = _activate(x + state.h @ w)
@@ -109,43 +125,75 @@ def _forward(projected, weights, masks, starts):
       all_gates.append(gates)
     return tuple(new), tuple(all_gates)
 
-  def rest(states, inputs):
+  def skip(
+      states: tuple[State, ...], inputs: Sequence[Any]
+  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
     return jax.tree.map(jnp.zeros_like, (states, inputs[0]))
 
-  def step(states, inputs):
-    needed, *inputs = inputs
-    states, gates = _if(needed, advance, rest, states, inputs)
+  def step(
+      states: tuple[State, ...], inputs: tuple[Any, ...]
+  ) -> tuple[tuple[State, ...], Any]:
+    needed, *step_inputs = inputs
+    states, gates = _run_if(needed, advance, skip, states, step_inputs)
     return states, (states, gates)
 
   _, saved = lax.scan(step, starts, (_needed(masks), projected, masks))
   return saved
 
 
-def _forward_saving(projected, weights, masks, starts):
+class _Saved(NamedTuple):
+  """What the backward pass needs; one entry per LSTM."""
+
+  states: tuple[State, ...]  # [T, N, H]
+  gates: tuple[jax.Array, ...]  # [T, N, 4H], activated
+  weights: tuple[jax.Array, ...]
+  masks: tuple[jax.Array, ...]
+  starts: tuple[State, ...]
+
+
+def _forward_saving(
+    projected: tuple[jax.Array, ...],
+    weights: tuple[jax.Array, ...],
+    masks: tuple[jax.Array, ...],
+    starts: tuple[State, ...],
+) -> tuple[tuple[jax.Array, ...], _Saved]:
   states, gates = _forward(projected, weights, masks, starts)
-  saved = states, gates, weights, masks, starts
+  saved = _Saved(states, gates, weights, masks, starts)
   return tuple(state.h for state in states), saved
 
 
-def _backward(saved, cotangents):
+def _backward(
+    saved: _Saved, cotangents: tuple[jax.Array, ...]
+) -> tuple[Any, Any, None, Any]:
+  """Returns the gradients of the arguments of `scan`."""
   states, gates, weights, masks, starts = saved
   befores = jax.tree.map(
       lambda x, start: jnp.concatenate([start[None], x[:-1]]), states, starts
   )
 
-  def retreat(afters, inputs):
-    pairs = []
-    for after, w, h_grad, mask, *step in zip(afters, weights, *inputs):
-      after = _masked(State(after.h + h_grad, after.c), mask)
-      pairs.append(_retreat(*step, w, after))
-    return tuple(zip(*pairs))
+  def retreat(
+      grads: tuple[State, ...], inputs: Sequence[Any]
+  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+    state_grads, projected_grads = [], []
+    for grad, w, h_grad, mask, activated, c, before in zip(
+        grads, weights, *inputs
+    ):
+      grad = _masked(State(grad.h + h_grad, grad.c), mask)
+      state_grad, projected_grad = _backpropagate(activated, c, before, w, grad)
+      state_grads.append(state_grad)
+      projected_grads.append(projected_grad)
+    return tuple(state_grads), tuple(projected_grads)
 
-  def rest(afters, inputs):
-    return jax.tree.map(jnp.zeros_like, (afters, inputs[2]))
+  def skip(
+      grads: tuple[State, ...], inputs: Sequence[Any]
+  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+    return jax.tree.map(jnp.zeros_like, (grads, inputs[2]))
 
-  def step(afters, inputs):
-    needed, *inputs = inputs
-    return _if(needed, retreat, rest, afters, inputs)
+  def step(
+      grads: tuple[State, ...], inputs: tuple[Any, ...]
+  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+    needed, *step_inputs = inputs
+    return _run_if(needed, retreat, skip, grads, step_inputs)
 
   start_grads, projected_grads = lax.scan(
       step,
@@ -170,20 +218,26 @@ def _backward(saved, cotangents):
 scan.defvjp(_forward_saving, _backward)
 
 
-def _if(needed, run, rest, *args):
-  """Runs a step if it is needed; what it is for rows that are over is zero.
+def _run_if(
+    needed: jax.Array,
+    run: Callable[..., Any],
+    skip: Callable[..., Any],
+    *args: Any,
+) -> Any:
+  """Runs a step on a CPU if it is needed, else `skip`, which returns zeros.
 
-  On accelerators a conditional asks the host, which takes longer than a step.
+  On accelerators always runs it: there a conditional synchronises with the
+  host, which takes longer than a step, and masked rows are zero anyway.
   """
   if jax.default_backend() == 'cpu':
-    return lax.cond(needed, run, rest, *args)
+    return lax.cond(needed, run, skip, *args)
   return run(*args)
 
 
-def _needed(masks):
-  """[T] bool, whether any row has anything at this step."""
+def _needed(masks: tuple[jax.Array, ...]) -> jax.Array:
+  """Returns whether any row has a symbol at each step, [T] bool."""
   return functools.reduce(jnp.logical_or, masks).any(1)
 
 
-def _masked(state, mask):
+def _masked(state: State, mask: jax.Array) -> State:
   return jax.tree.map(lambda x: jnp.where(mask[:, None], x, 0.0), state)

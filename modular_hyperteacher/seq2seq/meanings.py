@@ -1,12 +1,13 @@
-"""What words of SCAN mean in an episode: two tables, token -> token.
+"""What the words of SCAN mean in an episode: two tables, token -> token.
 
-Source: Sections 4.3 to 4.6 of Lake (2019), and the released code. Tables are
-applied to SCAN's own commands and actions, so a table that changes nothing
-gives SCAN's own meanings.
+Source: Sections 4.3 to 4.6 of Lake (2019), and the released code. The tables
+are applied to SCAN's own commands and actions, so identity tables give SCAN's
+own meanings.
 """
 
+from collections.abc import Callable
 import itertools
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,28 +19,29 @@ from modular_hyperteacher.seq2seq import vocabulary
 
 
 class Tables(NamedTuple):
-  """What takes the place of every token."""
+  """The replacement of every token."""
 
   words: jax.Array  # [V of inputs]
   actions: jax.Array  # [V of outputs]
 
 
 class Symbols(NamedTuple):
-  """Tokens whose meaning is drawn; the extra ones are not SCAN's."""
+  """Tokens whose meaning is drawn; the extra ones are not in SCAN."""
 
   words: np.ndarray  # [P]
   actions: np.ndarray  # [P], what the words mean in SCAN
-  extra_words: np.ndarray
-  extra_actions: np.ndarray
+  extra_words: np.ndarray  # [num_extra]
+  extra_actions: np.ndarray  # [num_extra]
 
 
 Draw = Callable[[jax.Array], Tables]
+_Fill = Callable[[jax.Array | np.ndarray, jax.Array], Tables]
 
 
 def vocabularies(
     split: str, num_extra: int
 ) -> tuple[vocabulary.Vocabulary, vocabulary.Vocabulary]:
-  """Returns SCAN's vocabularies of words and of actions, with extra ones."""
+  """Returns SCAN's vocabularies of words and actions, with extra symbols."""
   kind = 'direction' if split == 'around_right' else 'primitive'
   numbers = range(1, num_extra + 1)
   return (
@@ -51,7 +53,7 @@ def vocabularies(
 
 
 def symbols(split: str, num_extra: int) -> Symbols:
-  """Returns which tokens of these vocabularies have their meaning drawn."""
+  """Returns the tokens of these vocabularies whose meaning is drawn."""
   words, actions = vocabularies(split, num_extra)
   drawn = scan.DIRECTIONS if split == 'around_right' else scan.PRIMITIVES
   extra = np.arange(num_extra)
@@ -64,12 +66,12 @@ def symbols(split: str, num_extra: int) -> Symbols:
 
 
 def make_permuted(split: str) -> Draw:
-  """Every word has another's action, or its own; not all have their own."""
+  """Permutes the actions of words; excludes the identity."""
   drawn = symbols(split, 0)
-  fill = _filler(split, 0)
+  fill = _make_fill(split, 0)
   orders = np.array(list(itertools.permutations(range(len(drawn.words))))[1:])
 
-  def draw(key):
+  def draw(key: jax.Array) -> Tables:
     order = jax.random.choice(key, orders)
     return fill(drawn.words, jnp.asarray(drawn.actions)[order])
 
@@ -77,30 +79,30 @@ def make_permuted(split: str) -> Draw:
 
 
 def make_extended(split: str, num_extra: int) -> Draw:
-  """Some words out of all, extra ones too, and an action of all for each.
+  """Draws words and their actions from SCAN's and the extra ones.
 
-  Not allowed is what is tested: 'jump' as I_JUMP, 'right' as I_TURN_RIGHT; in
-  'length', where nothing but length is tested, all of SCAN's meanings at once.
+  Excludes what is tested: 'jump' as I_JUMP, 'right' as I_TURN_RIGHT. In
+  'length', where only length is tested, excludes the exact meanings of SCAN.
   """
   drawn = symbols(split, num_extra)
-  fill = _filler(split, num_extra)
+  fill = _make_fill(split, num_extra)
   num_drawn = len(drawn.words)
   all_words = jnp.concatenate([drawn.words, drawn.extra_words])
   all_actions = jnp.concatenate([drawn.actions, drawn.extra_actions])
 
-  def draw_indices(key):
+  def draw_indices(key: jax.Array) -> list[jax.Array]:
     keys = jax.random.split(key)
     size = num_drawn + num_extra
     return [jax.random.permutation(k, size)[:num_drawn] for k in keys]
 
-  def is_allowed(indices):
+  def is_allowed(indices: list[jax.Array]) -> jax.Array:
     words, actions = indices
     if split == 'length':
       return ~((words == actions) & (words < num_drawn)).all()
-    tested = num_drawn - 1  # The last of PRIMITIVES, and of DIRECTIONS.
+    tested = num_drawn - 1  # The last of PRIMITIVES or DIRECTIONS.
     return ~((words == tested) & (actions == tested)).any()
 
-  def draw(key):
+  def draw(key: jax.Array) -> Tables:
     words, actions = episodes.until(draw_indices, is_allowed, key)
     return fill(all_words[words], all_actions[actions])
 
@@ -108,25 +110,25 @@ def make_extended(split: str, num_extra: int) -> Draw:
 
 
 def make_aligned(split: str, num_extra: int) -> Draw:
-  """Some words, each with its own action; the last, tested one is not drawn."""
+  """Draws words with their own actions; never draws the last, tested word."""
   drawn = symbols(split, num_extra)
-  fill = _filler(split, num_extra)
+  fill = _make_fill(split, num_extra)
   words = jnp.concatenate([drawn.words[:-1], drawn.extra_words])
   actions = jnp.concatenate([drawn.actions[:-1], drawn.extra_actions])
 
-  def draw(key):
+  def draw(key: jax.Array) -> Tables:
     chosen = jax.random.permutation(key, len(words))[: len(drawn.words)]
     return fill(words[chosen], actions[chosen])
 
   return draw
 
 
-def _filler(split, num_extra):
-  """Returns `fill(words, actions)`, the tables that put these in place."""
+def _make_fill(split: str, num_extra: int) -> _Fill:
+  """Returns `fill(words, actions)`, which maps SCAN's drawn tokens to these."""
   inputs, outputs = vocabularies(split, num_extra)
   drawn = symbols(split, num_extra)
 
-  def fill(words, actions):
+  def fill(words: jax.Array | np.ndarray, actions: jax.Array) -> Tables:
     return Tables(
         jnp.arange(inputs.size).at[drawn.words].set(words),
         jnp.arange(outputs.size).at[drawn.actions].set(actions),
@@ -136,7 +138,7 @@ def _filler(split, num_extra):
 
 
 def replace(pairs: vocabulary.Pairs, tables: Tables) -> vocabulary.Pairs:
-  """Returns pairs with the meanings of these tables."""
+  """Returns pairs with their tokens replaced by these tables."""
   return vocabulary.Pairs(
       vocabulary.relabel(pairs.inputs, tables.words),
       vocabulary.relabel(pairs.outputs, tables.actions),

@@ -1,19 +1,19 @@
 """The network: encoders, a key-value memory, a decoder with attention.
 
-Source: Section 3 of Lake (2019), and the authors' released code where it says
-more. The support inputs are the memory's keys, the support outputs its values,
-each a sequence's encoding as one vector. Every step t of an encoded query
-looks into the memory,
+Source: Section 3 of Lake (2019), with details from the authors' released code.
+The memory's keys encode the support inputs, its values the support outputs, one
+vector per sequence. Every step t of an encoded query attends to the memory,
 
   A_t = softmax(Q_t K^T / sqrt(H)),  C_t = tanh(W [Q_t; A_t V] + b),
 
-and the contexts C are decoded into the output. Without a memory, Q itself is
-decoded: a standard sequence-to-sequence network.
+and the decoder turns the contexts C into the output. Without a memory, Q itself
+is decoded: a standard sequence-to-sequence network.
 """
 
+from collections.abc import Callable
 import dataclasses
 import math
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import haiku as hk
 import jax
@@ -25,7 +25,7 @@ from modular_hyperteacher.seq2seq import lstm
 from modular_hyperteacher.seq2seq import vocabulary
 
 Params = Any
-# Modules whose gradients are clipped together, and apart from all others.
+# The module whose gradients are clipped separately from all others.
 DECODER = 'decoder'
 
 
@@ -40,9 +40,9 @@ class ModelConfig:
     num_layers: of every LSTM.
     dropout_rate: on embeddings, and between layers.
     use_memory: False for a standard sequence-to-sequence network.
-    use_decoder_attention: False for a decoder that starts from the context of
-      the query's end, and sees nothing else.
-    mask_padding: whether the decoder's attention leaves out padding. In the
+    use_decoder_attention: False for a decoder that sees only its initial state,
+      the context of the query's last step.
+    mask_padding: whether the decoder's attention ignores padding. In the
       released code it does not.
   """
 
@@ -60,28 +60,64 @@ class Context(NamedTuple):
   """What the decoder knows of a query."""
 
   steps: jax.Array  # [T, N, H]
-  mask: jax.Array  # [T, N] bool, which steps the decoder may look at
-  start: jax.Array  # [N, H], its first state
+  mask: jax.Array  # [T, N] bool, which steps the decoder may attend to
+  start: jax.Array  # [N, H], the decoder's initial state
   memory_attention: jax.Array | None  # [T, N, I], sums to one over I
 
 
 class Decoded(NamedTuple):
-  """What the decoder makes of a query, given the targets before."""
+  """The decoder's output for a query, under teacher forcing."""
 
   logits: jax.Array  # [T, N, V]
   attention: jax.Array | None  # [T, N, T of inputs], sums to one over these
 
 
+class Apply(Protocol):
+  """Predicts query outputs with teacher forcing."""
+
+  def __call__(
+      self,
+      params: Params,
+      key: jax.Array | None,
+      support: vocabulary.Pairs,
+      query: vocabulary.Pairs,
+      is_training: bool,
+      /,
+  ) -> tuple[Decoded, Context]:
+    """Returns the outputs for N query rows, and their contexts.
+
+    Args:
+      params: of the network.
+      key: for dropout; None if not training.
+      support: I rows.
+      query: N rows.
+      is_training: turns dropout on; must be static.
+    """
+    ...
+
+
+class DecodeGreedily(Protocol):
+  """Predicts query outputs by greedy decoding."""
+
+  def __call__(
+      self,
+      params: Params,
+      support: vocabulary.Pairs,
+      query_inputs: vocabulary.Sequences,
+      num_steps: int,
+      /,
+  ) -> jax.Array:
+    """Returns tokens [N, num_steps], arbitrary after the first EOS."""
+    ...
+
+
 class Model(NamedTuple):
-  """Pure functions; `is_training` turns dropout on and must be static."""
+  """A network, as pure functions."""
 
   config: ModelConfig
   init: Callable[[jax.Array], Params]
-  # apply(params, key, support, query, is_training) -> Decoded, Context;
-  # `support` and `query` are vocabulary.Pairs.
-  apply: Callable[..., tuple[Decoded, Context]]
-  # decode_greedily(params, support, query_inputs, num_steps) -> [N, num_steps]
-  decode_greedily: Callable[..., jax.Array]
+  apply: Apply
+  decode_greedily: DecodeGreedily
 
 
 def make_meta_seq2seq(
@@ -94,7 +130,7 @@ def make_meta_seq2seq(
     use_decoder_attention: bool,
     mask_padding: bool,
 ) -> Model:
-  """Returns the network with a memory; for the arguments see `ModelConfig`."""
+  """Returns the network with a memory; see `ModelConfig` for the arguments."""
   return make(
       ModelConfig(
           input_vocab,
@@ -118,7 +154,7 @@ def make_seq2seq(
     dropout_rate: float,
     mask_padding: bool,
 ) -> Model:
-  """Returns a standard network, the same without a memory."""
+  """Returns a standard network: the same, without a memory."""
   return make(
       ModelConfig(
           input_vocab,
@@ -137,7 +173,7 @@ def make(config: ModelConfig) -> Model:
   """Returns the network's functions.
 
   Raises:
-    ValueError: for impossible sizes.
+    ValueError: if a size is invalid.
   """
   for field in ('hidden_dim', 'num_layers'):
     if getattr(config, field) < 1:
@@ -150,21 +186,31 @@ def make(config: ModelConfig) -> Model:
         ' and less than 1.'
     )
 
-  def network():
-    def context(support, query_inputs, rate):
+  def network() -> tuple[Callable[..., Any], tuple[Callable[..., Any], ...]]:
+    def encode(
+        support: vocabulary.Pairs,
+        query_inputs: vocabulary.Sequences,
+        rate: float,
+    ) -> Context:
       return _Encoder(config, rate)(support, query_inputs)
 
-    def apply(support, query, is_training):
+    def apply(
+        support: vocabulary.Pairs, query: vocabulary.Pairs, is_training: bool
+    ) -> tuple[Decoded, Context]:
       rate = config.dropout_rate if is_training else 0.0
-      found = context(support, query.inputs, rate)
+      context = encode(support, query.inputs, rate)
       decoder = _Decoder(config, rate)
-      return decoder(found, query.outputs), found
+      return decoder(context, query.outputs), context
 
-    def decode_greedily(support, query_inputs, num_steps):
+    def decode_greedily(
+        support: vocabulary.Pairs,
+        query_inputs: vocabulary.Sequences,
+        num_steps: int,
+    ) -> jax.Array:
       decoder = _Decoder(config, 0.0)
-      return decoder.greedy(context(support, query_inputs, 0.0), num_steps)
+      return decoder.greedy(encode(support, query_inputs, 0.0), num_steps)
 
-    def init():
+    def init() -> tuple[Decoded, Context]:
       one = vocabulary.Sequences(
           jnp.zeros((1, 1), jnp.int32), jnp.ones((1,), jnp.int32)
       )
@@ -186,14 +232,14 @@ def make(config: ModelConfig) -> Model:
 
 
 def is_decoders(module_name: str) -> bool:
-  """Whether a haiku module is part of the decoder, by its name."""
+  """Returns whether a Haiku module belongs to the decoder, by its name."""
   return module_name.split('/')[0] == DECODER
 
 
 class _Encoder(hk.Module):
-  """Queries and support set -> contexts."""
+  """Encodes queries and a support set as contexts."""
 
-  def __init__(self, config: ModelConfig, rate: float):
+  def __init__(self, config: ModelConfig, rate: float) -> None:
     super().__init__(name='encoder')
     self._config = config
     sizes = config.hidden_dim, config.num_layers, rate
@@ -214,7 +260,7 @@ class _Encoder(hk.Module):
     if not self._config.use_memory:
       steps, last = self._read(inputs)
       return Context(steps, mask, last, None)
-    # The same weights read support inputs and queries: in one batch.
+    # Support inputs and queries share weights, so they form one batch.
     num_items = support.inputs.lengths.shape[0]
     rows = vocabulary.concatenate(support.inputs, inputs)
     steps, last = self._read(rows)
@@ -223,24 +269,32 @@ class _Encoder(hk.Module):
         steps[:, num_items:], last[:num_items], values, inputs.lengths, mask
     )
 
-  def _look_up(self, queries, keys, values, lengths, mask):
+  def _look_up(
+      self,
+      queries: jax.Array,
+      keys: jax.Array,
+      values: jax.Array,
+      lengths: jax.Array,
+      mask: jax.Array,
+  ) -> Context:
+    """Attends to the memory; queries: [T, N, H], keys and values: [I, H]."""
     scale = 1 / math.sqrt(self._config.hidden_dim)
     scores = jnp.einsum('tnh,ih->tni', queries, keys) * scale
     attention = jax.nn.softmax(scores)
-    found = jnp.einsum('tni,ih->tnh', attention, values)
-    steps = jnp.tanh(self._combine(jnp.concatenate([queries, found], -1)))
+    retrieved = jnp.einsum('tni,ih->tnh', attention, values)
+    steps = jnp.tanh(self._combine(jnp.concatenate([queries, retrieved], -1)))
     start = steps[lengths - 1, jnp.arange(len(lengths))]
     return Context(steps, mask, start, attention)
 
 
 class _Decoder(hk.Module):
-  """Contexts -> outputs, symbol by symbol.
+  """Decodes contexts into outputs, one symbol at a time.
 
-  What attention finds is not fed back into the LSTM, so that, with the
-  targets given, only the LSTM itself runs step by step.
+  Attention is not fed back into the LSTM. With teacher forcing, only the LSTM
+  itself is therefore sequential.
   """
 
-  def __init__(self, config: ModelConfig, rate: float):
+  def __init__(self, config: ModelConfig, rate: float) -> None:
     super().__init__(name=DECODER)
     self._config = config
     self._rate = rate
@@ -255,7 +309,7 @@ class _Decoder(hk.Module):
   def __call__(
       self, context: Context, targets: vocabulary.Sequences
   ) -> Decoded:
-    """Decodes with the symbols before every step given."""
+    """Decodes with teacher forcing."""
     mask = targets.mask.T
     start = jnp.full((1, mask.shape[1]), self._config.output_vocab.sos)
     symbols = jnp.concatenate([start, targets.tokens.T[:-1]])
@@ -263,21 +317,21 @@ class _Decoder(hk.Module):
     state = lstm.State(context.start, context.start)
     for layer in self._layers:
       projected = layer.project(layers.dropout(hidden, self._rate))
-      (hidden,) = lstm.scan(
-          (projected,), (layer.weights,), (mask,), (state,)
-      )
+      (hidden,) = lstm.scan((projected,), (layer.weights,), (mask,), (state,))
     return self._read_out(hidden, context)
 
   def greedy(self, context: Context, num_steps: int) -> jax.Array:
-    """Returns the likeliest symbols, each given those chosen before.
+    """Returns the most likely symbols, each given those chosen before.
 
     Returns:
-      [N, num_steps]; what follows the first EOS has no meaning.
+      [N, num_steps]; symbols after the first EOS are arbitrary.
     """
     num_rows = context.start.shape[0]
     state = lstm.State(context.start, context.start)
 
-    def step(carry, _):
+    def step(
+        carry: tuple[jax.Array, tuple[lstm.State, ...]], _: None
+    ) -> tuple[tuple[jax.Array, tuple[lstm.State, ...]], jax.Array]:
       symbols, states = carry
       hidden, new_states = self._embedding(symbols), []
       for layer, state in zip(self._layers, states):
@@ -293,14 +347,14 @@ class _Decoder(hk.Module):
     _, chosen = hk.scan(step, (first, states), None, num_steps)
     return chosen.T
 
-  def _read_out(self, hidden, context):
-    """Returns logits of states [T, N, H], and where attention went."""
+  def _read_out(self, hidden: jax.Array, context: Context) -> Decoded:
+    """Returns logits and attention for states [T, N, H]."""
     if not self._config.use_decoder_attention:
       return Decoded(self._readout(hidden), None)
     scale = 1 / math.sqrt(self._config.hidden_dim)
     scores = jnp.einsum('jnh,tnh->jnt', hidden, context.steps) * scale
     scores = jnp.where(context.mask.T[None], scores, -jnp.inf)
     attention = jax.nn.softmax(scores)
-    found = jnp.einsum('jnt,tnh->jnh', attention, context.steps)
-    combined = jnp.tanh(self._combine(jnp.concatenate([hidden, found], -1)))
+    attended = jnp.einsum('jnt,tnh->jnh', attention, context.steps)
+    combined = jnp.tanh(self._combine(jnp.concatenate([hidden, attended], -1)))
     return Decoded(self._readout(combined), attention)

@@ -1,13 +1,13 @@
-"""Mutual exclusivity: what a word means that is missing from the support set.
+"""Mutual exclusivity: inferring the meaning of a word not in the support set.
 
-Source: Section 4.2 of Lake (2019). Four pseudowords stand for four colours,
-one to one, anew in every episode. The support set says what three of them
-mean; queries are sequences of all four:
+Source: Section 4.2 of Lake (2019). Every episode maps four pseudowords to four
+colours, one to one. The support set shows the meaning of three of them; queries
+are sequences of all four:
 
   support: dax -> RED, lug -> BLUE, zup -> GREEN
   query:   wif dax wif -> YELLOW RED YELLOW
 
-Five of the 24 bijections are kept for testing.
+Five of the 24 bijections are held out for testing.
 """
 
 import itertools
@@ -25,28 +25,28 @@ WORDS = vocabulary.Vocabulary(('dax', 'lug', 'wif', 'zup'))
 COLOURS = vocabulary.Vocabulary(('RED', 'YELLOW', 'GREEN', 'BLUE'))
 NUM_WORDS = 4
 NUM_HELD_OUT = 5
-LENGTHS = (2, 6)  # Words of a query: at least, at most.
+LENGTHS = (2, 6)  # Fewest and most words of a query.
 _BIJECTIONS = np.array(list(itertools.permutations(range(4))), np.int32)
-# Of 64 queries at random, fewer than 20 are different with a probability that
-# is zero for all purposes: more than 44 would have to be repetitions.
+# Random queries to select distinct ones from. For fewer than 20 to be distinct,
+# more than 44 would have to be repeats, which practically never happens.
 _NUM_CANDIDATES = 64
 
 
 class MutualExclusivity(episodes.EpisodeDistribution):
-  """Episodes of three words with their colours, and queries of all four."""
+  """Episodes with three words in the support set, and queries of all four."""
 
   input_vocab = WORDS
   output_vocab = COLOURS
   has_support = True
 
-  def __init__(self, *, num_query: int):
-    """Checks the only choice there is.
+  def __init__(self, *, num_query: int) -> None:
+    """Sets the number of queries.
 
     Args:
-      num_query: N, different queries of an episode.
+      num_query: N, different queries per episode.
 
     Raises:
-      ValueError: if there are not so many.
+      ValueError: if it is out of range.
     """
     if not 1 <= num_query <= 20:
       raise errors.UserError(
@@ -58,7 +58,7 @@ class MutualExclusivity(episodes.EpisodeDistribution):
     self.num_rows['ood'] = NUM_HELD_OUT
 
   def init(self, key: episodes.Key) -> dict[str, jax.Array]:
-    """Returns mappings [.., 4], word -> colour, to train and to test on."""
+    """Returns mappings word -> colour, [..., 4], for training and testing."""
     shuffled = jax.random.permutation(key, _BIJECTIONS)
     return {
         'training': shuffled[NUM_HELD_OUT:],
@@ -66,13 +66,15 @@ class MutualExclusivity(episodes.EpisodeDistribution):
     }
 
   def sample(self, params: Any, key: episodes.Key) -> episodes.Episode:
-    """Returns an episode of a training mapping, one word withheld."""
+    """Returns an episode of a training mapping, with one word withheld."""
     mapping_key, withheld_key, query_key = jax.random.split(key, 3)
     mapping = jax.random.choice(mapping_key, params['training'])
     withheld = jax.random.randint(withheld_key, (), 0, NUM_WORDS)
     return self._make_episode(mapping, withheld, query_key)
 
-  def _make_episode(self, mapping, withheld, key):
+  def _make_episode(
+      self, mapping: jax.Array, withheld: jax.Array, key: episodes.Key
+  ) -> episodes.Episode:
     shown = jnp.arange(NUM_WORDS - 1)
     shown += shown >= withheld
     return episodes.Episode(
@@ -80,8 +82,8 @@ class MutualExclusivity(episodes.EpisodeDistribution):
         _translate(self._draw_queries(key), mapping),
     )
 
-  def _draw_queries(self, key):
-    """Returns the first different ones of many queries."""
+  def _draw_queries(self, key: episodes.Key) -> vocabulary.Sequences:
+    """Returns the first N distinct ones of the random candidates."""
     length_key, word_key = jax.random.split(key)
     shape = _NUM_CANDIDATES, LENGTHS[1]
     lengths = jax.random.randint(
@@ -96,7 +98,7 @@ class MutualExclusivity(episodes.EpisodeDistribution):
   def make_test_set(
       self, params: Any, key: episodes.Key, num_devices: int
   ) -> episodes.TestSet:
-    """Returns every held-out mapping with every word withheld, in turn."""
+    """Returns an episode for every held-out mapping and withheld word."""
     cases = list(itertools.product(range(NUM_HELD_OUT), range(NUM_WORDS)))
     weights = np.ones(len(cases), np.float32)
     missing = -len(cases) % num_devices
@@ -113,10 +115,10 @@ class MutualExclusivity(episodes.EpisodeDistribution):
   def measure(
       self, test_set: episodes.TestSet, correct: np.ndarray
   ) -> dict[str, float]:
-    """Returns the accuracies of queries with and without the withheld word.
+    """Returns the accuracies on queries with and without the withheld word.
 
-    `accuracy_one_withheld` is over what the paper tested: each mapping once,
-    one word withheld.
+    `accuracy_one_withheld` covers what the paper tested: each mapping once,
+    with one word withheld.
     """
     query = jax.tree.map(np.asarray, test_set.episodes.query.inputs)
     shown = np.asarray(test_set.episodes.support.inputs.tokens)[:, :, 0]
@@ -133,7 +135,7 @@ class MutualExclusivity(episodes.EpisodeDistribution):
     }
 
   def example(self) -> episodes.Episode:
-    """Returns 'zup dax wif lug zup', 'zup' withheld, each its own colour."""
+    """Returns 'zup dax wif lug zup' with 'zup' withheld, identity mapping."""
     rows = WORDS.encode([('zup', 'dax', 'wif', 'lug', 'zup')], LENGTHS[1] + 1)
     shown = jnp.arange(NUM_WORDS - 1)
     mapping = jnp.arange(NUM_WORDS)
@@ -143,17 +145,19 @@ class MutualExclusivity(episodes.EpisodeDistribution):
     )
 
 
-def _translate(inputs, mapping):
-  """Returns inputs with their meanings."""
+def _translate(
+    inputs: vocabulary.Sequences, mapping: jax.Array
+) -> vocabulary.Pairs:
+  """Returns inputs paired with their meanings."""
   table = jnp.concatenate([mapping, jnp.array([COLOURS.sos, COLOURS.eos])])
   return vocabulary.Pairs(inputs, vocabulary.relabel(inputs, table))
 
 
-def _finish(symbols, lengths):
-  """Returns symbols [N, up to 6] as sequences of these lengths, and EOS."""
+def _finish(symbols: jax.Array, lengths: jax.Array) -> vocabulary.Sequences:
+  """Cuts symbols [N, up to 6] to these lengths, and appends EOS."""
   missing = LENGTHS[1] + 1 - symbols.shape[1]
   symbols = jnp.pad(symbols, ((0, 0), (0, missing)))
-  places, ends = jnp.arange(LENGTHS[1] + 1)[None], lengths[:, None]
-  tokens = jnp.where(places < ends, symbols, WORDS.sos)
-  tokens = jnp.where(places == ends, WORDS.eos, tokens)
+  positions, ends = jnp.arange(LENGTHS[1] + 1)[None], lengths[:, None]
+  tokens = jnp.where(positions < ends, symbols, WORDS.sos)
+  tokens = jnp.where(positions == ends, WORDS.eos, tokens)
   return vocabulary.Sequences(tokens.astype(jnp.int32), lengths + 1)

@@ -1,17 +1,18 @@
 """Episodes of SCAN: commands in which some words have new meanings.
 
-Source: Sections 4.3 to 4.6 of Lake (2019), and the released code. Which
-commands an episode has, and what words mean in it, is drawn independently. If
-jump means I_WALK and walk means I_JUMP, the others having their own meanings,
+Source: Sections 4.3 to 4.6 of Lake (2019), and the released code. The commands
+of an episode and the meanings of words are drawn independently. If jump means
+I_WALK and walk means I_JUMP, and the other words keep their meanings,
 
   jump twice and walk left -> I_WALK I_WALK I_TURN_LEFT I_JUMP
 
-After training, the support set spells out SCAN's own meanings, and the queries
-are a split's test rows. A standard network, which has no support set, is
-trained on a split's training rows instead.
+In the test, the support set shows SCAN's own meanings, and the queries are a
+split's test rows. A standard network has no support set and trains on a split's
+training rows instead.
 """
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,26 +24,25 @@ from modular_hyperteacher.seq2seq import meanings as meanings_lib
 from modular_hyperteacher.seq2seq import scan
 from modular_hyperteacher.seq2seq import vocabulary
 
-# What is tested: split -> support set, of 'length' drawn from its training
-# rows instead; and a query whose attention is shown.
+# Support set of the test; that of 'length' is drawn from its training rows.
 _SUPPORTS = {
     'add_jump': tuple((word,) for word in scan.PRIMITIVES),
     'around_right': (('turn', 'left'), ('turn', 'right')),
     'length': (),
 }
-_EXAMPLES = {
+_EXAMPLES = {  # Queries whose attention is shown.
     'add_jump': 'jump twice after run left',
     'around_right': 'run around right',
     'length': 'jump thrice and walk thrice',
 }
 MEANINGS = ('permuted', 'extended', 'fixed', 'aligned')
-_NUM_SUPPORTS = 5  # Support sets of 'length' that are averaged over.
+_NUM_SUPPORTS = 5  # Support sets to average over, in 'length'.
 _MAX_WORDS = 9
-_CHUNK_SIZE = 128  # Test rows that are computed at once.
+_CHUNK_SIZE = 128  # Test rows evaluated together.
 
 
 class ScanEpisodes(episodes.EpisodeDistribution):
-  """Episodes that differ in what words mean; without a support set, batches."""
+  """Episodes that differ in what words mean, or batches without support set."""
 
   def __init__(
       self,
@@ -55,26 +55,26 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       max_actions: int,
       max_query_actions: int,
       max_support_actions: int,
-  ):
+  ) -> None:
     """Selects the commands that episodes are made of.
 
     Args:
       split: 'add_jump', 'around_right' or 'length'; decides what is tested.
-      meanings: 'permuted' or 'extended', see `meanings.py`; or 'fixed',
-        SCAN's own; or 'aligned', where words are replaced row by row together
-        with their actions, and every batch has one "jump".
-      num_support: I, of an episode; 0 for 'fixed' and 'aligned'.
+      meanings: 'permuted' or 'extended', see `meanings.py`; 'fixed', SCAN's
+        own; or 'aligned', where each row replaces words together with their
+        actions, and every batch has one isolated "jump".
+      num_support: I, per episode; 0 for 'fixed' and 'aligned'.
       num_query: N.
-      num_extra: words that SCAN has not, and as many actions; 0 for
-        'permuted' and 'fixed'.
-      max_actions: of any command; fewer than SCAN's 48 make a smaller world.
-      max_query_actions: of queries in training; those with more are tested in
-        'length'. At least `max_actions` in other splits.
-      max_support_actions: of the support set in training; the queries of
-        'length' have more. At least `max_actions` in other splits.
+      num_extra: words added to SCAN's, and as many actions; 0 for 'permuted'
+        and 'fixed'.
+      max_actions: of any command; fewer than SCAN's 48 make a smaller dataset.
+      max_query_actions: of training queries; 'length' tests longer ones. At
+        least `max_actions` in other splits.
+      max_support_actions: of the support set in training; training queries of
+        'length' are longer. At least `max_actions` in other splits.
 
     Raises:
-      ValueError: if this does not fit together.
+      ValueError: if a value is invalid, or if values contradict each other.
     """
     self._split = split
     self._meanings = meanings
@@ -93,9 +93,9 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     else:
       sides = scan.split(split, self._pairs)
     self._training, self._tested = sides
-    # All uses of "around right" are asked for, but what the released test file
-    # leaves out does not count as the split's test.
-    self._besides = [
+    # Not in the released test file: evaluated, but not part of the split's
+    # accuracy.
+    self._uncounted = [
         pair
         for pair in self._pairs
         if split == 'around_right'
@@ -104,8 +104,8 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     self._pools = self._make_pools()
     self.num_rows = self._count_rows()
 
-  def _check(self, num_extra):
-    """Raises for fields that cannot be, or not together."""
+  def _check(self, num_extra: int) -> None:
+    """Raises if fields are invalid or contradict each other."""
     for field, value, allowed in (
         ('split', self._split, tuple(_SUPPORTS)),
         ('meanings', self._meanings, MEANINGS),
@@ -122,7 +122,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     has_extra = self._meanings in ('extended', 'aligned')
     if (num_extra > 0) != has_extra or num_extra < 0:
       raise errors.UserError(
-          f"task.num_extra is {num_extra}; with task.meanings"
+          f'task.num_extra is {num_extra}; with task.meanings'
           f" '{self._meanings}' it must be {'positive' if has_extra else 0}."
       )
     if self._num_query < 1:
@@ -131,11 +131,11 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       )
     self._check_sizes()
 
-  def _check_sizes(self):
+  def _check_sizes(self) -> None:
     if (self._num_support > 0) != self.has_support or self._num_support < 0:
       wanted = 'positive' if self.has_support else '0'
       raise errors.UserError(
-          f"task.num_support is {self._num_support}; with task.meanings"
+          f'task.num_support is {self._num_support}; with task.meanings'
           f" '{self._meanings}' it must be {wanted}."
       )
     if not 4 <= self._max_actions <= scan.MAX_ACTIONS:
@@ -157,16 +157,16 @@ class ScanEpisodes(episodes.EpisodeDistribution):
 
   @property
   def has_support(self) -> bool:
-    """Whether it is episodes that are drawn, and not batches."""
+    """Whether episodes are drawn, rather than batches."""
     return self._meanings in ('permuted', 'extended')
 
-  def _make_pools(self):
-    """Returns which commands are drawn from, by their place in all of them."""
-    place = {pair: i for i, pair in enumerate(self._pairs)}
+  def _make_pools(self) -> dict[str, np.ndarray]:
+    """Returns the indices of the commands that each part is drawn from."""
+    index_of = {pair: i for i, pair in enumerate(self._pairs)}
     sizes = np.array([len(pair.actions) for pair in self._pairs])
     support, query = (np.flatnonzero(sizes <= limit) for limit in self._limits)
     if self._meanings == 'fixed':
-      query = np.array([place[pair] for pair in self._training])
+      query = np.array([index_of[pair] for pair in self._training])
     elif self._split == 'length':
       query = np.setdiff1d(query, support)
       episodes.check_distinct('task.num_query', self._num_query, len(query))
@@ -176,13 +176,13 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       episodes.check_distinct('task.num_support', number, len(support))
     return {'support': support, 'query': query}
 
-  def _count_rows(self):
+  def _count_rows(self) -> dict[str, int]:
     number = len(set(self._pools['query'].tolist()))
     rows = dict.fromkeys(('train', 'valid', 'test'), number)
     return {**rows, 'ood': len(self._tested)}
 
   def init(self, key: episodes.Key) -> dict[str, Any]:
-    """Returns all commands as tokens, and the pools; the same for all keys."""
+    """Returns all commands as tokens, and the pools; independent of the key."""
     del key
     pairs = self.encode(self._pairs, self._max_actions)
     return jax.tree.map(jnp.asarray, {'pairs': pairs, **self._pools})
@@ -190,16 +190,17 @@ class ScanEpisodes(episodes.EpisodeDistribution):
   def encode(
       self, pairs: Sequence[scan.Pair], max_actions: int
   ) -> vocabulary.Pairs:
-    """Returns pairs as NumPy arrays with room for so many actions and EOS."""
+    """Returns pairs as NumPy arrays, padded to this many actions and EOS."""
     return vocabulary.Pairs(
         self.input_vocab.encode([p.command for p in pairs], _MAX_WORDS + 1),
         self.output_vocab.encode([p.actions for p in pairs], max_actions + 1),
     )
 
   def sample(self, params: Any, key: episodes.Key) -> episodes.Episode:
-    """Returns an episode, or a batch without support set, to train on."""
+    """Returns a training episode, or a batch without support set."""
     row_key, other_key, table_key = jax.random.split(key, 3)
-    if not self.has_support:
+    draw_tables = self._draw_tables
+    if draw_tables is None or not self.has_support:
       return self._sample_batch(params, row_key, table_key)
     num_support, num_query = self._num_support, self._num_query
     if self._split == 'length':
@@ -208,19 +209,23 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     else:
       rows = self._draw_rows(params['query'], row_key, num_support + num_query)
       support, query = rows[:num_support], rows[num_support:]
-    tables = self._draw_tables(table_key)
+    tables = draw_tables(table_key)
     return episodes.Episode(*(
         meanings_lib.replace(self._take(params, rows, limit), tables)
         for rows, limit in zip((support, query), self._limits)
     ))
 
-  def _draw_rows(self, pool, key, number):
+  def _draw_rows(
+      self, pool: jax.Array, key: episodes.Key, number: int
+  ) -> jax.Array:
     return pool[episodes.draw_distinct(key, number, len(pool))]
 
-  def _sample_batch(self, params, row_key, table_key):
+  def _sample_batch(
+      self, params: Any, row_key: episodes.Key, table_key: episodes.Key
+  ) -> episodes.Episode:
     rows = jax.random.choice(row_key, params['query'], (self._num_query,))
     batch = self._take(params, rows, self._limits[1])
-    if self._meanings == 'aligned':
+    if self._draw_tables is not None:  # 'aligned'
       keys = jax.random.split(table_key, self._num_query)
       batch = jax.vmap(meanings_lib.replace)(
           batch, jax.vmap(self._draw_tables)(keys)
@@ -231,8 +236,10 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       )
     return episodes.Episode(_no_rows(batch), batch)
 
-  def _take(self, params, rows, max_actions):
-    """Returns commands by their places, without padding that none needs."""
+  def _take(
+      self, params: Any, rows: jax.Array, max_actions: int
+  ) -> vocabulary.Pairs:
+    """Returns commands by their indices, with outputs cut to `max_actions`."""
     pairs = jax.tree.map(lambda x: x[rows], params['pairs'])
     tokens = pairs.outputs.tokens[:, : max_actions + 1]
     return pairs._replace(outputs=pairs.outputs._replace(tokens=tokens))
@@ -240,13 +247,13 @@ class ScanEpisodes(episodes.EpisodeDistribution):
   def make_test_set(
       self, params: Any, key: episodes.Key, num_devices: int
   ) -> episodes.TestSet:
-    """Returns the split's test rows, asked of its support sets.
+    """Returns the split's test rows, paired with its support sets.
 
-    In 'around_right' also the commands with "turn around right", of weight 0.
+    Commands with "turn around right" have weight 0 in 'around_right'.
     """
     del params
-    queries = self.encode(self._tested + self._besides, self._max_actions)
-    weights = np.repeat([1, 0], [len(self._tested), len(self._besides)])
+    queries = self.encode(self._tested + self._uncounted, self._max_actions)
+    weights = np.repeat([1, 0], [len(self._tested), len(self._uncounted)])
     if not self.has_support:
       supports = [_no_rows(queries)]
     elif self._split == 'length':
@@ -254,41 +261,41 @@ class ScanEpisodes(episodes.EpisodeDistribution):
           self._draw_support(k) for k in jax.random.split(key, _NUM_SUPPORTS)
       ]
     else:
-      supports = [self._spelled_out()]
+      supports = [self._fixed_support()]
     return episodes.chunk(queries, supports, _CHUNK_SIZE, num_devices, weights)
 
-  def _draw_support(self, key):
+  def _draw_support(self, key: episodes.Key) -> vocabulary.Pairs:
     rows = jax.random.permutation(key, len(self._training))
     rows = np.asarray(rows[: self._num_support])
     return self.encode([self._training[i] for i in rows], self._limits[1])
 
-  def _spelled_out(self):
+  def _fixed_support(self) -> vocabulary.Pairs:
     pairs = [_pair(command) for command in _SUPPORTS[self._split]]
     return self.encode(pairs, max(len(pair.actions) for pair in pairs))
 
   def measure(
       self, test_set: episodes.TestSet, correct: np.ndarray
   ) -> dict[str, float]:
-    """Returns the accuracy of every output length that occurs.
+    """Returns the accuracy on every output length that occurs.
 
-    In 'around_right' also `accuracy_all_uses`: of test rows and those with
-    "turn around right", which the paper's text counts among them.
+    In 'around_right' also `accuracy_all_uses`: on the test rows and those with
+    "turn around right", which the paper's text includes.
     """
     sizes = np.asarray(test_set.episodes.query.outputs.lengths) - 1
     counted = np.asarray(test_set.weights) > 0
-    found = {
+    metrics = {
         f'accuracy_length_{size}': float(
             correct[counted & (sizes == size)].mean()
         )
         for size in np.unique(sizes[counted])
     }
-    if self._besides:
+    if self._uncounted:
       is_row = np.asarray(test_set.is_row)
-      found['accuracy_all_uses'] = float(correct[is_row].mean())
-    return found
+      metrics['accuracy_all_uses'] = float(correct[is_row].mean())
+    return metrics
 
   def example(self) -> episodes.Episode:
-    """Returns a command, and the support set of its split."""
+    """Returns one command, and a support set of the split."""
     query = self.encode(
         [_pair(tuple(_EXAMPLES[self._split].split()))], self._max_actions
     )
@@ -297,11 +304,13 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     elif self._split == 'length':
       support = self._draw_support(jax.random.key(0))
     else:
-      support = self._spelled_out()
+      support = self._fixed_support()
     return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
 
 
-def _make_draw_tables(split, meanings, num_extra):
+def _make_draw_tables(
+    split: str, meanings: str, num_extra: int
+) -> meanings_lib.Draw | None:
   if meanings == 'permuted':
     return meanings_lib.make_permuted(split)
   if meanings == 'extended':
@@ -311,9 +320,9 @@ def _make_draw_tables(split, meanings, num_extra):
   return None
 
 
-def _pair(command):
+def _pair(command: scan.Words) -> scan.Pair:
   return scan.Pair(command, scan.interpret(command))
 
 
-def _no_rows(pairs):
+def _no_rows(pairs: vocabulary.Pairs) -> vocabulary.Pairs:
   return jax.tree.map(lambda x: x[:0], pairs)

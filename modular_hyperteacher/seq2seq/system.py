@@ -1,10 +1,13 @@
 """Meta sequence-to-sequence learning as a system that can be run.
 
-Evaluation splits: 'valid' and 'test' are fresh episodes like those of
-training; without a memory, training rows. 'ood' is what the paper tests: word
-meanings held out of training, or a split of SCAN. No split decides anything:
-the network after the last step is the result.
+Evaluation splits: 'valid' and 'test' are fresh episodes like those of training
+or, without a memory, training rows. 'ood' is what the paper tests: word
+meanings held out of training, or a split of SCAN. No split is used for model
+selection: the result is the network after the last step.
 """
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 from jax import lax
@@ -24,83 +27,91 @@ SPLITS = ('valid', 'test', 'ood')
 
 
 def make_system(
-    world: episodes.EpisodeDistribution,
+    distribution: episodes.EpisodeDistribution,
     network: models.Model,
     outer: learners.OuterConfig,
     *,
     num_evaluation_tasks: int,
     num_devices: int,
 ) -> programs.System:
-  """Returns the system of one network in one world.
+  """Returns the system that trains a network on a distribution of episodes.
 
   Args:
-    world: where episodes come from.
-    network: what is trained.
-    outer: how.
-    num_evaluation_tasks: episodes of 'valid' and of 'test'.
+    distribution: where episodes come from.
+    network: what to train.
+    outer: how to train it.
+    num_evaluation_tasks: episodes of 'valid' and of 'test', each.
     num_devices: over which episodes are divided.
 
   Raises:
-    ValueError: if world and network do not fit.
+    ValueError: if only one of distribution and network has a support set.
   """
-  _check_memory(world, network, outer)
-  learner = learners.make(world, network, outer)
+  _check_memory(distribution, network, outer)
+  learner = learners.make(distribution, network, outer)
   shapes = jax.eval_shape(network.init, jax.random.key(0))
 
-  def draw_world(root):
-    params = world.init(randomness.stream(root, 'task'))
+  def draw_world(root: jax.Array) -> programs.World:
+    task_params = distribution.init(randomness.stream(root, 'task'))
     key = randomness.stream(root, 'evaluation_latents')
-    sample = jax.jit(jax.vmap(world.sample, (None, 0)))
-    sets = {}
+    sample = jax.jit(jax.vmap(distribution.sample, (None, 0)))
+    test_sets = {}
     for split in SPLITS[:2]:
       keys = jax.random.split(
           randomness.stream(key, split), num_evaluation_tasks
       )
-      drawn = sample(params, keys)
+      drawn = sample(task_params, keys)
       weights = jnp.ones_like(drawn.query.outputs.lengths, jnp.float32)
-      sets[split] = episodes.TestSet(drawn, weights, weights > 0)
-    sets['ood'] = world.make_test_set(
-        params, randomness.stream(key, 'ood'), num_devices
+      test_sets[split] = episodes.TestSet(drawn, weights, weights > 0)
+    test_sets['ood'] = distribution.make_test_set(
+        task_params, randomness.stream(key, 'ood'), num_devices
     )
-    return programs.World(params, sets)
+    return programs.World(task_params, test_sets)
 
   return programs.System(
       evaluation_splits=SPLITS,
       num_params=(models_lib.num_params(shapes), 0),
       draw_world=draw_world,
-      num_combinations=lambda params, split: world.num_rows[split],
+      num_combinations=lambda task_params, split: distribution.num_rows[split],
       init=learner.init,
       step=learner.step,
       evaluate=_make_evaluate(network),
-      make_analyse=lambda worlds, roots: _make_analyse(world, network, worlds),
+      make_analyse=lambda worlds, roots: _make_analyse(
+          distribution, network, worlds
+      ),
   )
 
 
-def _check_memory(world, network, outer):
-  if world.has_support != network.config.use_memory:
+def _check_memory(
+    distribution: episodes.EpisodeDistribution,
+    network: models.Model,
+    outer: learners.OuterConfig,
+) -> None:
+  if distribution.has_support != network.config.use_memory:
     raise errors.UserError(
         'model.name and task.meanings do not fit: a network with a memory needs'
         ' episodes with a support set, one without has no use for them.'
     )
-  if outer.support_loss and not world.has_support:
+  if outer.support_loss and not distribution.has_support:
     raise errors.UserError(
         'model.outer.support_loss is True; without a support set it must be'
         ' False.'
     )
 
 
-def _make_evaluate(network):
-  """Returns `evaluate` of `programs.System`; kept is which rows are right."""
+def _make_evaluate(network: models.Model) -> programs.Evaluate:
+  """Returns `System.evaluate`, which keeps which rows are correct."""
 
-  def judge_set(params, test_set):
-    def judge_episode(episode):
+  def evaluate_split(
+      params: models.Params, test_set: episodes.TestSet
+  ) -> tuple[Mapping[str, jax.Array], jax.Array]:
+    def evaluate_episode(episode: episodes.Episode) -> learners.Judged:
       decoded, _ = network.apply(
           params, None, episode.support, episode.query, False
       )
       return learners.judge(decoded.logits, episode.query.outputs)
 
     share = outer_loop.device_shard(test_set)
-    judged = lax.map(judge_episode, share.episodes)
+    judged = lax.map(evaluate_episode, share.episodes)
     weights = share.weights
     sums = lax.psum(
         (
@@ -114,48 +125,67 @@ def _make_evaluate(network):
     metrics = {'loss': sums[0] / sums[1], 'accuracy': sums[2] / sums[3]}
     return metrics, judged.correct
 
-  def evaluate(params, world_params, test_sets, key):
-    del world_params, key
-    judged = [judge_set(params, test_sets[split]) for split in SPLITS]
-    metrics = [metrics for metrics, _ in judged]
-    kept = judged[-1][1][None]
+  def evaluate(
+      meta_params: models.Params,
+      task_params: Any,
+      evaluation_latents: Mapping[str, episodes.TestSet],
+      key: jax.Array,
+  ) -> tuple[programs.Evaluation, jax.Array]:
+    del task_params, key
+    results = [
+        evaluate_split(meta_params, evaluation_latents[split])
+        for split in SPLITS
+    ]
+    metrics = [metrics for metrics, _ in results]
+    kept = results[-1][1][None]
     return jax.tree.map(lambda *values: jnp.stack(values), *metrics), kept
 
   return evaluate
 
 
-def _make_analyse(world, network, worlds):
-  """Returns what is measured at the end: parts of the test set, attention."""
+def _make_analyse(
+    distribution: episodes.EpisodeDistribution,
+    network: models.Model,
+    worlds: Sequence[programs.World],
+) -> programs.Analyse:
+  """Returns the analysis after training: parts of the test set, attention."""
   apply = jax.jit(
       lambda params, episode: network.apply(
           params, None, episode.support, episode.query, False
       )
   )
 
-  def analyse(params, kept):
-    found = []
-    for index, seed_world in enumerate(worlds):
-      test_set = jax.tree.map(np.asarray, seed_world.evaluation_latents['ood'])
-      seed_params = jax.tree.map(lambda x, i=index: x[i], params)
-      found.append(
-          world.measure(test_set, kept[index, 0] > 0)
-          | _attention(apply, seed_params, world.example())
+  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
+    by_seed = []
+    for index, world in enumerate(worlds):
+      test_set = jax.tree.map(np.asarray, world.evaluation_latents['ood'])
+      seed_params = jax.tree.map(lambda x, i=index: x[i], meta_params)
+      by_seed.append(
+          distribution.measure(test_set, kept[index, 0] > 0)
+          | _attention(apply, seed_params, distribution.example())
       )
     return {
         'ood': {
-            name: np.array([metrics[name] for metrics in found])
-            for name in found[0]
+            name: np.array([metrics[name] for metrics in by_seed])
+            for name in by_seed[0]
         }
     }
 
   return analyse
 
 
-def _attention(apply, params, episode):
-  """Returns where attention goes in an example, without its padding.
+def _attention(
+    apply: Callable[
+        [models.Params, episodes.Episode],
+        tuple[models.Decoded, models.Context],
+    ],
+    params: models.Params,
+    episode: episodes.Episode,
+) -> dict[str, float]:
+  """Returns the attention in an example, without padding.
 
-  `memory_attention_{t}_{i}` of query step t to support item i,
-  `decoder_attention_{j}_{t}` of output step j to query step t.
+  `memory_attention_{t}_{i}` is from query step t to support item i,
+  `decoder_attention_{j}_{t}` from output step j to query step t.
   """
   decoded, context = apply(params, episode)
   num_inputs = int(episode.query.inputs.lengths[0])

@@ -1,12 +1,13 @@
-"""Symbols as numbers, and sequences as padded arrays.
+"""Symbols as integer tokens, and sequences as padded arrays.
 
-The symbols of a vocabulary are numbered from 0; SOS and EOS follow. EOS is
-part of every sequence and of its length. Padding has SOS's number, but is told
-by lengths alone.
+Tokens of a vocabulary's symbols start at 0; SOS and EOS follow. EOS is part of
+every sequence and counts towards its length. Padding repeats SOS; only the
+lengths tell it apart.
 """
 
+from collections.abc import Iterable, Sequence
 import dataclasses
-from typing import Iterable, NamedTuple, Sequence
+from typing import cast, NamedTuple
 
 import jax
 from jax import lax
@@ -15,21 +16,21 @@ import numpy as np
 
 
 class Sequences(NamedTuple):
-  """Rows of tokens, padded at their ends."""
+  """Rows of tokens, padded at the end."""
 
   tokens: jax.Array  # [..., N, T] int32
   lengths: jax.Array  # [..., N] int32, EOS included
 
   @property
   def mask(self) -> jax.Array:
-    """[..., N, T] bool, False where there is padding."""
+    """[..., N, T] bool, False for padding."""
     shape = self.tokens.shape
-    places = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
-    return places < self.lengths[..., None]
+    positions = lax.broadcasted_iota(jnp.int32, shape, len(shape) - 1)
+    return positions < self.lengths[..., None]
 
 
 class Pairs(NamedTuple):
-  """Input sequences and what they are to be turned into."""
+  """Input sequences and their target outputs."""
 
   inputs: Sequences
   outputs: Sequences
@@ -37,45 +38,44 @@ class Pairs(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Vocabulary:
-  """Symbols, in the order of their numbers."""
+  """Symbols, in the order of their tokens."""
 
   symbols: tuple[str, ...]
 
   @property
   def sos(self) -> int:
-    """Starts the decoder; and padding."""
+    """The decoder's first input, and padding."""
     return len(self.symbols)
 
   @property
   def eos(self) -> int:
-    """Ends every sequence."""
+    """The last token of every sequence."""
     return len(self.symbols) + 1
 
   @property
   def size(self) -> int:
-    """V, with SOS and EOS."""
+    """V, SOS and EOS included."""
     return len(self.symbols) + 2
 
   def numbers(self, symbols: Iterable[str]) -> list[int]:
-    """Returns the numbers of symbols."""
+    """Returns the tokens of symbols."""
     return [self.symbols.index(symbol) for symbol in symbols]
 
-  def encode(
-      self, rows: Sequence[Sequence[str]], length: int
-  ) -> Sequences:
-    """Returns rows of symbols as padded NumPy arrays with EOS.
+  def encode(self, rows: Sequence[Sequence[str]], length: int) -> Sequences:
+    """Returns rows of symbols as padded sequences with EOS, in NumPy arrays.
 
     Args:
       rows: N sequences of symbols.
       length: T; the longest row and its EOS must fit.
     """
-    number = {symbol: i for i, symbol in enumerate(self.symbols)}
+    token_of = {symbol: i for i, symbol in enumerate(self.symbols)}
     tokens = np.full((len(rows), length), self.sos, np.int32)
-    for place, row in enumerate(rows):
-      tokens[place, : len(row)] = [number[symbol] for symbol in row]
-      tokens[place, len(row)] = self.eos
+    for index, row in enumerate(rows):
+      tokens[index, : len(row)] = [token_of[symbol] for symbol in row]
+      tokens[index, len(row)] = self.eos
     lengths = np.array([len(row) + 1 for row in rows], np.int32)
-    return Sequences(tokens, lengths)
+    # JAX accepts NumPy arrays; on the host they are indexed without a compile.
+    return Sequences(cast(jax.Array, tokens), cast(jax.Array, lengths))
 
   def decode(self, tokens: Iterable[int]) -> tuple[str, ...]:
     """Returns the symbols before the first EOS."""
@@ -88,27 +88,28 @@ class Vocabulary:
 
 
 def take(sequences: Sequences, rows: jax.Array) -> Sequences:
-  """Returns these rows."""
+  """Returns the given rows."""
   return jax.tree.map(lambda x: x[rows], sequences)
 
 
 def relabel(sequences: Sequences, table: jax.Array) -> Sequences:
-  """Returns sequences with every token replaced, by `table` [V] of tokens."""
+  """Returns sequences with every token t replaced by `table[t]`; table: [V]."""
   return sequences._replace(tokens=table[sequences.tokens])
 
 
 def concatenate(first: Sequences, second: Sequences) -> Sequences:
   """Returns the rows of both, those of the first padded or cut to fit.
 
-  No row of the first may be longer than the second has tokens.
+  No row of the first may be longer than T of the second.
   """
+  num_tokens = second.tokens.shape[-1]
   return Sequences(
-      jnp.concatenate([_fit(first.tokens, second.tokens), second.tokens]),
+      jnp.concatenate([_fit(first.tokens, num_tokens), second.tokens]),
       jnp.concatenate([first.lengths, second.lengths]),
   )
 
 
-def _fit(tokens, like):
-  missing = like.shape[-1] - tokens.shape[-1]
-  # Whatever the padding is made of, it is told by lengths.
-  return jnp.pad(tokens[:, : like.shape[-1]], ((0, 0), (0, max(missing, 0))))
+def _fit(tokens: jax.Array, num_tokens: int) -> jax.Array:
+  missing = num_tokens - tokens.shape[-1]
+  # Any padding value will do, since lengths define the padding.
+  return jnp.pad(tokens[:, :num_tokens], ((0, 0), (0, max(missing, 0))))

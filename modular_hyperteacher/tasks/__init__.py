@@ -1,1 +1,1 @@
-"""Worlds: distributions of tasks that share modules."""
+"""Distributions of tasks that share modules."""

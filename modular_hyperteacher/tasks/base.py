@@ -1,7 +1,7 @@
-"""What a task is, and what a distribution of tasks must offer.
+"""Interfaces: a task, and a distribution of tasks.
 
-Shape legend, used in every docstring of the package (functions that callers
-`vmap` document the shapes of one task):
+Shape legend for every docstring of the package (functions under `vmap`
+document the shapes of one task):
 
   B  tasks in a meta-batch      L  layers that get a mask of their own
   N  examples (S support,       M  modules (the teacher's)
@@ -11,38 +11,43 @@ Shape legend, used in every docstring of the package (functions that callers
   R  seeds trained side by side
 """
 
+from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
-Array = jax.Array
-Key = jax.Array
 TaskParams = Any  # Pytree of arrays: teacher weights, mazes, splits.
 
 
 class Batch(NamedTuple):
   """Examples of one task."""
 
-  inputs: Any  # [N, X], an array or a compact form of one, see `gridworld`
-  targets: Array  # [N, Y], or what the objective of the world asks for
-  mask: Array  # [N] float, 1 where the example counts, 0 where it is padding
+  inputs: Any  # [N, X], an array or a compact form, see `observations.Scenes`
+  targets: jax.Array  # [N, Y], or as the objective expects
+  mask: (
+      jax.Array
+  )  # [N] float, 1 where the example counts, 0 where it is padding
 
 
-def examples(inputs: Any, targets: Array) -> Batch:
-  """Returns examples that all count, such as a support set of one's own."""
+def examples(inputs: Any, targets: jax.Array) -> Batch:
+  """Returns a batch in which every example counts."""
   return Batch(inputs, targets, jnp.ones(len(targets)))
 
 
-def take(tree: Any, rows: Array) -> Any:
-  """Returns these rows of every leaf of a tree, [N, ...] -> [rows, ...].
+def dense(inputs: Any) -> jax.Array:
+  """Returns inputs as an array [N, X], whatever compact form they are in."""
+  return inputs.dense() if hasattr(inputs, 'dense') else inputs
 
-  What is not simply an array of rows says itself what they are: it has a
-  method `take_rows`.
+
+def take(tree: Any, rows: jax.Array) -> Any:
+  """Returns the given rows of every leaf of a tree, [N, ...] -> [rows, ...].
+
+  Inputs in compact form have a method `take_rows`, which is used instead.
   """
 
-  def is_compact(x):
+  def is_compact(x: Any) -> bool:
     return hasattr(x, 'take_rows')
 
   return jax.tree.map(
@@ -52,53 +57,119 @@ def take(tree: Any, rows: Array) -> Any:
   )
 
 
+class Loss(Protocol):
+  """A loss, or its residuals."""
+
+  def __call__(self, outputs: jax.Array, batch: Batch, /) -> jax.Array:
+    """Compares outputs [N, Y] with a batch of N examples."""
+    ...
+
+
+class Metrics(Protocol):
+  """The metrics of an objective."""
+
+  def __call__(
+      self, outputs: jax.Array, batch: Batch, /
+  ) -> Mapping[str, jax.Array]:
+    """Compares outputs [N, Y] with a batch of N examples."""
+    ...
+
+
+class Objective(NamedTuple):
+  """The loss that both loops minimise, and the metrics reported beside it.
+
+  Examples with mask 0 are ignored.
+
+  Attributes:
+    loss: returns a scalar.
+    metrics: returns metric -> scalar.
+    residuals: returns a flat array whose squared norm is proportional to the
+      loss; None for a loss that is not a sum of squares.
+  """
+
+  loss: Loss
+  metrics: Metrics
+  residuals: Loss | None = None
+
+
 class Task(NamedTuple):
   """One learning problem."""
 
   support: Batch  # N = S, to adapt on
-  query: Batch  # N = Q, to be judged on
-  latent: Array  # [L, M], how the task selects and weighs modules
+  query: Batch  # N = Q, to evaluate on
+  latent: jax.Array  # [L, M], how the task selects and weighs modules
+
+
+class SampleLatent(Protocol):
+  """How to draw the latent of a task."""
+
+  def __call__(
+      self, params: TaskParams, key: jax.Array, /, split: str
+  ) -> jax.Array:
+    """Returns a latent, [L, M]; pure, jittable.
+
+    `split` is a static string: 'train' or one of `evaluation_splits`.
+    """
+    ...
+
+
+class SampleExamples(Protocol):
+  """How to draw the examples of a task."""
+
+  def __call__(
+      self, params: TaskParams, key: jax.Array, latent: jax.Array, /, split: str
+  ) -> tuple[Batch, Batch]:
+    """Returns support and query set, given the latent; pure, jittable.
+
+    Training and evaluation may differ in the number of examples. Otherwise the
+    split makes no difference.
+    """
+    ...
+
+
+class NumCombinations(Protocol):
+  """How many combinations of modules a split holds."""
+
+  def __call__(self, params: TaskParams, split: str, /) -> int:
+    """Counts the distinct combinations of modules in a split. Host code.
+
+    Sets that must be searched are counted up to four million candidates. 0
+    marks an empty split: tasks sampled from it are meaningless, and results on
+    it must be reported as missing.
+    """
+    ...
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskDistribution:
-  """A world: everything tasks share, and how to draw one of them.
+  """A distribution of tasks: what they share, and how to sample one.
 
   Attributes:
     input_dim: X, the number of input features.
-    output_dim: Y, the number of outputs that a model must produce.
+    output_dim: Y, the number of outputs.
     num_modules: M.
-    evaluation_splits: the splits that evaluation reports, in order. All of
-      them yield tasks of the same shapes.
+    objective: what is minimised, see `objectives`.
+    evaluation_splits: the splits that evaluation reports, in order. Their
+      tasks all have the same shapes.
     init: `init(key) -> params`. Runs once per seed, on the host; returns
       arrays only, of shapes that do not depend on the key.
-    sample_latent: `sample_latent(params, key, split) -> [L, M]`, which task;
-      pure, jittable. `split` is a static string: 'train' or one of
-      `evaluation_splits`.
-    sample_examples: `sample_examples(params, key, latent, split) ->
-      (support, query)`, two batches of the task with this latent; pure,
-      jittable. A world may draw another number of examples in training than
-      at evaluation; beyond that the split makes no difference.
-    num_combinations: `num_combinations(params, split) -> int`. Host code; how
-      many distinct combinations of modules a split holds; for sets that must
-      be searched, of the first four million candidates. 0 means that the
-      split is empty: what `sample` then returns is meaningless and must be
-      reported as missing.
+    sample_latent: draws which task to solve.
+    sample_examples: draws support and query set, given the latent.
+    num_combinations: counts the combinations of modules in a split.
   """
 
   input_dim: int
   output_dim: int
   num_modules: int
+  objective: Objective
   evaluation_splits: tuple[str, ...]
-  init: Callable[[Key], TaskParams]
-  sample_latent: Callable[[TaskParams, Key, str], Array]
-  sample_examples: Callable[
-      [TaskParams, Key, Array, str], tuple[Batch, Batch]
-  ]
-  num_combinations: Callable[[TaskParams, str], int]
+  init: Callable[[jax.Array], TaskParams]
+  sample_latent: SampleLatent
+  sample_examples: SampleExamples
+  num_combinations: NumCombinations
 
-  def sample(self, params: TaskParams, key: Key, split: str) -> Task:
-    """Returns a task of a split, with its examples."""
+  def sample(self, params: TaskParams, key: jax.Array, split: str) -> Task:
+    """Returns a task of the given split."""
     latent_key, example_key = jax.random.split(key)
     latent = self.sample_latent(params, latent_key, split)
     return Task(

@@ -1,7 +1,7 @@
-"""The hyperteacher: a network whose hidden weights modules compose.
+"""The hyperteacher: a network whose hidden weights are composed of modules.
 
 Source: Section 4.1, Appendix C.2.1. Every task combines a few of M modules
-into the hidden layers of one teacher network; the student sees inputs and soft
+into the hidden layers of a teacher network. The student sees inputs and soft
 labels, never the modules:
 
   h_0 = relu(x W_in / sqrt(X))
@@ -9,13 +9,13 @@ labels, never the modules:
   y   = h_L W_out / sqrt(H)
   (vec W_1(z), ..., vec W_L(z)) = (z^1, ..., z^L) Gamma
 
-W_in, W_out and Gamma are fixed. Gamma is dense: the mask of any layer
-influences all generated matrices, as in the authors' released code. (The paper
-describes a single mask.) With one hidden layer the input matrix is generated.
+W_in, W_out and Gamma are fixed. Gamma is dense: the mask of any layer affects
+all generated matrices, as in the authors' released code. (The paper describes
+a single mask.) With one hidden layer, the input matrix is generated instead.
 
 Worked example, M = 3, two generated layers: the task with masks 100 and 011
-generates W_1 and W_2 from row 0, plus rows 4 and 5, of Gamma: W_1 takes the
-first H^2 columns of that sum, W_2 the last H^2.
+sums rows 0, 4 and 5 of Gamma. W_1 is the first H^2 columns of the sum, W_2 the
+last H^2.
 """
 
 import dataclasses
@@ -27,29 +27,29 @@ import jax.numpy as jnp
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
-from modular_hyperteacher.tasks import supports
+from modular_hyperteacher.tasks import objectives
+from modular_hyperteacher.tasks.supports import splits
 
 
 class HyperteacherParams(NamedTuple):
   """What all tasks of a seed share."""
 
-  input_weights: base.Array  # [X, H]; [0, 0] if the input layer is generated
-  generator: base.Array  # Gamma, [L * M, size of all generated matrices]
-  output_weights: base.Array  # [H, Y]
-  standardisation_inputs: base.Array  # [1000, X]
-  split: supports.SplitParams
+  input_weights: jax.Array  # [X, H]; [0, 0] if the input layer is generated
+  generator: jax.Array  # Gamma, [L * M, size of all generated matrices]
+  output_weights: jax.Array  # [H, Y]
+  standardisation_inputs: jax.Array  # [1000, X]
+  split: splits.SplitParams
 
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-  """Sizes of the teacher network, and what it computes.
+  """Sizes and forward pass of the teacher network.
 
   Attributes:
     input_dim: X.
     output_dim: Y.
     hidden_dim: H.
-    num_hidden: hidden layers; all but the first are generated, or the input
-      layer if there is only one.
+    num_hidden: hidden layers. All but the first are generated, or the only one.
   """
 
   input_dim: int
@@ -62,36 +62,35 @@ class Teacher:
     """L, the number of generated layers."""
     return max(self.num_hidden - 1, 1)
 
-  def generate(self, generator: base.Array, latent: base.Array) -> base.Array:
+  def generate(self, generator: jax.Array, latent: jax.Array) -> jax.Array:
     """Returns the generated matrices, [L, fan_in, H], of a latent [L, M]."""
     flat = latent.reshape(-1) @ generator
     return flat.reshape(self.num_layers, -1, self.hidden_dim)
 
-  def embed(self, input_weights: base.Array, inputs: base.Array) -> base.Array:
-    """Returns what enters the generated layers; it is the same in all tasks."""
+  def embed(self, input_weights: jax.Array, inputs: jax.Array) -> jax.Array:
+    """Returns the input to the generated layers, the same for all tasks."""
     if self.num_hidden == 1:
       return inputs
     return jax.nn.relu(inputs @ (input_weights / math.sqrt(self.input_dim)))
 
   def respond(
       self,
-      generated: base.Array,
-      output_weights: base.Array,
-      hidden: base.Array,
-  ) -> base.Array:
-    """Returns the raw outputs [N, Y] from what `embed` returned."""
+      generated: jax.Array,
+      output_weights: jax.Array,
+      hidden: jax.Array,
+  ) -> jax.Array:
+    """Returns the raw outputs [N, Y], given the result of `embed`."""
     for weights in generated:
       hidden = jax.nn.relu(hidden @ (weights / math.sqrt(weights.shape[0])))
     return hidden @ (output_weights / math.sqrt(self.hidden_dim))
 
 
 def soft_labels(
-    outputs: base.Array, mean: base.Array, std: base.Array, temperature: float
-) -> base.Array:
-  """Returns target distributions, [N, Y], from raw teacher outputs [N, Y]."""
-  # Combined modules can leave a narrow teacher without an active hidden unit.
-  # Its outputs are constant, and a single such task would make a whole
-  # meta-batch NaN.
+    outputs: jax.Array, mean: jax.Array, std: jax.Array, temperature: float
+) -> jax.Array:
+  """Returns target distributions [N, Y], given raw teacher outputs [N, Y]."""
+  # In a narrow teacher, some tasks have no active hidden unit. Their outputs
+  # are constant, and one such task would make the whole meta-batch NaN.
   std = jnp.where(std > 0, std, 1.0)
   return jax.nn.softmax((outputs - mean[None]) / std[None] / temperature)
 
@@ -114,10 +113,11 @@ def make(
   """Returns the hyperteacher's task distribution.
 
   Inputs are uniform on [-1, 1]^X. Targets are the softmax, at `temperature`,
-  of the teacher's outputs, standardised per task and output unit on
-  `num_standardisation` inputs that all tasks share. Their argmax is the label.
+  of the standardised teacher outputs; their argmax is the label. Outputs are
+  standardised per task and unit, on `num_standardisation` inputs that all
+  tasks share.
 
-  Splits are those of `supports.make`, with OOD(K=k) for the powers of two up
+  Splits are those of `splits.make`, with OOD(K=k) for the powers of two up
   to `num_modules`.
 
   Raises:
@@ -139,7 +139,7 @@ def make(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
   )
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
-  task_support_ = supports.make(
+  task_support_ = splits.make(
       task_support,
       num_modules=num_modules,
       max_active=max_active,
@@ -148,14 +148,21 @@ def make(
       ood_ks=ood_ks,
   )
 
-  def init(key):
+  def init(key: jax.Array) -> HyperteacherParams:
     return _init(key, teacher, num_modules, num_standardisation, task_support_)
 
-  def sample_latent(params, key, split):
+  def sample_latent(
+      params: HyperteacherParams, key: jax.Array, split: str
+  ) -> jax.Array:
     return task_support_.sample(params.split, key, split).astype(jnp.float32)
 
-  def sample_examples(params, key, latent, split):
-    del split  # The same number of examples everywhere.
+  def sample_examples(
+      params: HyperteacherParams,
+      key: jax.Array,
+      latent: jax.Array,
+      split: str,
+  ) -> tuple[base.Batch, base.Batch]:
+    del split  # All splits have the same number of examples.
     inputs = _uniform(key, (num_support + num_query, input_dim))
     targets = _targets(teacher, params, latent, inputs, temperature)
     batch = base.Batch(inputs, targets, jnp.ones(inputs.shape[0]))
@@ -168,6 +175,7 @@ def make(
       input_dim=input_dim,
       output_dim=output_dim,
       num_modules=num_modules,
+      objective=objectives.SOFT_LABELS,
       evaluation_splits=('valid', 'test', 'ood')
       + tuple(f'ood_k{k}' for k in ood_ks),
       init=init,
@@ -179,7 +187,13 @@ def make(
   )
 
 
-def _init(key, teacher, num_modules, num_standardisation, task_support):
+def _init(
+    key: jax.Array,
+    teacher: Teacher,
+    num_modules: int,
+    num_standardisation: int,
+    task_support: splits.TaskSupport,
+) -> HyperteacherParams:
   """Draws the teacher, the split and the standardisation inputs."""
   in_key, generator_key, out_key = jax.random.split(
       randomness.stream(key, 'teacher'), 3
@@ -207,13 +221,18 @@ def _init(key, teacher, num_modules, num_standardisation, task_support):
   )
 
 
-def _targets(teacher, params, latent, inputs, temperature):
-  """Returns soft labels [N, Y]; statistics are computed once for the task."""
+def _targets(
+    teacher: Teacher,
+    params: HyperteacherParams,
+    latent: jax.Array,
+    inputs: jax.Array,
+    temperature: float,
+) -> jax.Array:
+  """Returns the soft labels [N, Y] of a task."""
   generated = teacher.generate(params.generator, latent)
 
-  def respond(inputs):
-    # Under `vmap` over tasks, what `embed` returns for inputs that tasks
-    # share is computed once for all of them.
+  def respond(inputs: jax.Array) -> jax.Array:
+    # Under `vmap` over tasks, shared inputs are embedded only once.
     hidden = teacher.embed(params.input_weights, inputs)
     return teacher.respond(generated, params.output_weights, hidden)
 
@@ -223,10 +242,10 @@ def _targets(teacher, params, latent, inputs, temperature):
   )
 
 
-def _truncated_normal(key, shape):
+def _truncated_normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   """Standard normal on [-2, 2], not rescaled to unit variance (App. D)."""
   return jax.random.truncated_normal(key, -2.0, 2.0, shape)
 
 
-def _uniform(key, shape):
+def _uniform(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   return jax.random.uniform(key, shape, minval=-1.0, maxval=1.0)

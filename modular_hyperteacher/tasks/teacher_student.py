@@ -1,4 +1,4 @@
-"""The multi-task teacher of the theory: one layer, mixed from modules.
+"""The multi-task teacher of the theory: one hidden layer mixed from modules.
 
 Source: Section 3.1, Appendix B. A task's latent z mixes M modules into the
 first layer; the readout is shared:
@@ -6,15 +6,16 @@ first layer; the readout is shared:
   y = relu(x W(z) / sqrt(X)) a,   W(z) = sum_m z_m Theta_m
 
 Theta_m is [X, H], a is [H, Y], and there are no biases. Inputs are uniform on
-[-sqrt(3), sqrt(3)]^X, which makes their variance one. A task is drawn by
-picking one of the families that `task_support` names, all equally likely, then
-a latent on its modules. (The theorems are about one output; the experiments,
-as released, have four and the factor 1/sqrt(X).)
+[-sqrt(3), sqrt(3)]^X and so have unit variance. To draw a task, choose one of
+the families in `task_support` uniformly, then a latent on its modules. (The
+theorems assume one output; the released experiments have four outputs and the
+factor 1/sqrt(X).)
 """
 
+from collections.abc import Mapping
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jax.extend import random as jex_random
@@ -23,9 +24,10 @@ import numpy as np
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
-from modular_hyperteacher.tasks import combinations
-from modular_hyperteacher.tasks import families
-from modular_hyperteacher.tasks import latents
+from modular_hyperteacher.tasks import objectives
+from modular_hyperteacher.tasks.supports import combinations
+from modular_hyperteacher.tasks.supports import families
+from modular_hyperteacher.tasks.supports import latents
 
 LATENT_TYPES = ('discrete', 'continuous')
 
@@ -33,16 +35,16 @@ LATENT_TYPES = ('discrete', 'continuous')
 class TeacherParams(NamedTuple):
   """What all tasks of a seed share."""
 
-  modules: base.Array  # Theta, [M, X, H]
-  readout: base.Array  # a, [H, Y]
+  modules: jax.Array  # Theta, [M, X, H]
+  readout: jax.Array  # a, [H, Y]
 
 
 def respond(
-    modules: base.Array,
-    readout: base.Array,
-    latent: base.Array,
-    inputs: base.Array,
-) -> base.Array:
+    modules: jax.Array,
+    readout: jax.Array,
+    latent: jax.Array,
+    inputs: jax.Array,
+) -> jax.Array:
   """Returns the outputs [N, Y] of a modular network.
 
   Args:
@@ -56,16 +58,16 @@ def respond(
 
 
 def init_modular(
-    key: base.Key,
+    key: jax.Array,
     num_modules: int,
     input_dim: int,
     hidden_dim: int,
     output_dim: int,
-) -> tuple[base.Array, base.Array]:
-  """Draws modules [M, X, H] and readout [H, Y], of teacher or student.
+) -> tuple[jax.Array, jax.Array]:
+  """Draws modules [M, X, H] and readout [H, Y] of a teacher or a student.
 
-  Entries are normal, cut at two standard deviations and not rescaled, with
-  scale 1/sqrt(M) for modules and 1/sqrt(H) for the readout.
+  Entries are normal, truncated at two standard deviations and not rescaled to
+  unit variance; the scale is 1/sqrt(M) for modules, 1/sqrt(H) for the readout.
   """
   module_key, readout_key = jax.random.split(key)
   draw = functools.partial(jax.random.truncated_normal, lower=-2.0, upper=2.0)
@@ -93,39 +95,38 @@ def make(
   """Returns the task distribution of the theory's experiments.
 
   Splits: 'train'; 'valid' and 'test', fresh draws of it; 'ood', all sets of
-  modules that are not a family in training; 'all_k{k}', all sets of exactly k
-  modules, families in training included. Latents outside of training are
-  continuous, also after discrete training, as in the released code.
+  modules that are not a training family; 'all_k{k}', all sets of exactly k
+  modules, training families included. In 'ood' and 'all_k{k}', latents are
+  always continuous, as in the released code.
 
   Args:
     num_modules: M; the named families have 6.
     task_support: a name in `families.FAMILIES`.
     latent_type: 'discrete', the family's mask at unit norm, or 'continuous'.
-    sampler: of continuous latents, a name in `latents.SAMPLERS`.
+    sampler: for continuous latents, a name in `latents.SAMPLERS`.
     input_dim: X.
     output_dim: Y.
     teacher_hidden_dim: H.
-    num_support: examples to infer a latent from (per inner step, if the inner
-      loop asks for a fresh support set at every step).
-    num_query: examples per task of the outer loss.
+    num_support: examples to infer a latent from (per inner step, if every
+      inner step draws a fresh support set).
+    num_query: examples per task in the outer loss.
     num_evaluation_query: the same at evaluation.
-    teacher_seed: of the one teacher that all seeds learn from, so that they
-      differ in the student's start and in the data alone; None for a teacher
-      per seed.
+    teacher_seed: seed of a teacher that all runs share, which then differ only
+      in the student's initialisation and the data; None for a teacher per seed.
 
   Raises:
     ValueError: for an impossible value; names the field.
   """
   _check(locals())
   train = families.masks(families.FAMILIES[task_support])
-  everything = combinations.masks_up_to(num_modules, num_modules)
-  seen = (everything[:, None] == train[None]).all(-1).any(-1)
+  all_masks = combinations.masks_up_to(num_modules, num_modules)
+  seen = (all_masks[:, None] == train[None]).all(-1).any(-1)
   masks = {'train': train, 'valid': train, 'test': train}
-  masks['ood'] = everything[~seen]
+  masks['ood'] = all_masks[~seen]
   for k in range(1, num_modules + 1):
     masks[f'all_k{k}'] = combinations.masks_with(num_modules, k)
 
-  def init(key):
+  def init(key: jax.Array) -> TeacherParams:
     if teacher_seed is not None:
       key = jax.random.key(teacher_seed, impl=jax.random.key_impl(key))
     return TeacherParams(
@@ -138,7 +139,9 @@ def make(
         )
     )
 
-  def sample_latent(params, key, split):
+  def sample_latent(
+      params: TeacherParams, key: jax.Array, split: str
+  ) -> jax.Array:
     del params
     return _sample_latent(
         key,
@@ -147,9 +150,11 @@ def make(
         sampler=sampler,
     )
 
-  def sample_examples(params, key, latent, split):
+  def sample_examples(
+      params: TeacherParams, key: jax.Array, latent: jax.Array, split: str
+  ) -> tuple[base.Batch, base.Batch]:
     num_asked = num_query if split == 'train' else num_evaluation_query
-    # Two keys: a caller that ignores one batch does not pay for it.
+    # With two keys, the compiler can drop a batch that the caller ignores.
     support_key, query_key = jax.random.split(key)
     return (
         _examples(params, support_key, latent, (num_support, input_dim)),
@@ -160,6 +165,7 @@ def make(
       input_dim=input_dim,
       output_dim=output_dim,
       num_modules=num_modules,
+      objective=objectives.REGRESSION,
       evaluation_splits=tuple(split for split in masks if split != 'train'),
       init=init,
       sample_latent=sample_latent,
@@ -169,8 +175,8 @@ def make(
 
 
 def _sample_latent(
-    key: base.Key, masks: np.ndarray, *, discrete: bool, sampler: str
-) -> base.Array:
+    key: jax.Array, masks: np.ndarray, *, discrete: bool, sampler: str
+) -> jax.Array:
   """Draws one of the masks [C, M], then a latent [1, M] on it."""
   mask_key, latent_key = jax.random.split(key)
   row = jax.random.randint(mask_key, (), 0, len(masks))
@@ -180,30 +186,35 @@ def _sample_latent(
   return latents.sample_continuous(latent_key, mask, sampler)[None]
 
 
-def _examples(params, key, latent, shape):
+def _examples(
+    params: TeacherParams,
+    key: jax.Array,
+    latent: jax.Array,
+    shape: tuple[int, int],
+) -> base.Batch:
   inputs = _uniform(key, shape, bound=math.sqrt(3))
   targets = respond(params.modules, params.readout, latent[0], inputs)
   return base.Batch(inputs, targets, jnp.ones(shape[0]))
 
 
-def _uniform(key, shape, bound):
+def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
   """Draws from 2^16 equally likely values, evenly spaced in [-bound, bound].
 
-  A hash gives two words, and a word two values. With fresh inputs at every
-  inner step, drawing them is most of the work, and `jax.random.uniform`, which
-  spends a hash on each, takes four times as long.
+  Sampling dominates the cost when every inner step draws fresh inputs. One hash
+  yields two words of two values each, so this is four times as fast as
+  `jax.random.uniform`, which uses a hash per value.
   """
   size = math.prod(shape)
   count = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
   words = jex_random.threefry_2x32(jax.random.key_data(key), count)
-  # Shifts along a new axis: concatenated halves would not be vectorised.
+  # Shift along a new axis, as XLA does not vectorise concatenated halves.
   halves = (words[None] >> np.array([[0], [16]], np.uint32)) & 0xFFFF
-  # By way of int32, whose conversion is a single instruction.
+  # Via int32, which converts to float32 in a single instruction.
   centred = halves.astype(jnp.int32).astype(jnp.float32) + 0.5 - 2.0**15
   return (centred.ravel()[:size] * (bound / 2**15)).reshape(shape)
 
 
-def _check(fields):
+def _check(fields: Mapping[str, Any]) -> None:
   teacher_seed = fields['teacher_seed']
   if teacher_seed is not None and teacher_seed < 0:
     raise ValueError(

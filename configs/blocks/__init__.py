@@ -1,0 +1,1 @@
+"""Blocks that configs share: tasks, models, training, scales."""

@@ -1,0 +1,100 @@
+"""Beyond the paper: adapted models evaluated by acting, on all supports.
+
+`modular_hyperteacher/analysis/acting.py` defines the metrics.
+"""
+
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.paper import fig4e
+from figures.paper import gridworld_bars
+from figures.plotting import style
+
+TITLE_SUCCESS = 'Acting on goals: how often the agent gets there'
+TITLE_PATHS = 'Acting on goals: the way of agents that get there'
+TITLE_RETURN = 'Acting on preferences: what the agent earns'
+TITLE_CONNECTED = 'Acting on preferences: the same, connected support or not'
+_NOT_IN_PAPER = 'Not in the paper, which judges predictions only.'
+
+
+def draw_success(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the success rates of all models and supports, and their table."""
+  return _draw(
+      library,
+      fig4e.EXPERIMENT,
+      'success',
+      supports=fig4e.SUPPORTS,
+      models=style.MODELS,
+      title=TITLE_SUCCESS,
+      y_title='success (fraction of OOD tasks)',
+      y_range=(0, 1),
+  )
+
+
+def draw_paths(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns moves relative to the shortest path, where agents succeed."""
+  return _draw(
+      library,
+      fig4e.EXPERIMENT,
+      'path_ratio',
+      'Of tasks in which the agent succeeds: 1 is the shortest path. A'
+      ' model that succeeds rarely does so where the way is easy.',
+      supports=fig4e.SUPPORTS,
+      models=style.MODELS,
+      title=TITLE_PATHS,
+      y_title='moves / shortest path (OOD tasks)',
+  )
+
+
+def draw_return(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the return relative to the demonstrating agent's."""
+  return _draw_return(
+      library,
+      'fig4c',
+      supports=('random', 'non_compositional'),
+      models=style.MODELS,
+      title=TITLE_RETURN,
+  )
+
+
+def draw_connected(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the relative return for connected and disconnected support."""
+  return _draw_return(
+      library,
+      'fig4b',
+      supports=('connected', 'disconnected'),
+      models=style.HYPERNETWORKS,
+      title=TITLE_CONNECTED,
+  )
+
+
+def _draw_return(
+    library: data.Library, experiment: str, **options: Any
+) -> tuple[go.Figure, pd.DataFrame]:
+  return _draw(
+      library,
+      experiment,
+      'relative_return',
+      '1: as good as the agent that is imitated; 0: as doing nothing.',
+      y_title="return / demonstrator's (OOD tasks)",
+      **options,
+  )
+
+
+def _draw(
+    library: data.Library,
+    experiment: str,
+    metric: str,
+    *notes: str,
+    **options: Any,
+) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the bars and the table of a metric; notes go into the caption."""
+  found = cells.read(library, experiment, gridworld_bars.CELL)
+  caption = [*found.caption, *notes, _NOT_IN_PAPER]
+  figure = gridworld_bars.draw_bars(found, metric, caption=caption, **options)
+  measures = {split: (split, metric) for split in ('test', 'ood')}
+  return figure, cells.make_table(found, measures)

@@ -1,0 +1,207 @@
+"""Beyond the paper: gradient descent against a forward pass, and both.
+
+The embeddings of hypernetworks are found by ten gradient steps, predicted from
+the support set by an encoder, or predicted and then adapted by a few steps.
+Panels: accuracy on OOD tasks, how well modules can be decoded from embeddings,
+and the cost of inferring one task.
+"""
+
+from collections.abc import Mapping
+import itertools
+from typing import Any, NamedTuple
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.extensions import inference_cost
+from figures.library import data
+from figures.plotting import layout
+from figures.plotting import stats
+from figures.plotting import style
+
+EXPERIMENT = 'amortised'
+TITLE = 'Beyond the paper: amortised inference on the hyperteacher'
+MODELS = style.HYPERNETWORKS
+SUPPORTS = ('random', 'non_compositional')
+# Way of inference -> label, prefix of the model's name, inner steps.
+INFERENCE = {
+    'gradient': ('10 gradient<br>steps', '', 10),
+    'amortised': ('predicted', 'amortised_', 0),
+    'combined': ('predicted,<br>then 3 steps', 'amortised_', 3),
+}
+CELL = ('model.name', 'model.inner.num_steps', 'task.task_support')
+_METRICS = {
+    'test': ('test', 'accuracy'),
+    'ood': ('ood', 'accuracy'),
+    'r2': ('ood', 'r2'),
+    'r2_exact': ('ood', 'r2_exact'),
+}
+_PANELS = {
+    'ood': 'OOD accuracy',
+    'r2': 'R² of decoded latents (OOD)',
+    'cost': 'CPU time of inference per task, ms',
+}
+_SYMBOLS = {
+    'random': 'circle',
+    'non_compositional': 'circle-open',
+    'laptop': 'circle',
+    'paper': 'diamond',
+}
+_SPREAD = 0.17  # Between two marks at a tick.
+
+
+def make_cell(inference: str, model: str, support: str) -> dict[str, Any]:
+  """Returns the cell of a way of inference, a hypernetwork and a support."""
+  _, prefix, num_steps = INFERENCE[inference]
+  return dict(zip(CELL, (f'{prefix}{model}', num_steps, support)))
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  table = make_table(frame)
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(_PANELS),
+      horizontal_spacing=0.06,
+      subplot_titles=list(_PANELS.values()),
+  )
+  for column, measure in enumerate(_PANELS, start=1):
+    for marks in _marks(table, measure):
+      figure.add_trace(_trace(marks), row=1, col=column)
+      for x, value in zip(marks.x, marks.values):
+        if pd.isna(value):
+          layout.name_missing(figure, 'not measured', x, 1, column)
+  figure.update_annotations(font={'size': 14})
+  figure.update_xaxes(
+      tickvals=list(range(len(INFERENCE))),
+      ticktext=[name for name, _, _ in INFERENCE.values()],
+      range=[-0.6, len(INFERENCE) - 0.4],
+      showgrid=False,
+  )
+  figure.update_yaxes(range=[0, 1], dtick=0.2, col=1)
+  figure.update_yaxes(rangemode='tozero', col=2)
+  figure.update_yaxes(type='log', dtick=1, col=3)
+  _explain(figure)
+  layout.finish(figure, title=TITLE, caption=_caption(frame, table, left_out))
+  return figure, table
+
+
+def make_table(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row per inference, hypernetwork and support.
+
+  `_mean` and `_se` are over seeds, at the last step. 'cost_laptop' and
+  'cost_paper' are CPU times in ms per task at these scales, for 32 tasks at
+  once; they do not depend on the support.
+  """
+  cost = inference_cost.load()
+  cost = cost[cost['tasks_at_once'] == max(inference_cost.BATCHES)]
+  cost = cost.set_index(['preset', 'model', 'num_steps'])['cpu_ms_per_task']
+  rows = []
+  for support, inference, model in itertools.product(
+      SUPPORTS, INFERENCE, MODELS
+  ):
+    cell = make_cell(inference, model, support)
+    row: dict[str, Any] = {
+        'inference': inference,
+        'model': model,
+        'task_support': support,
+    }
+    for name, (split, metric) in _METRICS.items():
+      mean = stats.mean(data.values(frame, cell, split, metric=metric))
+      row[f'{name}_mean'] = mean.value
+      row[f'{name}_se'] = mean.standard_error
+    row['num_seeds'] = data.rows(frame, cell)['seed'].nunique()
+    for preset in inference_cost.CALLS:
+      timed = preset, cell['model.name'], cell['model.inner.num_steps']
+      row[f'cost_{preset}'] = cost.get(timed)
+    rows.append(row)
+  return pd.DataFrame(rows)
+
+
+class _Marks(NamedTuple):
+  """Points of one hypernetwork in one panel, one per way of inference."""
+
+  model: str
+  kind: str  # The support, or the scale of a cost.
+  x: list[float]
+  values: pd.Series
+  errors: pd.Series | None
+
+
+def _marks(table: pd.DataFrame, measure: str) -> list[_Marks]:
+  """Returns the marks of a panel."""
+  kinds = SUPPORTS if measure != 'cost' else tuple(inference_cost.CALLS)
+  pairs = list(itertools.product(MODELS, kinds))
+  marks = []
+  for index, (model, kind) in enumerate(pairs):
+    shift = _SPREAD * (index - (len(pairs) - 1) / 2)
+    support = kind if measure != 'cost' else SUPPORTS[0]
+    rows = data.rows(table, {'model': model, 'task_support': support})
+    column = f'{measure}_{kind}' if measure == 'cost' else f'{measure}_mean'
+    errors = None if measure == 'cost' else rows[f'{measure}_se']
+    x = [tick + shift for tick in range(len(rows))]
+    marks.append(_Marks(model, kind, x, rows[column], errors))
+  return marks
+
+
+def _trace(marks: _Marks) -> go.Scatter:
+  colour = style.COLOURS[marks.model]
+  kind = style.SUPPORT_NAMES.get(marks.kind, f'{marks.kind} scale')
+  return go.Scatter(
+      x=marks.x,
+      y=marks.values,
+      error_y=None if marks.errors is None else {'array': marks.errors},
+      mode='markers',
+      showlegend=False,
+      marker={
+          'color': colour,
+          'symbol': _SYMBOLS[marks.kind],
+          'size': 10,
+          'line': {'width': 2, 'color': colour},
+      },
+      hovertemplate=(
+          f'{style.MODEL_NAMES[marks.model]}, {kind.lower()}<br>%{{y:.3f}}'
+          '<extra></extra>'
+      ),
+  )
+
+
+def _explain(figure: go.Figure) -> None:
+  """Adds models and supports to the legend."""
+  entries = [
+      (style.MODEL_NAMES[model], 'circle', style.COLOURS[model], {})
+      for model in MODELS
+  ]
+  line = {'color': style.MUTED, 'width': 2}
+  for support in SUPPORTS:
+    name = style.SUPPORT_NAMES[support].lower()
+    entries.append((name, _SYMBOLS[support], style.MUTED, line))
+  layout.explain(figure, entries)
+
+
+def _caption(
+    frame: pd.DataFrame, table: pd.DataFrame, left_out: Mapping[str, tuple]
+) -> list[str]:
+  """Returns the lines below the figure: scale, cost, whatever is missing."""
+  missing = table[table['num_seeds'] == 0]
+  timed = inference_cost.load().iloc[0]
+  lines = [
+      (
+          f'Ours: {style.scale_note(frame, CELL)}. Whiskers: standard error'
+          ' over seeds.'
+      ),
+      (
+          'CPU time: from support set to fast parameters, of one among'
+          f' {max(inference_cost.BATCHES)} tasks, median of {timed["rounds"]}'
+          f' rounds on {timed["processor"]};'
+      ),
+      (
+          'circles: laptop scale, diamonds: the published scale, at which'
+          ' nothing but this time was measured.'
+      ),
+  ]
+  if 0 < len(missing) < len(table):
+    lines.append(f'{len(missing)} of {len(table)} runs are missing.')
+  return lines + style.left_out_notes(left_out)

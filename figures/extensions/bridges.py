@@ -1,0 +1,125 @@
+"""Beyond the paper: how many families repair a disconnected support?
+
+Left, module alignment on new combinations; right, their relative loss. The
+abscissa counts the distinct pairs of modules, one of each triangle, that are
+trained on together. A family of two modules connects one pair, a wider family
+several.
+"""
+
+from collections.abc import Mapping, Sequence
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import theory_cells
+from figures.plotting import lines
+from figures.plotting import style
+from modular_hyperteacher.tasks.supports import families
+
+EXPERIMENT = 'bridges'
+TITLE = 'Beyond the paper: bridges between two triangles of modules'
+CELL = (theory_cells.SOLVER, theory_cells.LATENTS, theory_cells.SUPPORT)
+_COLOURS = {'continuous': '#0072B2', 'discrete': '#E69F00'}
+_PANELS = {
+    'joint module alignment': 'alignment',
+    'log10 of OOD loss relative to target power': 'log_loss',
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  cells = theory_cells.find_cells(frame, CELL, sort=False)
+  panels = {
+      title: [
+          _line(frame, cells, kind, metric, one_family)
+          for one_family in (False, True)
+          for kind in _COLOURS
+      ]
+      for title, metric in _PANELS.items()
+  }
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='distinct pairs of modules that bridges connect',
+      y_title='',
+      caption=[
+          f'{style.scale_note(frame, CELL)}; converged inference.',
+          (
+              'Bridges: as many families of two modules as pairs, or one family'
+              ' of 3, 4 or all 6 modules for 2, 4 or 9 pairs.'
+          ),
+          (
+              'With one bridge the families are connected; nine pairs are all'
+              ' there are.'
+          ),
+          *style.left_out_notes(left_out),
+      ],
+  )
+  figure.update_yaxes(matches=None, showticklabels=True)
+  table = theory_cells.make_table(frame, cells)
+  if len(table):
+    for position, (name, count) in enumerate((
+        ('num_bridges', num_bridges),
+        ('num_pairs', num_pairs),
+        ('modules_touched', _modules_touched),
+    )):
+      table.insert(position, name, table['task_support'].map(count))
+    table = table.sort_values(['latent_type', 'num_pairs', 'num_bridges'])
+  return figure, table
+
+
+def num_bridges(task_support: str) -> int:
+  """Returns how many families join the two triangles."""
+  return len(_bridges(task_support))
+
+
+def num_pairs(task_support: str) -> int:
+  """Returns how many pairs, one module of each triangle, share a family."""
+  bridges = _bridges(task_support)
+  return int((bridges[:, :3, None] & bridges[:, None, 3:]).any(0).sum())
+
+
+def _modules_touched(task_support: str) -> int:
+  return int(_bridges(task_support).any(0).sum())
+
+
+def _bridges(task_support: str) -> np.ndarray:
+  """Returns the masks of the families that join the triangles, [bridges, M]."""
+  masks = families.masks(families.FAMILIES[task_support])
+  return masks[masks[:, :3].any(1) & masks[:, 3:].any(1)]
+
+
+def _line(
+    frame: pd.DataFrame,
+    cells: Sequence[Mapping[str, str]],
+    latent_type: str,
+    metric: str,
+    one_family: bool,
+) -> lines.Line:
+  """Returns the line of families of two modules, or of one wider family."""
+  by_count = {}
+  for cell in cells:
+    support = cell[theory_cells.SUPPORT]
+    pairs, count = num_pairs(support), num_bridges(support)
+    if cell[theory_cells.LATENTS] != latent_type or (
+        count > 1 if one_family else count < pairs
+    ):
+      continue
+    name = 'pooled_relative_loss' if metric == 'log_loss' else metric
+    values = data.values(frame, cell, 'ood', metric=name)
+    if metric == 'log_loss':
+      values = values.map(math.log10)
+    by_count[pairs] = values
+  seeds = pd.DataFrame(dict(sorted(by_count.items()))).T
+  dash, dash_name = (
+      ('dot', 'one family')
+      if one_family
+      else ('solid', 'families of two modules')
+  )
+  return lines.Line(
+      f'{latent_type} latents', _COLOURS[latent_type], seeds, dash, dash_name
+  )

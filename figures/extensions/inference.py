@@ -1,0 +1,143 @@
+"""Beyond the paper: does size hurt, or inference that stops too early?
+
+Every point is a student: its alignment on new combinations against its error on
+training tasks, for two sizes and increasing inference effort.
+"""
+
+from collections.abc import Hashable, Iterator
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import theory_cells
+from figures.plotting import layout
+from figures.plotting import style
+
+EXPERIMENT = 'inference'
+TITLE = 'Beyond the paper: alignment against how well students are trained'
+_STEPS, _RATE = 'model.inner.num_steps', 'model.inner.learning_rate'
+_START = 'model.inner.random_start'
+CELL = (
+    theory_cells.SOLVER,
+    _STEPS,
+    _RATE,
+    _START,
+    theory_cells.HIDDEN,
+    theory_cells.MODULES,
+)
+# No run uses the published settings, and not all have converged.
+_NAMES: dict[Hashable, str] = {
+    'levenberg_marquardt': 'Levenberg-Marquardt',
+    'adamw': 'Adam',
+}
+_COLOURS: dict[Hashable, str] = {
+    'levenberg_marquardt': '#0072B2',
+    'adamw': '#E69F00',
+}
+# By modules, as a multiple of the teacher's.
+_SYMBOLS: dict[Hashable, str] = {2: 'circle', 4: 'square', 8: 'diamond'}
+_METRICS = {
+    'train_loss': ('test', 'pooled_relative_loss'),
+    'support_loss': ('test', 'support_loss_after'),
+    'excess': ('test', 'inference_excess'),
+    'ood_loss': ('ood', 'pooled_relative_loss'),
+    'alignment': ('ood', 'alignment'),
+}
+_PANELS = {
+    'train_loss': 'loss in training / target power',
+    'support_loss': 'support loss after inference',
+    'excess': 'loss that better inference removes',
+}
+# Negative excess is drawn here. It comes from rounding, or from inference on
+# more examples than the fits that it is compared with.
+_LEAST_EXCESS = 1e-9
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of all students."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  table = make_table(frame)
+  figure = subplots.make_subplots(
+      rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
+  )
+  for column, (metric, x_title) in enumerate(_PANELS.items(), start=1):
+    for trace in _traces(table, metric, in_legend=column == 1):
+      figure.add_trace(trace, row=1, col=column)
+    figure.update_xaxes(
+        title_text=x_title, type='log', exponentformat='power', col=column
+    )
+    if table.empty:
+      layout.name_missing(figure, 'no finished run', 0, 1, column)
+  figure.update_yaxes(title_text='joint module alignment, OOD', col=1)
+  layout.finish(
+      figure,
+      title=TITLE,
+      caption=[
+          f'{style.scale_note(frame, CELL)}; discrete tasks, singles and ring.',
+          (
+              "Circles: twice the teacher's size; squares: four times. Open"
+              ' marks: inference from a random start.'
+          ),
+          (
+              'Right: loss relative to target power, minus that of latents'
+              ' inferred from many starts, to the end, on 64 examples; at'
+              f' {_LEAST_EXCESS:g} if that is no better.'
+          ),
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, table
+
+
+def make_table(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row per student."""
+  columns = [column.rpartition('.')[2] for column in CELL]
+  order = [*columns, 'seed', *_METRICS]
+  if frame.empty:
+    return pd.DataFrame(columns=order)
+  rows = [
+      theory_cells.find_students(frame, cell, _METRICS).assign(
+          **dict(zip(columns, cell.values()))
+      )
+      for cell in theory_cells.find_cells(frame, CELL, sort=False)
+  ]
+  return pd.concat(rows, ignore_index=True)[order]
+
+
+def _traces(
+    table: pd.DataFrame, metric: str, in_legend: bool
+) -> Iterator[go.Scatter]:
+  for (solver, modules), rows in table.groupby(
+      ['solver', 'modules_per_teacher_module']
+  ):
+    symbol = _SYMBOLS[modules]
+    # The legend shows the symbol of the first row.
+    rows = rows.sort_values('random_start')
+    effort = [
+        f'{row.num_steps} steps'
+        + (f' at {row.learning_rate:g}' if solver == 'adamw' else '')
+        for row in rows.itertuples()
+    ]
+    yield go.Scatter(
+        x=rows[metric].clip(lower=_LEAST_EXCESS),
+        y=rows['alignment'],
+        customdata=[*zip(effort, rows['seed'])],
+        mode='markers',
+        name=f'{_NAMES[solver]}, {modules} times',
+        showlegend=in_legend,
+        legendgroup=f'{solver}{modules}',
+        marker={
+            'color': _COLOURS[solver],
+            'size': 9,
+            'symbol': [
+                f'{symbol}-open' if start else symbol
+                for start in rows['random_start']
+            ],
+        },
+        hovertemplate=(
+            '%{customdata[0]}, seed %{customdata[1]}<br>%{x:.1e}: alignment'
+            ' %{y:.3f}<extra></extra>'
+        ),
+    )

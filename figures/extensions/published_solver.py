@@ -1,0 +1,120 @@
+"""Figure 2C's discrete families with the published solver, at its scale.
+
+Two runs of the paper preset, stopped early because the GPU was on loan.
+`figures/data/published_solver.csv` holds their losses up to step 44,000 of
+60,000 and the students' metrics at step 44,232; `published_solver.json` says
+where they come from.
+"""
+
+from collections.abc import Iterator
+import json
+import pathlib
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import theory_cells
+from figures.plotting import lines
+
+TITLE = 'Figure 2C, discrete, at the published scale: Adam, 300 steps per task'
+_DATA = pathlib.Path(__file__).parents[1] / 'data'
+PATH = _DATA / 'published_solver.csv'
+_FAMILIES = {
+    'singles_ring': 'singles and ring (connected)',
+    'singles_triangles': 'singles and triangles (disconnected)',
+}
+_PANELS = {'test': 'training combinations', 'ood': 'new combinations'}
+_LOSS = 'pooled_relative_loss'
+_METRICS = {
+    'alignment': ('ood', 'alignment'),
+    'alignment_exact': ('ood', 'alignment_exact'),
+    'alignment_fit_train': ('ood', 'alignment_fit_train'),
+    'identification_residual_direct': ('ood', 'identification_residual_direct'),
+    'latent_r2': ('ood', 'latent_r2'),
+    'train_relative_loss': ('test', _LOSS),
+    'ood_relative_loss': ('ood', _LOSS),
+}
+
+
+def load() -> pd.DataFrame:
+  """Returns task_support, step, seed, split, metric and value, a row each."""
+  return pd.read_csv(PATH)
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of students at the last step."""
+  del library  # These runs are unfinished, so they are not among the results.
+  frame = load()
+  panels = {
+      title: [
+          line
+          for support, name in _FAMILIES.items()
+          for line in _lines(frame, support, name, split)
+      ]
+      for split, title in _PANELS.items()
+  }
+  where = json.loads(PATH.with_suffix('.json').read_text())
+  table = make_table(frame, where['num_outer_steps'])
+  steps = f'{frame["step"].max():,} of {where["num_outer_steps"]:,}'
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='outer steps',
+      y_title='loss / target power',
+      y_type='log',
+      markers=False,
+      caption=[
+          (
+              'Published scale, a line per seed, stopped for want of time after'
+              f' {steps} outer steps; {where["session"]["device_kind"]}.'
+          ),
+          'Module alignment then: '
+          + '; '.join(
+              f'{_FAMILIES[str(support)]} '
+              + ', '.join(f'{value:.3f}' for value in rows['alignment'])
+              for support, rows in table.groupby('task_support', sort=False)
+          )
+          + '.',
+      ],
+  )
+  return figure, table
+
+
+def _lines(
+    frame: pd.DataFrame, support: str, name: str, split: str
+) -> Iterator[lines.Line]:
+  """Yields a line per seed."""
+  connected = theory_cells.is_connected(support)
+  loss = {'task_support': support, 'split': split, 'metric': _LOSS}
+  rows = data.rows(frame, loss)
+  for _, curve in rows.groupby('seed'):
+    yield lines.Line(
+        name=name,
+        colour=theory_cells.CONNECTED
+        if connected
+        else theory_cells.DISCONNECTED,
+        seeds=curve.pivot(index='step', columns='seed', values='value'),
+    )
+
+
+def make_table(frame: pd.DataFrame, num_outer_steps: int) -> pd.DataFrame:
+  """Returns a row per student at its last step."""
+  last = frame[frame['step'] == frame['step'].max()]
+  by_student = last.set_index(['task_support', 'seed', 'split', 'metric'])
+  rows = [
+      {
+          'task_support': support,
+          'seed': seed,
+          'outer_step': last['step'].max(),
+          'num_outer_steps': num_outer_steps,
+          **{
+              name: by_student.loc[(support, seed, split, metric), 'value']
+              for name, (split, metric) in _METRICS.items()
+          },
+          'preset': 'paper',
+      }
+      for support in _FAMILIES
+      for seed in last['seed'].unique()
+  ]
+  return pd.DataFrame(rows)

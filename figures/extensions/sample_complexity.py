@@ -1,0 +1,77 @@
+"""Beyond the paper: OOD accuracy over examples per task and training tasks."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.plotting import heatmaps
+from figures.plotting import stats
+from figures.plotting import style
+
+EXPERIMENT = 'sample_complexity'
+TITLE = 'Beyond the paper: OOD accuracy over shots and training tasks'
+CELL = ('model.name', 'task.num_support')
+_MAX_COLUMNS = 6
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of all evaluations."""
+  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
+  curves = accuracies(found.frame)
+  shown = _some(sorted(set(curves['tasks'])))
+  figure = heatmaps.draw(
+      {
+          style.MODEL_NAMES[model]: {
+              (tasks, cell['task.num_support']): heatmaps.Cell(
+                  _at(curves, cell, tasks), missing=found.missing(cell)
+              )
+              for cell in found.find(name=model)
+              for tasks in shown or [0]
+          }
+          for model in style.HYPERNETWORKS
+      },
+      title=TITLE,
+      x_title='training tasks (outer steps × tasks per step)',
+      y_title='shots per task',
+      z_title='OOD accuracy',
+      z_range=(0, 1),
+      num_columns=2,
+      caption=found.caption
+      + [
+          (
+              'Not in the paper. Read along the curves of one run per number of'
+              ' shots; fewer tasks are fewer outer steps, too.'
+          ),
+          'A task that comes again has new examples.',
+      ],
+  )
+  groups = curves.groupby([*CELL, 'tasks', 'preset'], observed=True)['value']
+  rows = [
+      dict(zip(('model', 'shots', 'tasks', 'preset'), point))
+      | dict(zip(('ood_mean', 'ood_se', 'num_seeds'), stats.mean(values)))
+      for point, values in groups
+  ]
+  return figure, pd.DataFrame(rows)
+
+
+def accuracies(curves: pd.DataFrame) -> pd.DataFrame:
+  """Returns OOD accuracy at every evaluation, with 'tasks' trained on."""
+  ood = data.rows(curves, {'split': 'ood', 'metric': 'accuracy'})
+  if ood.empty:
+    return ood.assign(tasks=[])
+  tasks = ood['step'] * ood['training.meta_batch_size']
+  return ood.assign(tasks=tasks.astype(int)).astype(dict.fromkeys(CELL, object))
+
+
+def _at(curves: pd.DataFrame, cell: cells.Cell, tasks: int) -> pd.Series:
+  rows = data.rows(curves, {**cell, 'tasks': tasks})
+  return rows.set_index('seed')['value'].astype(float)
+
+
+def _some(values: Sequence[int]) -> Sequence[int]:
+  """Returns at most _MAX_COLUMNS values, evenly spaced, with the last one."""
+  every = -(-len(values) // _MAX_COLUMNS)
+  return values[::-1][:: every or 1][::-1]

@@ -1,0 +1,125 @@
+"""Theorem 1 in numbers: training error against error on new combinations.
+
+Every point is a student of exactly its teacher's size, trained from one start.
+Left of the line are those that reached (near) zero training error, as the
+theorem assumes. The theorem is about the best latent for a new combination, so
+latents are inferred from many starts (`analysis/refitting.py`); the ordinate is
+the worst combination's loss.
+"""
+
+import itertools
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import theory_cells
+from figures.plotting import layout
+from figures.plotting import style
+
+EXPERIMENT = 'theorem'
+TITLE = 'Theorem 1: students without error in training, on new combinations'
+CELL: tuple[str, ...] = (theory_cells.SUPPORT, 'task.output_dim')
+OUTPUTS = {1: 'one output, as in the theorem', 4: 'four outputs'}
+NEAR_ZERO = 1e-5  # Relative to the power of the targets.
+_SUPPORTS = {
+    'ring': ('connected (ring)', theory_cells.CONNECTED, 'circle'),
+    'triangles': (
+        'disconnected (triangles)',
+        theory_cells.DISCONNECTED,
+        'diamond',
+    ),
+}
+_METRICS = {
+    'train_loss': ('test', 'pooled_relative_loss'),
+    'ood_loss': ('ood', 'refit_relative_loss'),
+    'ood_loss_max': ('ood', 'refit_relative_loss_max'),
+    # As inferred in training, from one start.
+    'ood_loss_inferred': ('ood', 'pooled_relative_loss'),
+    'alignment': ('ood', 'alignment'),
+    'residual': ('ood', 'identification_residual_direct'),
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of all students."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  table = make_table(frame)
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(OUTPUTS),
+      shared_yaxes=True,
+      horizontal_spacing=0.04,
+      subplot_titles=list(OUTPUTS.values()),
+  )
+  for column, output_dim in enumerate(OUTPUTS, start=1):
+    students = table[table['output_dim'] == output_dim]
+    for support in _SUPPORTS:
+      figure.add_trace(
+          _trace(students, support, in_legend=column == 1), row=1, col=column
+      )
+    if students['ood_loss_max'].isna().all():
+      why = 'not measured' if len(students) else 'no finished run'
+      layout.name_missing(figure, why, 0, 1, column)
+  figure.add_vline(x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'})
+  figure.update_xaxes(
+      title_text='loss in training, relative to target power',
+      type='log',
+      exponentformat='power',
+  )
+  figure.update_yaxes(type='log', exponentformat='power')
+  figure.update_yaxes(
+      title_text='largest OOD loss, relative to target power', col=1
+  )
+  layout.finish(
+      figure,
+      title=TITLE,
+      caption=[
+          (
+              f'{style.scale_note(frame, CELL)}; converged inference from many'
+              ' starts, on a task or more of every new combination that'
+              ' evaluation drew.'
+          ),
+          (
+              'Dotted: what counts as zero error in training'
+              f' ({NEAR_ZERO:g} of the power of the targets).'
+          ),
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, table
+
+
+def _trace(students: pd.DataFrame, support: str, in_legend: bool) -> go.Scatter:
+  name, colour, symbol = _SUPPORTS[support]
+  rows = students[students['task_support'] == support]
+  return go.Scatter(
+      x=rows['train_loss'],
+      y=rows['ood_loss_max'],
+      customdata=rows[['seed', 'alignment', 'residual']],
+      mode='markers',
+      name=name,
+      showlegend=in_legend,
+      marker={
+          'color': colour,
+          'symbol': symbol,
+          'size': 10,
+          'line': {'color': style.INK, 'width': 1},
+      },
+      hovertemplate=(
+          f'{name}<br>seed %{{customdata[0]}}<br>training %{{x:.1e}}, OOD'
+          ' %{y:.1e}<br>alignment %{customdata[1]:.4f}, residual'
+          ' %{customdata[2]:.1e}<extra></extra>'
+      ),
+  )
+
+
+def make_table(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns a row per student; losses are relative to target power."""
+  rows = []
+  for output_dim, support in itertools.product(OUTPUTS, _SUPPORTS):
+    cell = dict(zip(CELL, (support, output_dim)))
+    students = theory_cells.find_students(frame, cell, _METRICS)
+    rows.append(students.assign(task_support=support, output_dim=output_dim))
+  return pd.concat(rows, ignore_index=True)

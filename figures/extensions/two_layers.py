@@ -1,0 +1,42 @@
+"""Figure 3D for teachers with two generated layers: OOD accuracy and R2."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.plotting import bars
+from figures.plotting import style
+
+EXPERIMENT = 'two_layers'
+TITLE = 'Figure 3D with two generated layers: connected support or not'
+CELL = ('model.name', 'task.num_modules', 'task.task_support')
+_MEASURES = {
+    'ood_accuracy': ('ood', 'accuracy'),
+    'r2': ('ood', 'r2'),
+    'test_accuracy': ('test', 'accuracy'),
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  panels = {
+      f'{style.MODEL_NAMES[model]}, M = {num_modules}': [
+          bars.Bar(
+              label=style.SUPPORT_NAMES[cell['task.task_support']].replace(
+                  ' support', ''
+              ),
+              colour=style.COLOURS[model],
+              seeds=data.values(found.frame, cell, 'ood'),
+              missing=found.missing(cell),
+          )
+          for cell in found.find(name=model, num_modules=num_modules)
+      ]
+      for model in style.HYPERNETWORKS
+      for num_modules in found.axis('num_modules')
+  }
+  figure = bars.draw(
+      panels, title=TITLE, y_title='OOD accuracy', caption=found.caption
+  )
+  return figure, cells.make_table(found, _MEASURES)

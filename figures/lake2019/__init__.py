@@ -1,0 +1,1 @@
+"""Tables and figures of the second system (Lake, 2019)."""

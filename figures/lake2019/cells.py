@@ -1,0 +1,82 @@
+"""What the figures on meta sequence-to-sequence learning share."""
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from figures.library import data
+
+# The fields that tell runs apart.
+MODEL = 'model.name'
+LOSS = 'model.outer.support_loss'
+ATTENTION = 'model.use_decoder_attention'
+MEANINGS = 'task.meanings'
+EXTRA = 'task.num_extra'
+CELL = (MODEL, LOSS, ATTENTION, MEANINGS, EXTRA)
+ACCURACY = 'test rows right from first to last symbol (fraction)'
+
+
+class Network(NamedTuple):
+  """A network of the paper."""
+
+  name: str  # In the tables.
+  colour: str
+  fields: dict[str, Any]  # Of its config.
+
+
+META = Network(
+    'meta seq2seq',
+    '#0072B2',
+    {MODEL: 'meta_seq2seq', LOSS: True, ATTENTION: True},
+)
+NO_SUPPORT_LOSS = Network(
+    'without support loss', '#56B4E9', {**META.fields, LOSS: False}
+)
+NO_ATTENTION = Network(
+    'without decoder attention', '#CC79A7', {**META.fields, ATTENTION: False}
+)
+STANDARD = Network(
+    'standard seq2seq',
+    '#D55E00',
+    {MODEL: 'seq2seq', LOSS: False, ATTENTION: None},
+)
+
+
+class Trained(NamedTuple):
+  """A network and its training tasks."""
+
+  experiment: str
+  network: Network
+  meanings: str | None = None
+  num_extra: int | None = None
+
+  @property
+  def cell(self) -> dict[str, Any]:
+    """Column -> value."""
+    return {
+        **self.network.fields,
+        MEANINGS: self.meanings,
+        EXTRA: self.num_extra,
+    }
+
+
+def read(
+    library: data.Library, experiment: str
+) -> tuple[pd.DataFrame, dict[str, tuple]]:
+  """Returns the runs of an experiment, one condition per cell."""
+  return data.select_conditions(library.values(experiment), CELL)
+
+
+def caption(frame: pd.DataFrame) -> list[str]:
+  """Returns a line on the scale, unless it is the published one."""
+  if frame.empty or frame['published_scale'].all():
+    return []
+  smaller = 'Smaller networks than the published ones'
+  if 'task.max_actions' in frame:
+    smaller += f', commands of at most {_most(frame)} actions'
+  return [f'{smaller}: compare directions, not values.']
+
+
+def _most(frame: pd.DataFrame) -> str:
+  numbers = frame['task.max_actions'].dropna().unique()
+  return ' or '.join(str(int(number)) for number in sorted(numbers))

@@ -1,0 +1,170 @@
+"""Figures A.1 and A.2 of Lake (2019): attention, mean over seeds.
+
+Left, the steps of a query attend to the memory, whose cells are the support
+inputs. Right, the output symbols attend to the query's contexts. The paper
+reports that in mutual exclusivity every step but the last attends to the cells
+that do *not* hold its word; that in SCAN verbs attend to their own cell; and
+that the decoder reads the query in order.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import importlib
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.lake2019 import cells
+from figures.library import data
+from figures.plotting import layout
+from figures.plotting import style
+from modular_hyperteacher.experiments import seq2seq as seq2seq_experiment
+from modular_hyperteacher.seq2seq import vocabulary
+
+TITLES = {
+    'scan_attention_me': 'Figure A.1: attention in mutual exclusivity',
+    'scan_attention': 'Figure A.2: attention in SCAN, "jump"',
+}
+TRAINED = {
+    'scan_attention_me': cells.Trained('scan_me', cells.META),
+    'scan_attention': cells.Trained('scan_add_jump', cells.META, 'permuted', 0),
+}
+
+
+class Map(NamedTuple):
+  """Attention of the symbols of one sequence to those of another."""
+
+  means: np.ndarray | None  # Shares, [rows, columns]; None without a run.
+  row_names: Sequence[str]
+  column_names: Sequence[str]
+
+
+def make_draw(
+    name: str,
+) -> Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]:
+  """Returns the function that draws one of TITLES."""
+
+  def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+    trained = TRAINED[name]
+    frame, left_out = cells.read(library, trained.experiment)
+    frame = data.rows(frame, trained.cell)
+    words, actions, items = symbols(trained.experiment)
+    maps = {
+        'memory attention': Map(attention(frame, 'memory'), words, items),
+        'decoder attention': Map(attention(frame, 'decoder'), actions, words),
+    }
+    figure = _draw(
+        maps,
+        TITLES[name],
+        [
+            f'{style.scale_note(frame, cells.CELL)}. Rows sum to one.',
+            *cells.caption(frame),
+            *style.left_out_notes(left_out),
+        ],
+    )
+    return figure, make_table(maps)
+
+  return draw
+
+
+@functools.cache
+def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
+  """Returns the example's query, its output, and the support inputs."""
+  module = importlib.import_module(f'configs.{experiment}')
+  task = module.get_config('paper').task.to_dict()
+  episodes = seq2seq_experiment.EPISODES[task.pop('name')](**task)
+  episode = episodes.example()
+
+  def decode(
+      sequences: vocabulary.Sequences, vocab: vocabulary.Vocabulary
+  ) -> list[tuple[str, ...]]:
+    return [vocab.decode(row) for row in np.asarray(sequences.tokens).tolist()]
+
+  (query,) = decode(episode.query.inputs, episodes.input_vocab)
+  (output,) = decode(episode.query.outputs, episodes.output_vocab)
+  support = decode(episode.support.inputs, episodes.input_vocab)
+  return (
+      [*query, 'EOS'],
+      [*output, 'EOS'],
+      [' '.join(command) for command in support],
+  )
+
+
+def attention(frame: pd.DataFrame, kind: str) -> np.ndarray | None:
+  """Returns the mean over seeds of 'memory' or 'decoder' attention."""
+  found = {}
+  for metric in frame['metric'].unique():
+    match = re.fullmatch(rf'{kind}_attention_(\d+)_(\d+)', metric)
+    if match:
+      values = data.values(frame, {}, 'ood', metric=metric)
+      found[tuple(map(int, match.groups()))] = values.mean()
+  if not found:
+    return None
+  means = np.full(np.max(list(found), axis=0) + 1, np.nan)
+  for index, value in found.items():
+    means[index] = value
+  return means
+
+
+def make_table(maps: Mapping[str, Map]) -> pd.DataFrame:
+  """Returns a row per cell of the maps."""
+  rows = [
+      {
+          'attention': name,
+          'step': f'{row + 1} {row_names[row]}',
+          'to': f'{column + 1} {column_names[column]}',
+          'share': value,
+      }
+      for name, (means, row_names, column_names) in maps.items()
+      if means is not None
+      for (row, column), value in np.ndenumerate(means)
+  ]
+  return pd.DataFrame(rows, columns=['attention', 'step', 'to', 'share'])
+
+
+def _draw(
+    maps: Mapping[str, Map], title: str, caption: Sequence[str]
+) -> go.Figure:
+  figure = subplots.make_subplots(
+      rows=1, cols=2, horizontal_spacing=0.16, subplot_titles=list(maps)
+  )
+  for column, (means, row_names, names) in enumerate(maps.values(), start=1):
+    if means is None:
+      layout.name_empty(figure, 'no finished run', 1, column)
+      continue
+    figure.add_trace(
+        go.Heatmap(
+            z=means,
+            coloraxis='coloraxis',
+            texttemplate='%{z:.2f}',
+            hovertemplate='%{y} to %{x}: %{z:.3f}<extra></extra>',
+        ),
+        row=1,
+        col=column,
+    )
+    # Ticks by index, as the same word may occur twice.
+    figure.update_xaxes(
+        tickvals=list(range(len(names))), ticktext=names, col=column
+    )
+    figure.update_yaxes(
+        tickvals=list(range(len(row_names))),
+        ticktext=row_names,
+        autorange='reversed',
+        col=column,
+    )
+  figure.update_xaxes(showgrid=False, ticks='')
+  figure.update_yaxes(showgrid=False, ticks='')
+  figure.update_layout(
+      coloraxis={
+          'colorscale': 'Cividis',
+          'cmin': 0,
+          'cmax': 1,
+          'colorbar': {'title': {'text': 'share', 'side': 'right'}},
+      }
+  )
+  layout.finish(figure, title=title, caption=caption, plot_height=480)
+  return figure

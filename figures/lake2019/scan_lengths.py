@@ -1,0 +1,95 @@
+"""SCAN: accuracy by the length of the output."""
+
+import re
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.lake2019 import cells
+from figures.library import data
+from figures.plotting import lines
+from figures.plotting import stats
+from figures.plotting import style
+
+TITLE = 'SCAN: accuracy by the number of actions that a command takes'
+EXPERIMENTS = ('scan_add_jump', 'scan_around_right', 'scan_length')
+_LINES = {
+    '"jump", permuted meanings': (
+        cells.Trained('scan_add_jump', cells.META, 'permuted', 0),
+        cells.Trained('scan_add_jump', cells.NO_SUPPORT_LOSS, 'permuted', 0),
+        cells.Trained('scan_add_jump', cells.NO_ATTENTION, 'permuted', 0),
+        cells.Trained('scan_add_jump', cells.STANDARD, 'fixed', 0),
+    ),
+    '"jump", meanings out of 24': (
+        cells.Trained('scan_add_jump', cells.META, 'extended', 20),
+        cells.Trained('scan_add_jump', cells.NO_SUPPORT_LOSS, 'extended', 20),
+        cells.Trained('scan_add_jump', cells.NO_ATTENTION, 'extended', 20),
+        cells.Trained('scan_add_jump', cells.STANDARD, 'aligned', 20),
+    ),
+    '"around right"': (
+        cells.Trained('scan_around_right', cells.META, 'extended', 2),
+        cells.Trained('scan_around_right', cells.STANDARD, 'fixed', 0),
+    ),
+    'Longer outputs': (
+        cells.Trained('scan_length', cells.META, 'extended', 20),
+        cells.Trained('scan_length', cells.STANDARD, 'fixed', 0),
+    ),
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  read = {name: cells.read(library, name) for name in EXPERIMENTS}
+  panels, rows, missing = {}, [], []
+  for title, entries in _LINES.items():
+    panels[title] = []
+    for trained in entries:
+      found = by_length(read[trained.experiment][0], trained)
+      panels[title].append(
+          lines.Line(trained.network.name, trained.network.colour, found)
+      )
+      rows += [
+          {
+              'test': title,
+              'network': trained.network.name,
+              'num_actions': length,
+              'accuracy_mean': mean.value,
+              'accuracy_se': mean.standard_error,
+              'num_seeds': mean.num_seeds,
+          }
+          for length, values in found.iterrows()
+          for mean in [stats.mean(values)]
+      ]
+    names = [line.name for line in panels[title] if line.seeds.empty]
+    if len(names) < len(entries):  # A panel without any line says so itself.
+      missing += [f'{name} ({title})' for name in names]
+  caption = [
+      f'{name}: {style.scale_note(frame, cells.CELL)}.'
+      for name, (frame, _) in read.items()
+  ]
+  if missing:
+    caption.append(f'No finished run: {", ".join(missing)}.')
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='actions',
+      y_title='accuracy (fraction of rows)',
+      caption=[*caption, 'Bands: standard error over seeds.'],
+      num_columns=2,
+      y_range=(0, 1.02),
+  )
+  columns = ['test', 'network', 'num_actions', 'accuracy_mean', 'accuracy_se']
+  return figure, pd.DataFrame(rows, columns=[*columns, 'num_seeds'])
+
+
+def by_length(frame: pd.DataFrame, trained: cells.Trained) -> pd.DataFrame:
+  """Returns accuracies [number of actions, seeds]; empty without a run."""
+  metrics = data.rows(frame, trained.cell)['metric'].unique()
+  found = {
+      int(match.group(1)): data.values(
+          frame, trained.cell, 'ood', metric=metric
+      )
+      for metric in metrics
+      if (match := re.fullmatch(r'accuracy_length_(\d+)', metric))
+  }
+  return pd.DataFrame(found).T.sort_index()

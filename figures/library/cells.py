@@ -1,0 +1,142 @@
+"""The cells of a figure: those its config describes, and those found."""
+
+from collections.abc import Mapping, Sequence
+import math
+import textwrap
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from figures.library import data
+from figures.library import reference
+from figures.plotting import stats
+from figures.plotting import style
+from modular_hyperteacher.experiments import sweeps
+
+Cell = dict[str, Any]  # Column -> value.
+_MAX_NAMED = 6  # A caption names so many missing runs and counts the others.
+# Metrics of every evaluation; others, such as R2, have the last step only.
+_EVALUATED = ('loss', 'accuracy', 'accuracy_all')
+_LINE = 110  # Characters on a line of a caption.
+
+
+class Cells(NamedTuple):
+  """The runs behind a figure over a grid."""
+
+  frame: pd.DataFrame  # One condition per cell.
+  cells: list[Cell]  # In the order of the config's sweep.
+  caption: list[str]  # The scale, missing runs, and runs left out.
+
+  def find(self, **values: Any) -> list[Cell]:
+    """Returns the cells with these values in the columns that end in names."""
+    return [
+        cell
+        for cell in self.cells
+        if all(_get(cell, name) == value for name, value in values.items())
+    ]
+
+  def axis(self, name: str) -> list[Any]:
+    """Returns the values of the column that ends in a name, in order."""
+    return list(dict.fromkeys(_get(cell, name) for cell in self.cells))
+
+  def missing(self, cell: Cell) -> str:
+    """Returns why a cell is empty."""
+    found = not data.rows(self.frame, cell).empty
+    return 'not measured' if found else 'no run'
+
+
+def read(
+    library: data.Library, experiment: str, columns: Sequence[str]
+) -> Cells:
+  """Returns the cells of an experiment, described or found.
+
+  Args:
+    library: all finished runs.
+    experiment: such as 'fig3e'.
+    columns: the columns that distinguish cells.
+  """
+  return select(experiment, library.values(experiment), columns)
+
+
+def select(
+    experiment: str, frame: pd.DataFrame, columns: Sequence[str]
+) -> Cells:
+  """Returns the cells of one table, such as that of `Library.curves`."""
+  preset = frame['preset'].iloc[0] if len(frame) else 'laptop'
+  frame, left_out = data.select_conditions(frame, tuple(columns))
+  described = [
+      {column: fields.get(column) for column in columns}
+      for run in reference.described_runs(experiment, preset)
+      for fields in [dict(sweeps.flatten(run.config))]
+  ]
+  cells = [c for i, c in enumerate(described) if c not in described[:i]]
+  missing = [cell for cell in cells if data.rows(frame, cell).empty]
+  caption = [f'Ours: {style.scale_note(frame, columns)}.']
+  if missing and len(missing) < len(cells):
+    names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
+    more = len(missing) - len(names)
+    caption += textwrap.wrap(
+        f'{len(missing)} of {len(cells)} runs are missing:'
+        f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
+        _LINE,
+    )
+  for cell in data.distinct(frame, columns):
+    if not any(_same(cell, known) for known in cells):
+      cells.append(cell)
+  return Cells(frame, cells, caption + style.left_out_notes(left_out))
+
+
+def make_table(
+    cells: Cells,
+    measures: Mapping[str, tuple[str, str]],
+) -> pd.DataFrame:
+  """Returns a row per cell, also for missing ones.
+
+  Args:
+    cells: as `read` returns them.
+    measures: name -> (split, metric). Columns `{name}_mean` and `{name}_se` are
+      over seeds at the last step. OOD metrics of every evaluation also have
+      `{name}_best_...`, at the lowest validation loss.
+  """
+  rows = []
+  for cell in cells.cells:
+    runs = data.rows(cells.frame, cell)
+    row: Cell = {
+        style.column_name(column): value for column, value in cell.items()
+    }
+    num_seeds = 0
+    for name, (split, metric) in measures.items():
+      mean = _mean(cells.frame, cell, split, metric, 'last')
+      row[f'{name}_mean'] = mean.value
+      row[f'{name}_se'] = mean.standard_error
+      num_seeds = max(num_seeds, mean.num_seeds)
+      if split == 'ood' and metric in _EVALUATED:
+        best = _mean(cells.frame, cell, split, metric, 'best_validation')
+        row[f'{name}_best_mean'] = best.value
+        row[f'{name}_best_se'] = best.standard_error
+    row['num_seeds'] = num_seeds
+    row['preset'] = ', '.join(runs['preset'].unique())
+    rows.append(row)
+  return pd.DataFrame(rows)
+
+
+def _mean(
+    frame: pd.DataFrame, cell: Cell, split: str, metric: str, kind: str
+) -> stats.Estimate:
+  return stats.mean(data.values(frame, cell, split, metric=metric, kind=kind))
+
+
+def _get(cell: Cell, name: str) -> Any:
+  return next(v for column, v in cell.items() if column.endswith(f'.{name}'))
+
+
+def _same(cell: Cell, known: Cell) -> bool:
+  return all(
+      value == known.get(column)
+      or (known.get(column) is None and _is_missing(value))
+      for column, value in cell.items()
+  )
+
+
+def _is_missing(value: Any) -> bool:
+  return value is None or (isinstance(value, float) and math.isnan(value))

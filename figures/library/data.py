@@ -1,0 +1,355 @@
+"""Finished runs as one long table per experiment.
+
+Every field of a run's config is a column, named by its path ('model.name',
+'task.num_modules'), so a figure can distinguish its cells by any fields.
+
+The same config is the same run, whichever experiment trained it. An experiment
+owns the runs in its folder. It also borrows runs from other experiments'
+folders, if the config hash at the end of their id is that of a run that its own
+config describes.
+
+`figures/data/` holds the bundled results.
+"""
+
+from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import math
+import pathlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from configs.blocks import common
+from figures.library import bundles
+from figures.library import reference
+from modular_hyperteacher.experiments import sweeps
+
+BUNDLED = pathlib.Path(__file__).parents[1] / 'data'
+# Columns of every run, beside the fields of its config.
+FACTS = (
+    'experiment',
+    'preset',  # 'smoke', 'laptop' or 'paper'
+    'source',  # 'own' or 'bundled'
+    'run_id',
+    'condition',  # the same for runs that differ only in their seeds
+    'num_seeds',
+    'commit',
+    'device',
+    # Seconds of training, all sessions; NaN if one is lost or was not timed.
+    'wall_s',
+    'cpu_s',
+    'published_scale',  # whether every field is as in the paper's run
+)
+VALUES = (
+    'seed',
+    'kind',  # 'last', the last step, or 'best_validation'
+    'split',
+    'metric',
+    'value',
+)
+CURVES = ('step', 'seed', 'split', 'metric', 'value')
+
+
+class _Origin(NamedTuple):
+  """Which folder of results a run comes from."""
+
+  source: str  # 'own' or 'bundled'
+  experiment: str
+  preset: str
+
+
+# (source, preset), best first: the user's own results, then bundled ones. Smoke
+# results come last, as they say nothing about a claim.
+_PREFERENCE: tuple[tuple[tuple[str, str], ...], ...] = (
+    (('own', 'paper'), ('own', 'laptop')),
+    tuple(('bundled', preset) for preset in reversed(common.PRESETS)),
+    (('own', 'smoke'),),
+)
+
+
+class Library:
+  """All finished runs, the user's own and the bundled ones."""
+
+  def __init__(
+      self, results_root: pathlib.Path, bundled_root: pathlib.Path = BUNDLED
+  ) -> None:
+    """Reads all results except curves.
+
+    Args:
+      results_root: the folder that training wrote to; need not exist.
+      bundled_root: the folder of the bundles.
+
+    Raises:
+      UserError: if a file is damaged; names it.
+    """
+    self._folders = {
+        _Origin(source, folder.parent.name, folder.name): folder
+        for source, root in (('own', results_root), ('bundled', bundled_root))
+        for folder in sorted(root.glob('*/*'))
+        if folder.name in common.PRESETS and bundles.has_results(folder)
+    }
+    self._finished = {
+        origin: bundles.read(folder) for origin, folder in self._folders.items()
+    }
+    self._curves: dict[_Origin, pd.DataFrame] = {}  # Those read so far.
+
+  def values(self, experiment: str) -> pd.DataFrame:
+    """Returns a row per run, seed, kind, split and metric.
+
+    All rows have one source and preset. The user's own results come before
+    bundled ones, and the user's smoke results last. Among presets, the one with
+    the most finished runs counts, and the larger one if they tie.
+
+    Returns:
+      Columns FACTS, VALUES and the config's fields. Missing values have no row.
+    """
+    return self._values(experiment, *self._choose(experiment))
+
+  def every_preset(self, experiment: str) -> pd.DataFrame:
+    """Returns the same for all presets, own results before bundled ones."""
+    frames = []
+    for preset in reversed(common.PRESETS):
+      for source in ('own', 'bundled'):
+        frame = self._values(experiment, source, preset)
+        if len(frame):
+          frames.append(frame)
+          break
+    return pd.concat(frames, ignore_index=True) if frames else empty()
+
+  def curves(self, experiment: str) -> pd.DataFrame:
+    """Returns the metrics at every evaluation of the runs of `values`.
+
+    Returns:
+      Columns FACTS, CURVES and the config's fields.
+    """
+    source, preset = self._choose(experiment)
+    found = self._find(experiment, source, preset)
+    if not found:
+      return pd.DataFrame(columns=list(FACTS + CURVES))
+    curves = {origin: self._read_curves(origin) for origin in found}
+    return self._join(curves, experiment, source, preset, found)
+
+  def stale(self) -> list[str]:
+    """Returns the bundled runs that no current config describes."""
+    return [
+        f'{origin.experiment}/{origin.preset}/{run_id}'
+        for origin, finished in self._finished.items()
+        if origin.source == 'bundled'
+        for run_id in finished.runs
+        if sweeps.digest(run_id)
+        not in _described(origin.experiment, origin.preset)
+    ]
+
+  def _choose(self, experiment: str) -> tuple[str, str]:
+    """Returns the source and preset to read an experiment from."""
+    for borrow in (False, True):
+      for candidates in _PREFERENCE:
+        counts = [
+            sum(map(len, self._find(experiment, *candidate, borrow).values()))
+            for candidate in candidates
+        ]
+        if any(counts):
+          return candidates[counts.index(max(counts))]
+    return 'bundled', 'laptop'
+
+  def _find(
+      self, experiment: str, source: str, preset: str, borrow: bool = True
+  ) -> dict[_Origin, list[str]]:
+    """Returns origin -> ids of the experiment's runs there."""
+    own = _Origin(source, experiment, preset)
+    found = {}
+    if own in self._finished:
+      found[own] = list(self._finished[own].runs)
+    wanted = _described(experiment, preset) if borrow else frozenset()
+    wanted -= {sweeps.digest(run_id) for run_id in found.get(own, ())}
+    for origin, finished in self._finished.items():
+      if origin.source == source and origin != own:
+        ids = [run for run in finished.runs if sweeps.digest(run) in wanted]
+        wanted -= {sweeps.digest(run_id) for run_id in ids}
+        if ids:
+          found[origin] = ids
+    return found
+
+  def _values(self, experiment: str, source: str, preset: str) -> pd.DataFrame:
+    found = self._find(experiment, source, preset)
+    if not found:
+      return empty()
+    values = {origin: self._finished[origin].values for origin in found}
+    return self._join(values, experiment, source, preset, found)
+
+  def _join(
+      self,
+      tables: Mapping[_Origin, pd.DataFrame],
+      experiment: str,
+      source: str,
+      preset: str,
+      found: Mapping[_Origin, Sequence[str]],
+  ) -> pd.DataFrame:
+    """Adds to every row the facts of its run and the fields of its config."""
+    kept = [
+        tables[origin][tables[origin]['run_id'].isin(run_ids)]
+        for origin, run_ids in found.items()
+    ]
+    runs = pd.DataFrame([
+        {
+            'experiment': experiment,
+            'preset': preset,
+            'source': source,
+            'run_id': run_id,
+            **_facts(experiment, preset, self._finished[origin].runs[run_id]),
+        }
+        for origin, run_ids in found.items()
+        for run_id in run_ids
+    ])
+    joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
+    # Texts repeat in many rows; categories make looking them up fast.
+    names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
+    return joined.astype(dict.fromkeys(names, 'category'))
+
+  def _read_curves(self, origin: _Origin) -> pd.DataFrame:
+    if origin not in self._curves:
+      self._curves[origin] = bundles.read_curves(self._folders[origin])
+    return self._curves[origin]
+
+
+def empty() -> pd.DataFrame:
+  """Returns the table of an experiment without a finished run."""
+  return pd.DataFrame(columns=list(FACTS + VALUES))
+
+
+def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns the rows with these values; None selects missing values."""
+  kept = np.ones(len(frame), bool)
+  for column, value in cell.items():
+    if column in frame:
+      entries = frame[column]
+      kept &= (entries.isna() if value is None else entries == value).to_numpy()
+    elif value is not None:
+      kept[:] = False
+  return frame[kept]
+
+
+def distinct(
+    frame: pd.DataFrame, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+  """Returns the distinct combinations of values in some columns, in order."""
+  found: Any = frame[list(columns)].drop_duplicates().to_dict('records')
+  return found
+
+
+def select_conditions(
+    frame: pd.DataFrame, cell: tuple[str, ...]
+) -> tuple[pd.DataFrame, dict[str, tuple[Any, ...]]]:
+  """Keeps one condition per cell of a figure, with all its seeds.
+
+  A preset's folder may hold several, such as a model trained with and without
+  an overridden field. This keeps the condition with the most outer steps and,
+  if they tie, the one with the most seeds.
+
+  Args:
+    frame: as `Library` returns it.
+    cell: the columns that distinguish the figure's cells.
+
+  Returns:
+    The rows that are kept, with all columns of the cell; and run id -> cell,
+    one run for each condition that is left out.
+  """
+  columns = dict.fromkeys([*frame.columns, *cell])
+  frame = frame.reindex(columns=list(columns))  # Some models lack some fields.
+  if frame.empty:
+    return frame, {}
+  facts = ['preset', *cell, 'condition', 'run_id', 'seed']
+  runs = frame[[*facts, 'training.num_outer_steps']].drop_duplicates()
+  kept, left_out = [], {}
+  for names, group in runs.groupby(['preset', *cell], dropna=False):
+    sizes = group.groupby('condition').agg(
+        steps=('training.num_outer_steps', 'max'),
+        seeds=('seed', 'nunique'),
+        run_id=('run_id', 'first'),
+    )
+    sizes = sizes.sort_values(['steps', 'seeds'])
+    kept.append((names[0], sizes.index[-1]))
+    left_out |= {run_id: names[1:] for run_id in sizes['run_id'].iloc[:-1]}
+  found = pd.MultiIndex.from_frame(frame[['preset', 'condition']]).isin(kept)
+  point = ['condition', 'seed', 'split', 'metric']
+  point.append('kind' if 'kind' in frame else 'step')
+  return frame[found].drop_duplicates(point, ignore_index=True), left_out
+
+
+def values(
+    frame: pd.DataFrame,
+    cell: Mapping[str, Any],
+    split: str,
+    *,
+    metric: str = 'accuracy',
+    kind: str = 'last',
+) -> pd.Series:
+  """Returns a metric indexed by seed; empty if it was not measured.
+
+  Args:
+    frame: with one condition per cell.
+    cell: column -> value, such as {'model.name': 'anil'}.
+    split: such as 'ood'.
+    metric: such as 'accuracy'.
+    kind: 'last' or 'best_validation'.
+  """
+  point = {'split': split, 'metric': metric, 'kind': kind}
+  frame = rows(frame, {**cell, **point})
+  return frame.set_index('seed')['value'].astype(float).dropna()
+
+
+def _described(experiment: str, preset: str) -> frozenset[str]:
+  """Returns the config hashes of the runs that a config describes."""
+  runs = reference.described_runs(experiment, preset)
+  return frozenset(sweeps.digest(run.run_id) for run in runs)
+
+
+def _facts(experiment: str, preset: str, run: dict[str, Any]) -> dict[str, Any]:
+  config, sessions = run['config'], run['sessions']
+  commits = dict.fromkeys(str(s.get('commit')) for s in sessions)
+  devices = dict.fromkeys(_device(session) for session in sessions)
+  fields = {
+      path: _hashable(value)
+      for block in sweeps.IDENTITY
+      for path, value in sweeps.flatten(config[block], f'{block}.')
+  }
+  return {
+      'condition': _condition(config),
+      'num_seeds': len(config['training']['seeds']),
+      'commit': ', '.join(commits),
+      'device': ', '.join(devices),
+      'wall_s': _total(sessions, 'wall_s'),
+      'cpu_s': _total(sessions, 'cpu_s'),
+      'published_scale': reference.is_published_scale(
+          experiment, preset, config
+      ),
+      **fields,
+  }
+
+
+def _total(sessions: Sequence[Mapping[str, Any]], name: str) -> float:
+  """Returns the sum over sessions; NaN if any is lost."""
+  steps = [0, *(session.get('last_step') for session in sessions)]
+  for session, reached in zip(sessions, steps):
+    # A killed session repeats the steps since its last checkpoint.
+    if session.get('first_step', 0) > (reached or 0):
+      return math.nan
+  return sum(session.get(name, math.nan) for session in sessions)
+
+
+def _device(session: Mapping[str, Any]) -> str:
+  kind = session.get('device_kind', 'unknown device')
+  return session.get('processor', kind) if kind == 'cpu' else kind
+
+
+def _hashable(value: Any) -> Any:
+  return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _condition(config: dict[str, Any]) -> str:
+  decisive = {name: config[name] for name in sweeps.IDENTITY}
+  training = dict(decisive['training'], seeds=None)
+  text = json.dumps(decisive | {'training': training}, sort_keys=True)
+  return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -1,0 +1,87 @@
+"""The runs that configs describe, and the published results."""
+
+from collections.abc import Mapping
+import functools
+from typing import Any
+
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.published import lake2019
+from modular_hyperteacher.published import schug2024
+
+# Not part of the scale.
+_FREE_FIELDS = ('training.seeds', 'training.prng_impl')
+# The experiment whose paper preset the paper's tables report.
+_TABULATED = 'fig3e'
+
+
+described_runs = sweeps.described_runs
+
+
+def is_published_scale(
+    experiment: str, preset: str, config: dict[str, Any]
+) -> bool:
+  """Returns whether every field of a run is as in the paper's run.
+
+  The preset alone cannot tell: any of its fields can be overridden.
+  """
+  return preset == 'paper' and _decisive(config) in _published(experiment)
+
+
+@functools.cache
+def _published(experiment: str) -> frozenset[frozenset[tuple[str, str]]]:
+  runs = described_runs(experiment, 'paper')
+  return frozenset(_decisive(run.config) for run in runs)
+
+
+def _decisive(config: dict[str, Any]) -> frozenset[tuple[str, str]]:
+  """Returns the fields that define a scale, in a form to compare."""
+  fields = {
+      path: str(value)
+      for block in sweeps.IDENTITY
+      for path, value in sweeps.flatten(config[block], f'{block}.')
+      if path not in _FREE_FIELDS
+  }
+  return frozenset(fields.items())
+
+
+def published_accuracy(
+    experiment: str, cell: Mapping[str, Any], split: str
+) -> tuple[float, float] | None:
+  """Returns a tabulated accuracy, as fractions.
+
+  Args:
+    experiment: such as 'fig3b'.
+    cell: path -> value, such as {'model.name': 'anil'}, of one of its runs.
+    split: 'train', 'test', 'ood' or 'ood_k{k}'.
+
+  Returns:
+    (mean, dispersion as printed), or None where the paper has no number.
+  """
+  runs = described_runs(experiment, 'paper')
+  for run, fields in zip(runs, _fields(experiment)):
+    if all(fields.get(path) == value for path, value in cell.items()):
+      return _tabulated(run.config, split)
+  return None
+
+
+@functools.cache
+def _fields(experiment: str) -> list[dict[str, Any]]:
+  runs = described_runs(experiment, 'paper')
+  return [dict(sweeps.flatten(run.config)) for run in runs]
+
+
+def _tabulated(
+    config: dict[str, Any], split: str
+) -> tuple[float, float] | None:
+  """Returns the number in Tables A2-A8, or in Lake (2019), for this config.
+
+  Task and model must agree, the number of outer steps need not: the runs of the
+  tables took 100,000 steps, most other experiments 200,000.
+  """
+  found = lake2019.accuracy(config, split)
+  if found is not None:
+    return found
+  for run in described_runs(_TABULATED, 'paper'):
+    if all(run.config[block] == config[block] for block in ('task', 'model')):
+      return schug2024.accuracy(config, split)
+  return None

@@ -1,0 +1,65 @@
+"""Figure 2C: do students identify the teacher's modules?
+
+Module alignment on new combinations for the families of Table A9: connected
+ones are blue, disconnected ones orange. One panel per latent type and solver.
+"""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import theory_cells
+from figures.plotting import bars
+from figures.plotting import style
+from modular_hyperteacher.tasks.supports import families
+
+EXPERIMENT = 'fig2c'
+TITLE = 'Figure 2C: module alignment for connected and disconnected families'
+CELL: tuple[str, ...] = (
+    theory_cells.SOLVER,
+    theory_cells.LATENTS,
+    theory_cells.SUPPORT,
+)
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  panels, cells = {}, []
+  for solver in theory_cells.solvers(frame):
+    for latent_type in ('discrete', 'continuous'):
+      panel_cells = [
+          dict(zip(CELL, (solver, latent_type, support)))
+          for kind, support in families.TABLE_A9.values()
+          if kind == latent_type
+      ]
+      title = f'{latent_type}, {theory_cells.SOLVER_NAMES[solver]}'
+      panels[title] = [_bar(frame, cell) for cell in panel_cells]
+      cells += panel_cells
+  figure = bars.draw(
+      panels,
+      title=TITLE,
+      y_title='joint module alignment (at most 1)',
+      y_range=(0, 1.02),
+      caption=[
+          f'{style.scale_note(frame, CELL)}.',
+          (
+              'Blue: connected families; orange: disconnected. Fitted and'
+              ' evaluated on combinations that training did not show.'
+          ),
+          *style.left_out_notes(left_out),
+      ],
+  )
+  figure.update_xaxes(tickangle=0, tickfont={'size': 10})
+  return figure, theory_cells.make_table(frame, cells)
+
+
+def _bar(frame: pd.DataFrame, cell: dict[str, str]) -> bars.Bar:
+  support = cell[theory_cells.SUPPORT]
+  connected = theory_cells.is_connected(support)
+  return bars.Bar(
+      label=theory_cells.FAMILY_NAMES[support],
+      colour=theory_cells.CONNECTED if connected else theory_cells.DISCONNECTED,
+      seeds=data.values(frame, cell, 'ood', metric='alignment'),
+      missing='no finished run',
+  )

@@ -1,0 +1,152 @@
+"""Figure 2D: alignment of students that are larger than their teacher.
+
+Figure A2 shows the OOD loss of the same runs. One line each for growing hidden
+units, modules, or both; a size that does not grow is twice the teacher's. One
+panel per latent type and solver. The grid shows all sizes.
+"""
+
+from collections.abc import Iterator
+import functools
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import theory_cells
+from figures.plotting import heatmaps
+from figures.plotting import lines
+from figures.plotting import style
+
+EXPERIMENT = 'fig2d'
+TITLES = {
+    'fig2d': 'Figure 2D: module alignment of students of growing size',
+    'fig_a2': 'Figure A2: OOD loss of students of growing size',
+    'fig2d_grid': 'Module alignment of students of all sizes (Figure 2D)',
+}
+CELL: tuple[str, ...] = (
+    theory_cells.SOLVER,
+    theory_cells.LATENTS,
+    theory_cells.HIDDEN,
+    theory_cells.MODULES,
+)
+_METRICS = {
+    'fig2d': ('alignment', 'joint module alignment, OOD (at most 1)'),
+    'fig_a2': ('pooled_relative_loss', 'OOD loss relative to target power'),
+}
+_BASE = 2  # A size that does not grow, as a multiple of the teacher's.
+_GROWTH = {  # Name -> colour, and factor -> (hidden units, modules).
+    'hidden units': ('#E69F00', lambda factor: (factor, _BASE)),
+    'modules': ('#56B4E9', lambda factor: (_BASE, factor)),
+    'both': (style.INK, lambda factor: (factor, factor)),
+}
+
+
+def draw(
+    library: data.Library, name: str = 'fig2d'
+) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns figure 'fig2d' or 'fig_a2' and the table of what it shows."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  metric, y_title = _METRICS[name]
+  panels = {
+      title: [
+          _line(frame, solver, latent_type, growth, metric)
+          for growth in _GROWTH
+      ]
+      for title, solver, latent_type in _panels(frame)
+  }
+  figure = lines.draw(
+      panels,
+      title=TITLES[name],
+      x_title="size, times the teacher's",
+      y_title=y_title,
+      x_type='log',
+      y_type='log' if name == 'fig_a2' else 'linear',
+      caption=[
+          f'{style.scale_note(frame, CELL)}.',
+          f"What does not grow is {_BASE} times the teacher's size.",
+          *style.left_out_notes(left_out),
+      ],
+  )
+  figure.update_xaxes(tickvals=_factors(frame))
+  return figure, theory_cells.make_table(frame, _cells(frame))
+
+
+draw_fig_a2 = functools.partial(draw, name='fig_a2')
+
+
+def draw_grid(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the heat maps over both sizes, and the table of `draw`."""
+  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  cells = _cells(frame)
+  figure = heatmaps.draw(
+      {
+          title: {
+              (
+                  cell[theory_cells.MODULES],
+                  cell[theory_cells.HIDDEN] / _teacher_width(frame),
+              ): heatmaps.Cell(
+                  data.values(frame, cell, 'ood', metric='alignment'), 'no run'
+              )
+              for cell in cells
+              if (cell.get(theory_cells.SOLVER), cell.get(theory_cells.LATENTS))
+              == (solver, latent_type)
+          }
+          for title, solver, latent_type in _panels(frame)
+      },
+      title=TITLES['fig2d_grid'],
+      x_title="modules, times the teacher's",
+      y_title="hidden units, times the teacher's",
+      z_title='joint module alignment, OOD',
+      z_range=(0, 1),
+      caption=[
+          f'{style.scale_note(frame, CELL)}.',
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, theory_cells.make_table(frame, cells)
+
+
+def _panels(frame: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
+  """Yields each panel's title, solver and latent type."""
+  for solver in theory_cells.solvers(frame):
+    for latent_type in ('discrete', 'continuous'):
+      name = theory_cells.SOLVER_NAMES[solver]
+      yield f'{latent_type},<br>{name}', solver, latent_type
+
+
+def _cells(frame: pd.DataFrame) -> list[dict[str, Any]]:
+  """Returns every cell that was run; a published one if none was."""
+  return theory_cells.find_cells(frame, CELL) or [
+      dict(zip(CELL, ('adamw', 'discrete', 32, 2)))
+  ]
+
+
+def _factors(frame: pd.DataFrame) -> list[int]:
+  if theory_cells.MODULES not in frame:
+    return [1, 2, 4, 8]
+  return sorted(set(frame[theory_cells.MODULES]))
+
+
+def _line(
+    frame: pd.DataFrame,
+    solver: str,
+    latent_type: str,
+    growth: str,
+    metric: str,
+) -> lines.Line:
+  colour, size_at = _GROWTH[growth]
+  by_factor = {}
+  for factor in _factors(frame):
+    hidden_factor, modules = size_at(factor)
+    width = hidden_factor * _teacher_width(frame)
+    cell = dict(zip(CELL, (solver, latent_type, width, modules)))
+    values = data.values(frame, cell, 'ood', metric=metric)
+    if len(values):
+      by_factor[factor] = values
+  return lines.Line(growth, colour, pd.DataFrame(by_factor).T)
+
+
+def _teacher_width(frame: pd.DataFrame) -> int:
+  column = 'task.teacher_hidden_dim'
+  return int(frame[column].iloc[0]) if column in frame else 16

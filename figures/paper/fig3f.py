@@ -1,0 +1,81 @@
+"""Figure 3F: OOD accuracy over the student's width and number of modules.
+
+Of several outer learning rates, the one with the lowest validation loss is
+shown; the choice does not use OOD tasks.
+"""
+
+from collections.abc import Sequence
+import math
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.plotting import heatmaps
+from figures.plotting import style
+
+EXPERIMENT = 'fig3f'
+TITLE = "Figure 3F: OOD accuracy over the student's size"
+SIZE = ('model.hidden_dim', 'model.modules_per_teacher_module')
+CELL = ('model.name', *SIZE, 'model.outer.learning_rate')
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  figure = heatmaps.draw(
+      make_panels(found, 'accuracy', SIZE),
+      title=TITLE,
+      x_title="student's width",
+      y_title="student's modules / teacher's",
+      z_title='OOD accuracy',
+      caption=found.caption
+      + [
+          'If trained at several learning rates: that of the lowest validation'
+          ' loss.'
+      ],
+  )
+  measures = {
+      'test': ('test', 'accuracy'),
+      'ood': ('ood', 'accuracy'),
+      'valid_loss': ('valid', 'loss'),
+  }
+  return figure, cells.make_table(found, measures)
+
+
+def make_panels(
+    found: cells.Cells, metric: str, size_columns: tuple[str, str]
+) -> dict[str, heatmaps.Grid]:
+  """Returns a panel per model: an OOD metric over the student's size."""
+  width, modules = size_columns
+  return {
+      style.MODEL_NAMES[model]: {
+          (cell[width], cell[modules]): heatmaps.Cell(
+              data.values(found.frame, cell, 'ood', metric=metric),
+              missing=found.missing(cell),
+              note=f'learning rate {cell["model.outer.learning_rate"]:g}',
+          )
+          for cell in best_rates(found, model, size_columns)
+      }
+      for model in style.HYPERNETWORKS
+  }
+
+
+def best_rates(
+    found: cells.Cells, model: str, size_columns: Sequence[str] = SIZE
+) -> list[cells.Cell]:
+  """Returns a cell per size: the one with the lowest validation loss."""
+  best = {}
+  for cell in found.find(name=model):
+    loss = validation_loss(found, cell)
+    size = tuple(cell[column] for column in size_columns)
+    if size not in best or loss < best[size][0]:
+      best[size] = loss, cell
+  return [best[size][1] for size in sorted(best)]
+
+
+def validation_loss(found: cells.Cells, cell: cells.Cell) -> float:
+  """Returns the mean over seeds at the last step; infinite without a run."""
+  loss = data.values(found.frame, cell, 'valid', metric='loss').mean()
+  return math.inf if math.isnan(loss) else float(loss)

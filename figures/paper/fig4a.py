@@ -1,0 +1,174 @@
+"""Figures 4A and 4D: a sampled task of each grid world.
+
+Each figure shows two instances of one task, as a model sees them in support and
+query sets. To draw any other seed: `python -m figures.render --world=goals`.
+"""
+
+from collections.abc import Callable
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.library import reference
+from figures.plotting import pictures
+from figures.worlds import gridworld_pictures
+from modular_hyperteacher import randomness
+from modular_hyperteacher.tasks import base
+from modular_hyperteacher.tasks.gridworlds import goals
+from modular_hyperteacher.tasks.gridworlds import preferences
+
+TITLE_4A = 'Figure 4A: a task of compositional preferences'
+TITLE_4D = 'Figure 4D: a task of compositional goals'
+SEED = 2020
+_NUM_SHOWN = 2  # Instances of a task.
+
+Drawn = tuple[go.Figure, pd.DataFrame]
+
+
+def draw_4a(library: data.Library) -> Drawn:
+  """Returns Figure 4A and the table of what the colours are worth."""
+  del library  # A task, not a result.
+  return draw_preferences(SEED, TITLE_4A)
+
+
+def draw_4d(library: data.Library) -> Drawn:
+  """Returns Figure 4D and the table of the demonstrated actions."""
+  del library  # A task, not a result.
+  return draw_goals(SEED, TITLE_4D)
+
+
+def draw_preferences(seed: int, title: str) -> Drawn:
+  """Returns two instances of the seed's task, and what colours are worth."""
+  task_distribution, task_params, key = _make('fig4c', preferences.make, seed)
+  worth, instances, shown, arrival = jax.tree.map(
+      np.asarray, _sample_preferences(task_distribution, task_params, key)
+  )
+  drawn = []
+  for i in range(_NUM_SHOWN):
+    instance, actions = jax.tree.map(lambda x, i=i: x[i], (instances, shown))
+    best = shown.values[i, 0].max()
+    drawn.append(
+        gridworld_pictures.make_preferences(
+            f'the best action is worth {best:.2f}',
+            instance,
+            actions,
+            arrival[-1, :, i][preferences.NEXT],
+            worth,
+        )
+    )
+  figure = pictures.draw(
+      drawn,
+      title=title,
+      caption=[
+          (
+              'Arrows: values of moves while all objects are there; dots: of'
+              ' terminating. Dotted: what the optimal agent does in eight'
+              ' steps.'
+          ),
+          (
+              'What a colour is worth depends on the task, and is the same in'
+              f' all of its instances. Seed {seed}.'
+          ),
+      ],
+  )
+  table = pd.DataFrame({
+      'colour': gridworld_pictures.COLOUR_NAMES,
+      'symbol': pictures.SYMBOLS,
+      'worth': worth,
+  })
+  return figure, table
+
+
+def draw_goals(seed: int, title: str) -> Drawn:
+  """Returns two demonstrations of the seed's goal, and their actions."""
+  task_distribution, task_params, key = _make('fig4e', goals.make, seed)
+  factors, instances, batches = jax.tree.map(
+      np.asarray, _sample_goals(task_distribution, task_params, key)
+  )
+  walls = np.asarray(task_params.walls)
+  drawn, columns = [], {}
+  for i in range(_NUM_SHOWN):
+    instance, batch = jax.tree.map(lambda x, i=i: x[i], (instances, batches))
+    num_rows = int(batch.mask.sum())
+    name = f'demonstration {i + 1}'
+    columns[name] = pd.Series(batch.targets[:num_rows], dtype='Int64')
+    title_i = f'{name}: {num_rows} actions'
+    path = batch.inputs.agent[0, :num_rows]
+    drawn.append(
+        gridworld_pictures.make_goals(title_i, walls, instance, path, factors)
+    )
+  figure = pictures.draw(
+      drawn,
+      title=title,
+      caption=[
+          gridworld_pictures.name_goal(factors),
+          (
+              'A shortest path, then the interaction; a distractor in the cell'
+              f' of the goal hides it. Seed {seed}.'
+          ),
+      ],
+  )
+  table = pd.DataFrame(columns).rename_axis('step').reset_index()
+  return figure, table
+
+
+WORLDS: dict[str, Callable[[int, str], Drawn]] = {
+    'preferences': draw_preferences,
+    'goals': draw_goals,
+}
+
+
+def _make(
+    experiment: str, make: Callable[..., base.TaskDistribution], seed: int
+) -> tuple[base.TaskDistribution, Any, jax.Array]:
+  """Returns an experiment's task distribution, its parameters, and a key."""
+  config = reference.described_runs(experiment, 'paper')[0].config
+  fields = {n: v for n, v in config['task'].items() if n != 'name'}
+  task_distribution = make(**fields)
+  root = randomness.root_key(seed, 'threefry2x32')
+  task_params = task_distribution.init(randomness.stream(root, 'task'))
+  return task_distribution, task_params, randomness.stream(root, 'picture')
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _sample_preferences(
+    task_distribution: base.TaskDistribution,
+    task_params: preferences.PreferencesParams,
+    key: jax.Array,
+) -> tuple[
+    jax.Array, preferences.Instances, preferences.Demonstrations, jax.Array
+]:
+  """Returns what the colours are worth, instances, demonstrations, values."""
+  latent_key, instance_key = jax.random.split(key)
+  latent = task_distribution.sample_latent(task_params, latent_key, 'train')
+  worth = latent[0] @ task_params.templates
+  instances = preferences.draw_instances(instance_key, _NUM_SHOWN)
+  arrival = preferences.arrival_values(
+      instances.object_cells, worth[instances.colours]
+  )
+  shown = preferences.demonstrate(instances, worth)
+  return worth, instances, shown, arrival
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _sample_goals(
+    task_distribution: base.TaskDistribution,
+    task_params: goals.GoalsParams,
+    key: jax.Array,
+) -> tuple[jax.Array, goals.Instance, base.Batch]:
+  """Returns a goal's factors, instances and demonstrations of it."""
+  latent_key, instance_key = jax.random.split(key)
+  latent = task_distribution.sample_latent(task_params, latent_key, 'train')
+  factors = latent.argmax(-1)
+
+  def show(key: jax.Array) -> tuple[goals.Instance, base.Batch]:
+    instance = goals.draw_instance(task_params, key, factors)
+    return instance, goals.to_batch(task_params, instance, factors)
+
+  keys = jax.random.split(instance_key, _NUM_SHOWN)
+  return factors, *jax.vmap(show)(keys)

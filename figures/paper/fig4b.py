@@ -1,0 +1,61 @@
+"""Figures 4B and 4C: the loss on new preferences, by support and model.
+
+The loss is what the models minimise: half the squared error of the predicted
+action values, summed over the five actions. Lower is better.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.paper import gridworld_bars
+from figures.plotting import style
+
+TITLE_4B = 'Figure 4B: loss on new preferences, connected support or not'
+TITLE_4C = 'Figure 4C: loss on new preferences, compositional support or not'
+# In the captions of all figures on preferences.
+LOSS_NOTE = (
+    'Loss: half the squared error of the action values, summed over the five'
+    ' actions: 2.5 × the mean squared error. Lower is better.'
+)
+_MEASURES = {
+    'test_loss': ('test', 'loss'),
+    'ood_loss': ('ood', 'loss'),
+    'r2': ('ood', 'r2'),
+    'relative_return': ('ood', 'relative_return'),
+}
+
+
+def draw_4b(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure 4B and the table of what it shows."""
+  found = cells.read(library, 'fig4b', gridworld_bars.CELL)
+  supports = ('connected', 'disconnected')
+  return _draw(found, TITLE_4B, supports, style.HYPERNETWORKS)
+
+
+def draw_4c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure 4C and the table of what it shows."""
+  found = cells.read(library, 'fig4c', gridworld_bars.CELL)
+  supports = ('random', 'non_compositional')
+  return _draw(found, TITLE_4C, supports, style.MODELS)
+
+
+def _draw(
+    found: cells.Cells,
+    title: str,
+    supports: Sequence[str],
+    models: Sequence[str],
+) -> tuple[go.Figure, pd.DataFrame]:
+  figure = gridworld_bars.draw_bars(
+      found,
+      'loss',
+      supports=supports,
+      models=models,
+      title=title,
+      y_title='OOD loss (lower is better)',
+      caption=found.caption + [LOSS_NOTE],
+  )
+  return figure, cells.make_table(found, _MEASURES)

@@ -1,0 +1,124 @@
+"""Figures 4E, 4F and A9: which models reach goals never seen in training?
+
+Accuracy is the fraction of a demonstration's actions that a model predicts; in
+Figure A9, the fraction of demonstrations predicted without a single mistake.
+Figure 4F is what non-compositional support costs, seed by seed.
+"""
+
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.paper import gridworld_bars
+from figures.plotting import bars
+from figures.plotting import stats
+from figures.plotting import style
+
+EXPERIMENT = 'fig4e'
+TITLE_4E = 'Figure 4E: accuracy on goals never seen in training'
+TITLE_4F = 'Figure 4F: what non-compositional support costs on new goals'
+TITLE_A9 = 'Figure A9: new goals demonstrated without a mistake'
+SUPPORTS = ('random', 'non_compositional')
+_MEASURES = {
+    'test': ('test', 'accuracy'),
+    'ood': ('ood', 'accuracy'),
+    'ood_first': ('ood', 'accuracy_first'),
+    'ood_last': ('ood', 'accuracy_last'),
+    'r2': ('ood', 'r2'),
+    'success': ('ood', 'success'),
+    'path_ratio': ('ood', 'path_ratio'),
+}
+
+
+def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure 4E and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, gridworld_bars.CELL)
+  figure = gridworld_bars.draw_bars(
+      found,
+      'accuracy',
+      supports=('random',),
+      models=style.MODELS,
+      title=TITLE_4E,
+      y_title='OOD accuracy (fraction of actions)',
+      y_range=(0, 1),
+      caption=found.caption,
+  )
+  shown = found._replace(cells=found.find(task_support='random'))
+  return figure, cells.make_table(shown, _MEASURES)
+
+
+def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure A9 and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, gridworld_bars.CELL)
+  figure = gridworld_bars.draw_bars(
+      found,
+      'accuracy_all',
+      supports=SUPPORTS,
+      models=style.MODELS,
+      title=TITLE_A9,
+      y_title='without a mistake (fraction of OOD tasks)',
+      y_range=(0, 1),
+      caption=found.caption,
+  )
+  measures = {
+      'test_all': ('test', 'accuracy_all'),
+      'ood_all': ('ood', 'accuracy_all'),
+  }
+  return figure, cells.make_table(found, measures)
+
+
+def draw_4f(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns Figure 4F and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, gridworld_bars.CELL)
+  figure = bars.draw(
+      {
+          'Compositional - non-compositional support': [
+              bars.Bar(
+                  label=gridworld_bars.label(model),
+                  colour=style.COLOURS[model],
+                  seeds=_cost(found, model),
+                  missing=_missing(found, model),
+              )
+              for model in style.MODELS
+          ]
+      },
+      title=TITLE_4F,
+      y_title='fall of OOD accuracy (fraction of actions)',
+      caption=found.caption + ['Differences are taken seed by seed.'],
+  )
+  return figure, pd.DataFrame([_row(found, model) for model in style.MODELS])
+
+
+def _cost(found: cells.Cells, model: str) -> pd.Series:
+  """Returns random - non-compositional, by seed; empty if one is missing."""
+  compositional, other = (_accuracy(found, model, s) for s in SUPPORTS)
+  return (compositional - other).dropna()
+
+
+def _accuracy(found: cells.Cells, model: str, support: str) -> pd.Series:
+  return data.values(found.frame, gridworld_bars.cell(model, support), 'ood')
+
+
+def _missing(found: cells.Cells, model: str) -> str:
+  reasons = [
+      found.missing(gridworld_bars.cell(model, support))
+      for support in SUPPORTS
+      if _accuracy(found, model, support).empty
+  ]
+  return reasons[0] if reasons else 'no seed in common'
+
+
+def _row(found: cells.Cells, model: str) -> dict[str, Any]:
+  row: dict[str, Any] = {'model': model}
+  for support in SUPPORTS:
+    row[f'{support}_mean'] = stats.mean(_accuracy(found, model, support)).value
+  cost = stats.mean(_cost(found, model))
+  row['fall_mean'] = cost.value
+  row['fall_se'] = cost.standard_error
+  row['num_seeds'] = cost.num_seeds
+  runs = data.rows(found.frame, {'model.name': model})
+  row['preset'] = ', '.join(runs['preset'].unique())
+  return row

@@ -1,0 +1,62 @@
+"""Figure A1: students that fit all training tasks and fail on a new one.
+
+For each condition of Theorem 1, one student violates only that condition. Bars
+are the best error that any latent of the student reaches on a held-out task. On
+the training tasks the error is zero up to rounding.
+"""
+
+from collections.abc import Hashable
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.paper import counterexamples
+from figures.plotting import bars
+
+TITLE = 'Figure A1: zero error in training, and no way to fit a new task'
+_NAMES: dict[Hashable, str] = {
+    'wider_student': 'student wider<br>than its teacher',
+    'disconnected_tasks': 'disconnected<br>families',
+    'swapped_half': 'disconnected<br>halves',
+    'missing_module': 'a module never<br>trained on',
+}
+_COLOURS: dict[Hashable, str] = {
+    'wider_student': '#E69F00',
+    'disconnected_tasks': '#D55E00',
+    'swapped_half': '#CC79A7',
+    'missing_module': '#0072B2',
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  del library  # Constructed, not trained.
+  table = counterexamples.load()
+  task_bars = [
+      bars.Bar(
+          label=f'{_NAMES[name]}<br>task {task}',
+          colour=_COLOURS[name],
+          seeds=rows.set_index('seed')['best_ood_error'],
+      )
+      for (name, task), rows in table.groupby(
+          ['counterexample', 'ood_task'], sort=False
+      )
+  ]
+  figure = bars.draw(
+      {'': task_bars},
+      title=TITLE,
+      y_title='best error on the new task, relative to target power',
+      caption=[
+          (
+              'Constructions of our own, after Appendix A.3;'
+              f' {table["seed"].nunique()} draws of the vectors. Largest error'
+              f' on training tasks: {table["train_error"].max():.1e}.'
+          ),
+          (
+              "Task: which modules are active. The student's latent is"
+              ' optimised from 65 starts.'
+          ),
+      ],
+  )
+  return figure, table

@@ -1,0 +1,121 @@
+"""Figure A3: training tasks until OOD accuracy reaches a level, over M."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.plotting import lines
+from figures.plotting import style
+
+EXPERIMENT = 'fig_a3'
+TITLE = 'Figure A3: training tasks until a given OOD accuracy'
+CELL = ('model.name', 'task.max_active', 'task.num_modules')
+LEVELS = (0.6, 0.7, 0.8, 0.9)
+# From light to dark; distinct in greyscale, too.
+_COLOURS = dict(zip(LEVELS, ('#C9B45B', '#8A8779', '#575D6D', '#00224E')))
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
+  table = make_table(found)
+  reached = [
+      level
+      for level in LEVELS
+      if table.loc[table['level'] == level, 'tasks'].notna().any()
+  ]
+  never = [f'{level:g}' for level in LEVELS if level not in reached]
+  panels = {}
+  for max_active in found.axis('max_active'):
+    for model in style.MODELS:
+      if found.find(name=model, max_active=max_active):
+        name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
+        panels[name] = [
+            _line(table, model, max_active, level) for level in reached
+        ]
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='M, modules',
+      y_title='training tasks (outer steps × tasks per step)',
+      y_type='log',
+      empty='no seed reached these levels',
+      caption=[
+          *found.caption,
+          'Only seeds that reached the level; the table counts the others.',
+          *([f'No seed reached {" or ".join(never)}.'] if never else []),
+      ],
+  )
+  summary = (
+      table.groupby([*table.columns[:4]], as_index=False).agg(
+          tasks_mean=('tasks', 'mean'),
+          tasks_se=('tasks', 'sem'),
+          num_reached=('tasks', 'count'),
+          num_seeds=('seed', 'count'),
+          preset=('preset', 'first'),
+      )
+      if len(table)
+      else table
+  )
+  return figure, summary
+
+
+def make_table(found: cells.Cells) -> pd.DataFrame:
+  """Returns the training tasks of every seed to every level.
+
+  Returns:
+    Columns model, K, M, level, seed, tasks (until the first evaluation at the
+    level; NaN if never reached), tasks_before (until the evaluation before that
+    one; 0 if there is none) and preset.
+  """
+  columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'tasks_before']
+  columns.append('preset')
+  rows = []
+  for cell in found.cells:
+    ood = {**cell, 'split': 'ood', 'metric': 'accuracy'}
+    runs = data.rows(found.frame, ood)
+    for seed, curve in runs.groupby('seed'):
+      for level in LEVELS:
+        tasks = tasks_to_reach(curve, level)
+        before = max((n for n in _tasks(curve) if n < tasks), default=0)
+        preset = curve['preset'].iloc[0]
+        rows.append([*cell.values(), level, seed, tasks, before, preset])
+  return pd.DataFrame(rows, columns=columns)
+
+
+def tasks_to_reach(curve: pd.DataFrame, level: float) -> float:
+  """Returns the training tasks until a curve reached a level.
+
+  Args:
+    curve: of one seed, with 'step', 'value', 'training.meta_batch_size'.
+    level: of accuracy.
+
+  Returns:
+    Tasks until the first evaluation at or above the level; NaN if there is
+    none.
+  """
+  reached = _tasks(curve.loc[curve['value'] >= level])
+  return math.nan if reached.empty else float(reached.min())
+
+
+def _tasks(curve: pd.DataFrame) -> pd.Series:
+  return pd.Series(curve['step'] * curve['training.meta_batch_size'])
+
+
+def _line(
+    table: pd.DataFrame, model: str, max_active: int, level: float
+) -> lines.Line:
+  rows = table.loc[
+      (table['model'] == model)
+      & (table['K'] == max_active)
+      & np.isclose(table['level'].astype(float), level)
+  ].dropna(subset='tasks')
+  return lines.Line(
+      name=f'OOD accuracy {level:g}',
+      colour=_COLOURS[level],
+      seeds=rows.pivot_table(index='M', columns='seed', values='tasks'),
+  )

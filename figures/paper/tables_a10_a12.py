@@ -1,0 +1,62 @@
+"""Tables A10 to A12: hyperparameters, read from the configs."""
+
+from collections.abc import Callable, Mapping
+import functools
+from typing import Any
+
+import pandas as pd
+
+from figures.library import data
+from figures.library import reference
+from figures.plotting import style
+from modular_hyperteacher.experiments import sweeps
+
+# Table -> experiment whose settings are printed, name in the title.
+TABLES = {
+    'A10': ('fig3b', 'the hyperteacher'),
+    'A11': ('fig4c', 'the preferences'),
+    'A12': ('fig4e', 'the goals'),
+}
+
+
+def title(name: str) -> str:
+  """Returns the title of a table, such as 'A10'."""
+  return f'Table {name}: hyperparameters on {TABLES[name][1]}'
+
+
+def make_draw(name: str) -> Callable[[data.Library], tuple[None, pd.DataFrame]]:
+  """Returns the function that makes a table, such as 'A10'."""
+  return functools.partial(_draw, name)
+
+
+def _draw(name: str, library: data.Library) -> tuple[None, pd.DataFrame]:
+  """Returns no figure, and a row per preset and field, a column per model."""
+  del library  # Settings, not results.
+  rows = []
+  for preset in ('paper', 'laptop'):
+    by_model: dict[str, dict[str, Any]] = {}
+    for run in reference.described_runs(TABLES[name][0], preset):
+      fields = {
+          field: value
+          for block in ('model', 'training')
+          for field, value in sweeps.flatten(run.config[block], f'{block}.')
+      }
+      by_model.setdefault(fields.pop('model.name'), fields)
+    names = dict.fromkeys(f for fields in by_model.values() for f in fields)
+    for field in sorted(names):
+      values = {
+          style.MODEL_NAMES[model]: _text(by_model[model], field)
+          for model in style.MODELS
+          if model in by_model
+      }
+      rows.append({'preset': preset, 'field': field, **values})
+  return None, pd.DataFrame(rows)
+
+
+def _text(fields: Mapping[str, Any], field: str) -> str:
+  if field not in fields:
+    return ''  # The model has no such setting.
+  value = fields[field]
+  if value is None:
+    return 'none'
+  return f'{value:g}' if isinstance(value, float) else str(value)

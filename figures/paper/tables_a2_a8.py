@@ -1,0 +1,216 @@
+"""Tables A2 to A8: accuracy on every split, ours beside the published.
+
+Shows every preset that has runs. At another scale than the paper's, numbers can
+be compared in direction but not in value; the caption says so.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import functools
+import math
+from typing import Any
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.library import reference
+from figures.plotting import layout
+from figures.plotting import stats
+from figures.plotting import style
+
+EXPERIMENT = 'fig3e'
+CELL = ('model.name', 'task.num_modules', 'task.max_active')
+# Table -> M, K.
+TABLES = {
+    'A2': (4, 1),
+    'A3': (4, 2),
+    'A4': (4, 4),
+    'A5': (8, 1),
+    'A6': (8, 2),
+    'A7': (8, 4),
+    'A8': (8, 8),
+}
+_SPLITS = ('train', 'test', 'ood', 'ood_k1', 'ood_k2', 'ood_k4', 'ood_k8')
+_SYMBOLS = {'paper': 'circle', 'laptop': 'circle-open', 'smoke': 'x-thin-open'}
+
+
+def title(name: str) -> str:
+  """Returns the title of a table, such as 'A2'."""
+  num_modules, max_active = TABLES[name]
+  return f'Table {name}: accuracy, M = {num_modules}, K = {max_active}'
+
+
+def make_draw(
+    name: str,
+) -> Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]:
+  """Returns the function that draws a table, such as 'A2'."""
+  return functools.partial(_draw, name)
+
+
+def _draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  frame = library.every_preset(EXPERIMENT)
+  num_modules, max_active = TABLES[name]
+  size = {'task.num_modules': num_modules, 'task.max_active': max_active}
+  frame, left_out = data.select_conditions(data.rows(frame, size), CELL)
+  table = pd.DataFrame([
+      row
+      for split in _SPLITS
+      for model in style.MODELS
+      for row in _rows(frame, {'model.name': model, **size}, split)
+  ])
+  kept = ~table['split'].isin(_unreported(table))
+  table = table.loc[kept].reset_index(drop=True)
+  figure = _figure(table)
+  caption = _caption(frame, table, size) + style.left_out_notes(left_out)
+  layout.finish(figure, title=title(name), caption=caption, plot_height=420)
+  return figure, table
+
+
+def _rows(
+    frame: pd.DataFrame, cell: Mapping[str, Any], split: str
+) -> Iterator[dict[str, Any]]:
+  """Yields a row per preset, or a row without numbers of ours."""
+  published = reference.published_accuracy(EXPERIMENT, cell, split)
+  value, dispersion = published or (math.nan, math.nan)
+  presets = data.rows(frame, cell)['preset'].unique()
+  for preset in presets if len(presets) else [None]:
+    runs = data.rows(frame, {**cell, 'preset': preset}) if preset else frame[:0]
+    seeds = data.values(runs, cell, split)
+    mean = stats.mean(seeds)
+    at_scale = len(runs) and all(runs['published_scale'])
+    yield {
+        'split': split,
+        'model': cell['model.name'],
+        'preset': preset or 'no run',
+        'ours_mean': mean.value,
+        'ours_se': mean.standard_error,
+        'ours_std': seeds.std(),
+        'num_seeds': mean.num_seeds,
+        'published': value,
+        'published_dispersion': dispersion,
+        'difference_in_published_std': (
+            (mean.value - value) / dispersion if at_scale else math.nan
+        ),
+    }
+
+
+def _unreported(table: pd.DataFrame) -> list[str]:
+  """Returns the splits without any number, ours or published."""
+  numbers = table.groupby('split')[['ours_mean', 'published']].count()
+  return list(numbers.index[numbers.sum(axis=1) == 0])
+
+
+def _figure(table: pd.DataFrame) -> go.Figure:
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(style.MODELS),
+      shared_yaxes=True,
+      horizontal_spacing=0.02,
+      subplot_titles=[style.MODEL_NAMES[model] for model in style.MODELS],
+  )
+  figure.update_annotations(font={'size': 14})
+  names = [style.split_name(s) for s in table['split'].unique()]
+  for column, model in enumerate(style.MODELS, start=1):
+    rows = data.rows(table, {'model': model})
+    for trace in _traces(rows, style.COLOURS[model]):
+      figure.add_trace(trace, row=1, col=column)
+  figure.update_xaxes(range=[0, 1], dtick=0.5, title_text='accuracy')
+  figure.update_yaxes(
+      type='category', categoryorder='array', categoryarray=names[::-1]
+  )
+  line = {'color': style.MUTED, 'width': 2}
+  entries = [('published, whisker: dispersion', 'diamond', 'white', line)] + [
+      (f'ours, {preset} scale: standard error', _SYMBOLS[preset], style.INK, {})
+      for preset in table['preset'].unique()
+      if preset in _SYMBOLS
+  ]
+  layout.explain(figure, entries)
+  return figure
+
+
+def _traces(rows: pd.DataFrame, colour: str) -> Iterator[go.Scatter]:
+  """Yields the published values, and ours by preset."""
+  published = rows.dropna(subset='published').drop_duplicates('split')
+  yield _points(
+      published,
+      'published',
+      'published_dispersion',
+      'published',
+      {
+          'symbol': 'diamond',
+          'size': 9,
+          'color': 'white',
+          'line': {'color': colour, 'width': 2},
+      },
+      colour,
+  )
+  for preset, ours in rows.dropna(subset='ours_mean').groupby('preset'):
+    marker = {'symbol': _SYMBOLS[str(preset)], 'size': 8, 'color': colour}
+    yield _points(
+        ours, 'ours_mean', 'ours_se', f'ours, {preset} scale', marker, colour
+    )
+
+
+def _points(
+    rows: pd.DataFrame,
+    value: str,
+    error: str,
+    name: str,
+    marker: Mapping[str, Any],
+    colour: str,
+) -> go.Scatter:
+  return go.Scatter(
+      x=rows[value],
+      y=[style.split_name(split) for split in rows['split']],
+      error_x={'array': rows[error], 'color': colour, 'thickness': 1.5},
+      customdata=rows[error],
+      mode='markers',
+      marker=marker,
+      showlegend=False,
+      cliponaxis=False,
+      hovertemplate=(
+          f'%{{y}}<br>{name}: %{{x:.3f}} ± %{{customdata:.3f}}<extra></extra>'
+      ),
+  )
+
+
+def _caption(
+    frame: pd.DataFrame, table: pd.DataFrame, size: Mapping[str, int]
+) -> list[str]:
+  """Returns a line per preset, and lines that name what is missing."""
+  lines = [
+      f'Ours: {style.scale_note(rows, CELL)}.'
+      for _, rows in frame.groupby('preset', sort=False)
+  ] or ['Ours: no finished runs.']
+  absent = table.loc[table['preset'] == 'no run', 'model'].unique()
+  described = _laptop_models(size)
+  for models, note in (
+      ([m for m in absent if m in described], 'No finished run of'),
+      ([m for m in absent if m not in described], 'Not in the laptop preset:'),
+  ):
+    if models:
+      names = ', '.join(style.MODEL_NAMES[model] for model in models)
+      lines.append(f'{note} {names}.')
+  if set(frame['preset']) - {'paper'}:
+    lines.append(
+        "At another scale than the paper's, compare directions, not values."
+    )
+  is_empty = (table['preset'] != 'no run') & (table['num_seeds'] == 0)
+  empty = table.loc[is_empty, 'split'].unique()
+  if len(empty):
+    names = ', '.join(style.split_name(split) for split in empty)
+    lines.append(f'No such tasks: {names}; the authors repeat a single one.')
+  return lines
+
+
+def _laptop_models(size: Mapping[str, int]) -> list[str]:
+  """Returns the models that the laptop preset, which is thinned, trains."""
+  return [
+      run.config['model']['name']
+      for run in reference.described_runs(EXPERIMENT, 'laptop')
+      if size.items()
+      <= {
+          f'task.{name}': value for name, value in run.config['task'].items()
+      }.items()
+  ]

@@ -1,0 +1,106 @@
+"""What the theory's figures share: names, cells and tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from figures.library import data
+from figures.plotting import stats
+from modular_hyperteacher.tasks.supports import families
+
+SOLVER = 'model.inner.solver'
+LATENTS = 'task.latent_type'
+SUPPORT = 'task.task_support'
+HIDDEN = 'model.hidden_dim'
+MODULES = 'model.modules_per_teacher_module'
+WEIGHT_DECAY = 'model.outer.weight_decay'
+
+CONNECTED, DISCONNECTED = '#0072B2', '#D55E00'  # Okabe and Ito.
+SOLVER_NAMES = {
+    'levenberg_marquardt': 'converged inference',
+    'adamw': 'Adam, as published',
+}
+# The label below a bar.
+FAMILY_NAMES = {
+    'singles': 'singles',
+    'ring': 'ring',
+    'triangles': 'two<br>triangles',
+    'chained_triples': 'three<br>triples',
+    'halves_triangles': 'halves,<br>triangles',
+    'singles_ring': 'singles<br>and ring',
+    'singles_triangles': 'singles and<br>triangles',
+}
+
+# Reported beside joint alignment on new combinations.
+_METRICS = {
+    'alignment': ('ood', 'alignment'),
+    'alignment_fit_train': ('ood', 'alignment_fit_train'),
+    'alignment_per_module': ('ood', 'alignment_per_module'),
+    'alignment_exact': ('ood', 'alignment_exact'),
+    'identification_residual': ('ood', 'identification_residual'),
+    'identification_residual_direct': ('ood', 'identification_residual_direct'),
+    'latent_r2': ('ood', 'latent_r2'),
+    'train_relative_loss': ('test', 'pooled_relative_loss'),
+    'ood_relative_loss': ('ood', 'pooled_relative_loss'),
+}
+
+
+def is_connected(task_support: str) -> bool:
+  """Returns whether the families of this name are connected."""
+  return families.is_connected(families.masks(families.FAMILIES[task_support]))
+
+
+def solvers(frame: pd.DataFrame) -> list[str]:
+  """Returns the solvers that were run, the converged one first.
+
+  Without any run, returns the published solver, so that the figure has a panel
+  in which to name what is missing.
+  """
+  present = set(frame[SOLVER]) if SOLVER in frame else set()
+  return [name for name in SOLVER_NAMES if name in present] or ['adamw']
+
+
+def find_cells(
+    frame: pd.DataFrame, columns: Sequence[str], *, sort: bool = True
+) -> list[dict[str, Any]]:
+  """Returns the cells that were run; the frame may lack some columns."""
+  present = [column for column in columns if column in frame]
+  cells = frame[present].drop_duplicates()
+  cells = cells.sort_values(present) if sort else cells
+  return [dict(zip(present, row)) for row in cells.itertuples(index=False)]
+
+
+def find_students(
+    frame: pd.DataFrame,
+    cell: Mapping[str, Any],
+    metrics: Mapping[str, tuple[str, str]],
+) -> pd.DataFrame:
+  """Returns a row per seed: 'seed', and metrics: name -> (split, metric)."""
+  columns = {
+      name: data.values(frame, cell, split, metric=metric)
+      for name, (split, metric) in metrics.items()
+  }
+  return pd.DataFrame(columns).rename_axis('seed').reset_index()
+
+
+def make_table(
+    frame: pd.DataFrame, cells: Sequence[Mapping[str, Any]]
+) -> pd.DataFrame:
+  """Returns a row of metrics per cell, missing runs included."""
+  return pd.DataFrame([_row(frame, cell) for cell in cells])
+
+
+def _row(frame: pd.DataFrame, cell: Mapping[str, Any]) -> dict[str, Any]:
+  row = {column.rpartition('.')[2]: value for column, value in cell.items()}
+  for name, (split, metric) in _METRICS.items():
+    values = data.values(frame, cell, split, metric=metric)
+    estimate = stats.mean(values)
+    row[f'{name}_mean'] = estimate.value
+    row[f'{name}_se'] = estimate.standard_error
+    row['num_seeds'] = estimate.num_seeds
+  runs = data.rows(frame, cell)
+  steps = runs.get('training.num_outer_steps', default=pd.Series())
+  row['num_outer_steps'] = ', '.join(str(n) for n in pd.unique(steps))
+  row['preset'] = ', '.join(runs['preset'].unique())
+  return row

@@ -1,0 +1,1 @@
+"""From tables to plotly figures; nothing here knows what is plotted."""

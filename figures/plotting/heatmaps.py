@@ -1,0 +1,153 @@
+"""Panels of heat maps: the mean over seeds in every cell of a grid."""
+
+from collections.abc import Callable, Mapping, Sequence
+import math
+from typing import Any, NamedTuple
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.plotting import layout
+from figures.plotting import stats
+from figures.plotting import style
+
+
+class Cell(NamedTuple):
+  """One cell of a grid."""
+
+  seeds: pd.Series  # Values by seed; may be empty.
+  missing: str = ''  # Why there are none; empty if there cannot be any.
+  note: str = ''  # Shown on hover.
+  below: str = ''  # Shown below the value.
+
+
+Point = tuple[Any, Any]  # (x, y)
+Grid = Mapping[Point, Cell]
+
+
+def draw(
+    panels: Mapping[str, Grid],
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    z_title: str,
+    caption: Sequence[str],
+    num_columns: int = 4,
+    z_range: tuple[float, float] | None = None,
+    higher_is_better: bool = True,
+) -> go.Figure:
+  """Returns a figure of panels; each cell shows its value.
+
+  Args:
+    panels: title -> cells; axes are numbers, evenly spaced.
+    title: of the figure.
+    x_title: with the unit.
+    y_title: with the unit.
+    z_title: with the unit.
+    caption: lines below.
+    num_columns: panels side by side.
+    z_range: of the colours; None fits the data.
+    higher_is_better: whether bright colours mark high values or low ones.
+  """
+  num_columns = min(num_columns, len(panels))
+  num_rows = math.ceil(len(panels) / num_columns)
+  figure = subplots.make_subplots(
+      rows=num_rows,
+      cols=num_columns,
+      shared_yaxes=True,
+      horizontal_spacing=0.03,
+      vertical_spacing=0.18 / num_rows,
+      subplot_titles=list(panels),
+  )
+  figure.update_annotations(font={'size': 14})
+  # Panels share axes, so each has the rows and columns of all.
+  points = {point for grid in panels.values() for point in grid}
+  xs, ys = (sorted(set(numbers)) for numbers in zip(*points))
+  for index, grid in enumerate(panels.values()):
+    row, column = index // num_columns + 1, index % num_columns + 1
+    _add_grid(figure, grid, xs, ys, row, column)
+    if not grid:
+      layout.name_empty(figure, 'not run', row, column)
+  figure.update_xaxes(showgrid=False, ticks='')
+  figure.update_yaxes(showgrid=False, ticks='')
+  figure.update_xaxes(title_text=x_title, row=num_rows)
+  figure.update_yaxes(title_text=y_title, col=1)
+  low, high = z_range or (None, None)
+  figure.update_layout(
+      coloraxis={
+          'colorscale': 'Cividis' if higher_is_better else 'Cividis_r',
+          'cmin': low,
+          'cmax': high,
+          'colorbar': {'title': {'text': z_title, 'side': 'right'}},
+      }
+  )
+  layout.finish(
+      figure, title=title, caption=caption, plot_height=120 + 270 * num_rows
+  )
+  return figure
+
+
+def _add_grid(
+    figure: go.Figure,
+    grid: Grid,
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    row: int,
+    column: int,
+) -> None:
+  means = {point: stats.mean(cell.seeds) for point, cell in grid.items()}
+  nothing = stats.mean(pd.Series(dtype=float))
+
+  def table(function: Callable[[Point], Any]) -> list[list[Any]]:
+    return [[function((x, y)) for x in xs] for y in ys]
+
+  def describe(point: Point) -> str:
+    mean = means.get(point, nothing)
+    note = grid[point].note if point in grid else ''
+    error = f'± {mean.standard_error:.3f}, seeds: {mean.num_seeds}'
+    return f'{error}<br>at {point[0]}, {point[1]} {note}'
+
+  def below(point: Point) -> str:
+    text = grid[point].below if point in grid else ''
+    return f'<br>{text}' if text else ''
+
+  figure.add_trace(
+      go.Heatmap(
+          z=table(lambda point: _or_none(means.get(point, nothing).value)),
+          customdata=table(describe),
+          text=table(below),
+          texttemplate='%{z:.2f}%{text}',
+          textfont={'size': 12},
+          hovertemplate='%{z:.3f} %{customdata}<extra></extra>',
+          hoverongaps=False,
+          coloraxis='coloraxis',
+          xgap=1,
+          ygap=1,
+      ),
+      row=row,
+      col=column,
+  )
+  # By index: an annotation would read the tick '4' as position 4.
+  for axis, names in (('xaxis', xs), ('yaxis', ys)):
+    getattr(figure.get_subplot(row, column), axis).update(
+        tickvals=list(range(len(names))),
+        ticktext=[f'{name:g}' for name in names],
+        range=[-0.5, len(names) - 0.5],
+    )
+  for (x, y), cell in grid.items():
+    if cell.seeds.empty and cell.missing:
+      figure.add_annotation(
+          x=xs.index(x),
+          y=ys.index(y),
+          text=cell.missing.replace(' ', '<br>'),
+          showarrow=False,
+          font={'color': style.MUTED, 'size': 11},
+          row=row,
+          col=column,
+      )
+
+
+def _or_none(value: float) -> float | None:
+  return None if math.isnan(value) else value

@@ -1,0 +1,89 @@
+"""Pages of figures, and static images if there is a browser to draw them."""
+
+import asyncio
+import pathlib
+from typing import Any
+
+from plotly import offline
+import plotly.graph_objects as go
+
+from figures.plotting import style
+from modular_hyperteacher.runs import run_folder
+
+FORMATS = ('svg', 'png', 'pdf')
+_SCALES = {'png': 2}  # Pixels per unit of the layout.
+_TIMEOUT_S = 90
+_SECONDS_PER_IMAGE = 5  # Generous, for busy machines.
+_SCRIPT = 'plotly.min.js'  # The name that plotly's pages refer to.
+
+
+def to_page(figure: go.Figure, name: str) -> str:
+  """Returns a page of one figure, which loads the script from its folder."""
+  return figure.to_html(
+      config=style.PAGE, include_plotlyjs='directory', div_id=name
+  )
+
+
+def write_script(folder: pathlib.Path) -> None:
+  """Writes plotly's script once, so that all pages work without a network."""
+  path, script = folder / _SCRIPT, offline.get_plotlyjs()
+  if not path.exists() or path.stat().st_size != len(script.encode()):
+    run_folder.write_atomically(path, script)
+
+
+def export(
+    figures: dict[str, go.Figure],
+    formats: list[str],
+    folder: pathlib.Path,
+) -> str | None:
+  """Writes `<name>.<format>` for every figure, or returns why it cannot.
+
+  Kaleido is an optional dependency and needs the user's Chrome or Chromium. All
+  figures share one browser, which takes a second to start.
+
+  Args:
+    figures: name -> figure.
+    formats: some of FORMATS.
+    folder: where to write.
+
+  Returns:
+    None, or a sentence on what is missing and how to install it.
+  """
+  if not formats:
+    return None
+  try:
+    import kaleido  # pyright: ignore[reportMissingImports]
+  except ImportError:
+    return (
+        'no static images: kaleido is not installed; run'
+        " pip install 'modular_hyperteacher[figures]'."
+    )
+
+  async def draw() -> None:
+    # Kaleido would fetch MathJax from the network.
+    async with kaleido.Kaleido(mathjax=False, timeout=_TIMEOUT_S) as browser:
+      for name, figure in figures.items():
+        layout: Any = figure.layout
+        for image_format in formats:
+          options: Any = {
+              'format': image_format,
+              'width': layout.width,
+              'height': layout.height,
+              'scale': _SCALES.get(image_format, 1),
+          }
+          image = await browser.calc_fig(figure, opts=options)
+          (folder / f'{name}.{image_format}').write_bytes(image)
+
+  try:
+    num_images = len(figures) * len(formats)
+    timeout = _TIMEOUT_S + _SECONDS_PER_IMAGE * num_images
+    asyncio.run(asyncio.wait_for(draw(), timeout))
+  # A browser can fail in many ways; the HTML pages do not need it.
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    reason = str(next(iter(error.args), '')).strip().partition('\n')[0]
+    return (
+        'no static images: they need Chrome or Chromium; install one (apt-get'
+        ' install chromium, or kaleido_get_chrome), or set BROWSER_PATH to'
+        f' yours. {type(error).__name__}: {reason.partition(". ")[0]}'
+    )
+  return None

@@ -1,0 +1,119 @@
+"""Title, caption, size and legend of all figures."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from figures.plotting import style
+
+CAPTION = 'caption'  # Name of its annotation.
+
+
+def finish(
+    figure: go.Figure,
+    *,
+    title: str,
+    caption: Sequence[str],
+    plot_height: int = 390,
+    width: int = 920,
+) -> None:
+  """Sets the template, the title, the caption and the size.
+
+  The report sets title and caption itself; it reads the caption from
+  `layout.meta`.
+
+  Args:
+    figure: panels and their axes.
+    title: above the panels.
+    caption: lines below the panels: the scale, and what is missing.
+    plot_height: without the caption, in pixels.
+    width: in pixels.
+  """
+  figure.add_annotation(
+      name=CAPTION,
+      x=0,
+      y=0,
+      xref='paper',
+      yref='paper',
+      yshift=-56,
+      yanchor='top',
+      text='<br>'.join(caption),
+      align='left',
+      showarrow=False,
+      font={'size': 12, 'color': style.MUTED},
+  )
+  figure.update_yaxes(automargin=True)
+  bottom = 80 + 17 * len(caption)
+  figure.update_layout(
+      template=style.TEMPLATE,
+      title={'text': title, 'y': 1, 'yanchor': 'top', 'pad': {'t': 18}},
+      legend={
+          'orientation': 'h',
+          'x': 0,
+          'y': 1 + 30 / (plot_height - 95),
+          'yanchor': 'bottom',
+      },
+      width=width,
+      height=plot_height + bottom,
+      margin={'l': 80, 'r': 30, 't': 95, 'b': bottom},
+      meta={CAPTION: list(caption)},
+  )
+
+
+def name_missing(
+    figure: go.Figure, reason: str, x: float, row: int, column: int
+) -> None:
+  """Writes vertically, at the bottom of a panel, why x has no value."""
+  x_axis, y_axis = _axes(figure, row, column)
+  figure.add_annotation(
+      x=x,
+      xref=x_axis,
+      y=0.02,
+      yref=f'{y_axis} domain',
+      text=reason,
+      textangle=-90,
+      yanchor='bottom',
+      showarrow=False,
+      font={'color': style.MUTED},
+  )
+
+
+def name_empty(figure: go.Figure, reason: str, row: int, column: int) -> None:
+  """Writes into a panel why it is empty."""
+  x_axis, y_axis = _axes(figure, row, column)
+  keep_empty(figure, row, column)
+  figure.add_annotation(
+      x=0.5,
+      xref=f'{x_axis} domain',
+      y=0.5,
+      yref=f'{y_axis} domain',
+      text=reason,
+      showarrow=False,
+      font={'color': style.MUTED},
+  )
+
+
+def keep_empty(figure: go.Figure, row: int, column: int) -> None:
+  """Makes plotly draw a panel that has no trace."""
+  figure.add_trace(
+      go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column
+  )
+
+
+def _axes(figure: go.Figure, row: int, column: int) -> tuple[str, str]:
+  """Returns the names by which traces refer to a panel's axes: 'x2', 'y2'."""
+  panel: Any = figure.get_subplot(row, column)
+  x_axis, y_axis = panel.xaxis.plotly_name, panel.yaxis.plotly_name
+  return x_axis.replace('axis', ''), y_axis.replace('axis', '')
+
+
+def explain(
+    figure: go.Figure, entries: Sequence[tuple[str, str, str, dict[str, Any]]]
+) -> None:
+  """Adds markers to the legend: (name, symbol, colour, outline) each."""
+  for name, symbol, colour, line in entries:
+    marker = {'symbol': symbol, 'size': 9, 'color': colour, 'line': line}
+    figure.add_trace(
+        go.Scatter(x=[None], y=[None], mode='markers', marker=marker, name=name)
+    )

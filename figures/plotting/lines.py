@@ -1,0 +1,170 @@
+"""Panels of lines: means over seeds, in bands of one standard error."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import math
+from typing import Any, NamedTuple
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.plotting import layout
+from figures.plotting import stats
+from figures.plotting import style
+
+_BAND_OPACITY = 0.2
+
+
+class Line(NamedTuple):
+  """One line."""
+
+  name: str  # In the legend, once for all panels.
+  colour: str
+  seeds: pd.DataFrame  # Index: x; one column per seed; may be empty.
+  dash: str = 'solid'
+  dash_name: str = ''  # Meaning of the dash, for the legend.
+  bars: bool = False  # Draws standard errors as bars, not as a band.
+
+  @property
+  def summary(self) -> pd.DataFrame:
+    """Returns 'mean' and 'error' by x; the error is NaN for a single seed."""
+    estimates = [stats.mean(row.dropna()) for _, row in self.seeds.iterrows()]
+    return pd.DataFrame(
+        {
+            'mean': [estimate.value for estimate in estimates],
+            'error': [estimate.standard_error for estimate in estimates],
+        },
+        index=self.seeds.index,
+    )
+
+
+def draw(
+    panels: Mapping[str, Sequence[Line]],
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    caption: Sequence[str],
+    num_columns: int = 4,
+    x_type: str = 'linear',
+    y_type: str = 'linear',
+    y_range: tuple[float, float] | None = None,
+    markers: bool = True,
+    empty: str = 'no finished run',
+) -> go.Figure:
+  """Returns a figure of panels.
+
+  Args:
+    panels: title -> lines.
+    title: of the figure.
+    x_title: with the unit.
+    y_title: with the unit.
+    caption: lines below.
+    num_columns: panels side by side.
+    x_type: 'linear', 'log', or 'category'.
+    y_type: 'linear' or 'log'.
+    y_range: the same for all panels; None fits the data.
+    markers: whether to mark the points.
+    empty: text of a panel without values.
+  """
+  num_columns = min(num_columns, len(panels))
+  num_rows = math.ceil(len(panels) / num_columns)
+  figure = subplots.make_subplots(
+      rows=num_rows,
+      cols=num_columns,
+      shared_yaxes=True,
+      horizontal_spacing=0.03,
+      vertical_spacing=0.18 / num_rows,
+      subplot_titles=list(panels),
+  )
+  figure.update_annotations(font={'size': 14})
+  for index, lines in enumerate(panels.values()):
+    row, column = index // num_columns + 1, index % num_columns + 1
+    for line in lines:
+      for trace in _traces(line, markers):
+        figure.add_trace(trace, row=row, col=column)
+    if all(line.seeds.empty for line in lines):
+      layout.name_empty(figure, empty, row, column)
+    if index + num_columns >= len(panels):  # The lowest of its column.
+      figure.update_xaxes(title_text=x_title, row=row, col=column)
+  all_lines = [line for lines in panels.values() for line in lines]
+  _explain(figure, all_lines)
+  figure.update_xaxes(type=x_type)
+  figure.update_yaxes(type=y_type, range=y_range)
+  if y_type == 'log':
+    figure.update_yaxes(exponentformat='power')
+  figure.update_yaxes(title_text=y_title, col=1)
+  if any(
+      not line.bars and line.summary['error'].notna().any()
+      for line in all_lines
+  ):
+    caption = [*caption, 'Bands: one standard error over seeds, up and down.']
+  layout.finish(
+      figure,
+      title=title,
+      caption=caption,
+      plot_height=120 + 270 * num_rows,
+  )
+  return figure
+
+
+def _traces(line: Line, markers: bool) -> Iterator[go.Scatter]:
+  """Yields the band and the line; nothing if there are no values."""
+  summary = line.summary
+  if summary.empty:
+    return
+  x = list(summary.index)
+  error = summary['error'].fillna(0.0)
+  low, high = summary['mean'] - error, summary['mean'] + error
+  if not line.bars:
+    yield go.Scatter(
+        x=x + x[::-1],
+        y=[*high, *low[::-1]],
+        fill='toself',
+        fillcolor=line.colour,
+        opacity=_BAND_OPACITY,
+        line={'width': 0},
+        mode='lines',
+        hoverinfo='skip',
+        legendgroup=line.name,
+        showlegend=False,
+    )
+  yield go.Scatter(
+      x=x,
+      y=summary['mean'],
+      customdata=summary['error'],
+      mode='lines+markers' if markers else 'lines',
+      line={'color': line.colour, 'dash': line.dash, 'width': 2},
+      marker={'size': 6},
+      error_y={'array': error, 'visible': line.bars},
+      name=line.name,
+      legendgroup=line.name,
+      showlegend=False,
+      hovertemplate=(
+          f'{line.name} {line.dash_name}<br>%{{x}}: %{{y:.3f}}'
+          ' ± %{customdata:.3f}<extra></extra>'
+      ),
+  )
+
+
+def _explain(figure: go.Figure, lines: Sequence[Line]) -> None:
+  """Adds a legend entry per colour, and one per dash in grey."""
+  by_name: dict[str, dict[str, Any]] = {
+      line.name: {'color': line.colour} for line in lines
+  }
+  by_dash = {
+      line.dash_name: {'color': style.MUTED, 'dash': line.dash}
+      for line in lines
+      if line.dash_name
+  }
+  for name, options in {**by_name, **by_dash}.items():
+    figure.add_trace(
+        go.Scatter(
+            x=[None],
+            y=[None],
+            mode='lines',
+            line={'width': 2, **options},
+            name=name,
+            legendgroup=name,
+        )
+    )

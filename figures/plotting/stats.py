@@ -1,0 +1,44 @@
+"""Means and differences over seeds, each with its standard error."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+
+class Estimate(NamedTuple):
+  """A mean or a difference of means; NaN where there is none."""
+
+  value: float
+  standard_error: float  # NaN with fewer than two seeds.
+  num_seeds: int  # Of the smaller sample.
+
+
+def mean(values: pd.Series) -> Estimate:
+  """Returns the mean over seeds and its standard error, s / sqrt(n).
+
+  A seed that has no number, NaN, does not count.
+  """
+  values = values.dropna()
+  if values.empty:
+    return Estimate(math.nan, math.nan, 0)
+  return Estimate(
+      float(np.mean(values)), math.sqrt(_squared_error(values)), len(values)
+  )
+
+
+def paired_difference(higher: pd.Series, lower: pd.Series) -> Estimate:
+  """Returns the mean over shared seeds of higher - lower.
+
+  Args:
+    higher: indexed by seed.
+    lower: indexed by seed.
+  """
+  return mean(higher - lower)
+
+
+def _squared_error(values: pd.Series) -> float:
+  if len(values) < 2:
+    return math.nan
+  return float(np.var(values, ddof=1)) / len(values)

@@ -1,0 +1,219 @@
+"""How every figure looks: one colour per model, one dash per split.
+
+Colours are from Okabe and Ito's palette, which colour-blind readers can tell
+apart. Monolithic models are warm, modular models are cool.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+import zlib
+
+import pandas as pd
+import plotly.graph_objects as go
+
+
+class ModelStyle(NamedTuple):
+  """How figures show a model."""
+
+  label: str
+  colour: str
+  symbol: str  # Plotly's name of a marker.
+
+
+# The only list of models that figures know; its order is theirs.
+_MODEL_STYLES = {
+    'anil': ModelStyle('ANIL', '#E69F00', 'circle'),
+    'maml': ModelStyle('MAML', '#D55E00', 'square'),
+    'linear_hypernetwork': ModelStyle(
+        'Linear hypernetwork', '#56B4E9', 'diamond'
+    ),
+    'nonlinear_hypernetwork': ModelStyle(
+        'Nonlinear hypernetwork', '#0072B2', 'triangle-up'
+    ),
+}
+MODELS = tuple(_MODEL_STYLES)
+MONOLITHIC = ('anil', 'maml')
+HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+# For models that are not listed: what the listed ones leave unused.
+_SPARE_COLOURS = ('#009E73', '#CC79A7', '#F0E442', '#000000')
+_SPARE_SYMBOLS = ('cross', 'star', 'pentagon', 'hexagram', 'hourglass')
+
+
+def model_style(model: str) -> ModelStyle:
+  """Returns how to show a model, which need not be listed.
+
+  The style of an unlisted model depends on its name alone, so it is the same in
+  every figure.
+  """
+  if model in _MODEL_STYLES:
+    return _MODEL_STYLES[model]
+  number = zlib.crc32(model.encode())
+  return ModelStyle(
+      model.replace('_', ' '),
+      _SPARE_COLOURS[number % len(_SPARE_COLOURS)],
+      _SPARE_SYMBOLS[number % len(_SPARE_SYMBOLS)],
+  )
+
+
+def sort_models(models: Iterable[str]) -> list[str]:
+  """Returns models without repetition: listed ones first, then by name."""
+  return sorted(
+      set(models),
+      key=lambda model: (
+          MODELS.index(model) if model in MODELS else len(MODELS),
+          model,
+      ),
+  )
+
+
+class _ByModel(dict[str, str]):
+  """Model -> one field of its style; `[...]` also takes unlisted models."""
+
+  def __init__(self, field: str) -> None:
+    super().__init__(
+        {name: getattr(style, field) for name, style in _MODEL_STYLES.items()}
+    )
+    self._field = field
+
+  def __missing__(self, model: str) -> str:
+    return getattr(model_style(model), self._field)
+
+
+COLOURS = _ByModel('colour')
+MODEL_NAMES = _ByModel('label')
+DASHES = {
+    'train': 'longdash',
+    'valid': 'dot',
+    'test': 'solid',
+    'ood': 'dash',
+}
+SPLIT_NAMES = {
+    'train': 'training tasks',
+    'valid': 'validation tasks',
+    'test': 'seen combinations',
+    'ood': 'OOD',
+}
+SUPPORT_NAMES = {
+    'random': 'Compositional support',
+    'non_compositional': 'Non-compositional support',
+    'connected': 'Connected support',
+    'disconnected': 'Disconnected support',
+}
+SYMBOLS = {
+    'task.num_modules': 'M',
+    'task.max_active': 'K',
+    'task.num_support': 'shots',
+    'task.fraction_ood': 'held out',
+    'model.hidden_dim': 'width',
+    'model.modules_per_teacher_module': "modules, times the teacher's",
+}
+INK = '#222222'
+MUTED = '#666666'
+
+_FONT = 'Helvetica, Arial, Liberation Sans, sans-serif'
+_AXIS = {
+    'showline': True,
+    'linecolor': INK,
+    'linewidth': 1,
+    'ticks': 'outside',
+    'tickcolor': INK,
+    'ticklen': 4,
+    'gridcolor': '#E6E6E6',
+    'zeroline': False,
+    'title': {'font': {'size': 14}, 'standoff': 10},
+}
+
+# For interactive pages. Plotly's default adds a button that uploads them.
+PAGE = {'displaylogo': False, 'showSendToCloud': False}
+
+TEMPLATE = go.layout.Template(
+    layout={
+        'font': {'family': _FONT, 'size': 13, 'color': INK},
+        'title': {
+            'font': {'size': 17},
+            'x': 0,
+            'xref': 'paper',
+            'xanchor': 'left',
+        },
+        'paper_bgcolor': 'white',
+        'plot_bgcolor': 'white',
+        'xaxis': _AXIS,
+        'yaxis': _AXIS,
+        'colorway': list(COLOURS.values()),
+        'hoverlabel': {'font': {'family': _FONT}, 'bgcolor': 'white'},
+        'legend': {'bgcolor': 'rgba(255,255,255,0)'},
+    }
+)
+
+
+def scale_note(
+    frame: pd.DataFrame, cell: Sequence[str] = ('model.name',)
+) -> str:
+  """Returns the scale of some results, to be printed on their figure.
+
+  Args:
+    frame: rows of finished runs.
+    cell: the columns that distinguish the figure's cells.
+  """
+  if frame.empty:
+    return 'no finished runs'
+  seeds = frame.groupby(list(cell), dropna=False)['seed']
+  preset = ' and '.join(frame['preset'].unique())
+  parts = [
+      f'{preset} scale',
+      _count(seeds.nunique(), 'seed'),
+      _count(frame['training.num_outer_steps'], 'outer step'),
+  ]
+  for column in ('task.num_modules', 'task.max_active'):
+    if column in frame and frame[column].notna().all():
+      parts.append(f'{SYMBOLS[column]} = {_range(frame[column])}')
+  if 'task.grid_size' in frame and frame['task.grid_size'].notna().all():
+    sides = _range(frame['task.grid_size'])
+    parts.append(f'mazes of {sides} \N{MULTIPLICATION SIGN} {sides} cells')
+  note = ', '.join(parts)
+  if frame['published_scale'].all():
+    return note
+  return f'{note} \N{EN DASH} not the published scale'
+
+
+def cell_name(cell: Mapping[str, Any]) -> str:
+  """Returns the name of a cell: 'ANIL, random, M = 8'."""
+  parts = []
+  for column, value in cell.items():
+    if column == 'model.name':
+      parts.append(model_style(value).label)
+    elif isinstance(value, str):
+      parts.append(value)
+    else:
+      parts.append(f'{column_name(column)} = {value}')
+  return ', '.join(parts)
+
+
+def split_name(split: str) -> str:
+  """Returns the name of a split: 'seen combinations', 'OOD, k = 4'."""
+  name, _, number = split.partition('_k')
+  return f'{SPLIT_NAMES[name]}, k = {number}' if number else SPLIT_NAMES[name]
+
+
+def column_name(column: str) -> str:
+  """Returns the name of a config's field: 'M', 'clip norm'."""
+  plain = 'model' if column == 'model.name' else column.rpartition('.')[2]
+  return SYMBOLS.get(column, plain.replace('_', ' '))
+
+
+def left_out_notes(left_out: Mapping[str, tuple[Any, ...]]) -> list[str]:
+  """Returns caption lines on the runs that `data.select_conditions` dropped."""
+  return [
+      f'Not shown: {run_id}, another run of {" / ".join(map(str, cell))}.'
+      for run_id, cell in left_out.items()
+  ]
+
+
+def _count(numbers: pd.Series, noun: str) -> str:
+  plural = '' if set(numbers) == {1} else 's'
+  return f'{_range(numbers)} {noun}{plural}'
+
+
+def _range(numbers: pd.Series) -> str:
+  low, high = int(min(numbers)), int(max(numbers))
+  return f'{low:,}' if low == high else f'{low:,} to {high:,}'

@@ -1,0 +1,1 @@
+"""Single tasks, and what trained models do in them."""

@@ -1,0 +1,60 @@
+"""Bars of a task's latent, and of what a linear decoder reads from a model.
+
+The decoder predicts the latent, module by module, from the model's adapted
+parameters. Works for every task distribution.
+"""
+
+import jax
+import numpy as np
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.plotting import layout
+from figures.plotting import style
+from modular_hyperteacher.pretrained import student as students
+
+
+def draw(
+    student: students.Student, split: str, key: jax.Array, title: str
+) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure of one task of a split, and its numbers."""
+  task = student.sample(split, key)
+  fast_params = student.adapt(task)
+  latent = np.asarray(task.latent)
+  decoded = student.fit_decoder()(fast_params)
+  model = student.config['model']['name']
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(latent),
+      shared_yaxes=True,
+      subplot_titles=[f'layer {i + 1}' for i in range(len(latent))],
+  )
+  for layer in range(len(latent)):
+    for name, values, colour in (
+        ("the task's latent", latent, style.MUTED),
+        ('decoded from adapted parameters', decoded, style.COLOURS.get(model)),
+    ):
+      figure.add_trace(
+          go.Bar(
+              y=values[layer],
+              name=name,
+              marker={'color': colour},
+              showlegend=not layer,
+          ),
+          row=1,
+          col=layer + 1,
+      )
+  figure.update_xaxes(title_text='module', dtick=1, showgrid=False)
+  figure.update_yaxes(title_text='latent', col=1)
+  scores = ', '.join(
+      f'{name} {float(value):.3f}'
+      for name, value in student.score(fast_params, task.query).items()
+  )
+  caption = [f'On the examples that the model is judged on: {scores}.']
+  layout.finish(figure, title=title, caption=caption)
+  index = pd.MultiIndex.from_product(
+      [range(size) for size in latent.shape], names=['layer', 'module']
+  )
+  columns = {'latent': latent.ravel(), 'decoded': decoded.ravel()}
+  return figure, pd.DataFrame(columns, index=index).reset_index()

@@ -1,0 +1,77 @@
+"""Sending runs to workers again: what is worth another attempt."""
+
+from typing import NamedTuple
+
+from absl import flags
+
+from launch import cost
+from launch import worker
+from modular_hyperteacher.runs import runner
+
+# Until a run that another launcher trains is looked at again.
+HELD_AGAIN_S = 2.0
+RETRIES = flags.DEFINE_integer(
+    'retries', 2, 'How often a run that failed is tried again.', lower_bound=0
+)
+
+
+class Attempt(NamedTuple):
+  """Runs, to be sent to a worker together."""
+
+  bundle: list[runner.PlannedRun]
+  failures: int = 0  # so far
+  held: bool = False  # another launcher has them
+  saved_steps: int = 0  # when they were sent
+
+
+def attempt(
+    bundle: list[runner.PlannedRun], failures: int = 0, held: bool = False
+) -> Attempt:
+  """Returns an attempt at runs as they are saved now."""
+  return Attempt(bundle, failures, held, sum(map(cost.saved_step, bundle)))
+
+
+def take_back(
+    tried: Attempt, outcomes: dict[str, str] | str, unfinished: dict[str, str]
+) -> list[Attempt]:
+  """Returns what of a bundle is worth another attempt.
+
+  Args:
+    tried: what a worker was sent.
+    outcomes: what `worker.train` returned; or what happened to the worker.
+    unfinished: run id -> why it is given up; added to.
+  """
+  if isinstance(outcomes, str):
+    return _after_a_death(tried, worker.FAILED + outcomes, unfinished)
+  held, failed = [], []
+  for run in tried.bundle:
+    outcome = outcomes[run.run.run_id]
+    if outcome == worker.HELD:
+      held.append(run)
+    elif outcome.startswith(worker.FAILED) and tried.failures < RETRIES.value:
+      failed.append(run)
+    elif outcome != worker.FINISHED:
+      unfinished[run.run.run_id] = outcome
+  again = []
+  if held:
+    again.append(attempt(held, tried.failures, held=True))
+  if failed:
+    again.append(attempt(failed, tried.failures + 1))
+  return again
+
+
+def _after_a_death(
+    tried: Attempt, reason: str, unfinished: dict[str, str]
+) -> list[Attempt]:
+  """Returns what to do with the runs of a worker that told nothing."""
+  left = [run for run in tried.bundle if not run.folder.finished]
+  # A machine that is taken away is no fault of a run that came further on it.
+  came_further = sum(map(cost.saved_step, tried.bundle)) > tried.saved_steps
+  failures = tried.failures + (not came_further)
+  if len(left) > 1:
+    # Any of them may have been its end; by themselves, they will tell.
+    return [attempt([run], tried.failures) for run in left]
+  if failures > RETRIES.value:
+    unfinished |= {run.run.run_id: reason for run in left}
+    return []
+  return [attempt([run], failures) for run in left]

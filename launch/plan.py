@@ -1,0 +1,202 @@
+"""What launchers share: the plan of a sweep, and its end.
+
+A launcher differs from another only in how runs are sent to workers.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import importlib
+import json
+import signal
+import sys
+from typing import Any, NamedTuple
+
+from absl import app
+from absl import flags
+from absl import logging
+
+from launch import cost
+from launch import worker
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.cli import summary
+from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import runner
+
+command_line.define_sweep_flags()
+_DRY_RUN = flags.DEFINE_bool(
+    'dry_run', False, 'Print the plan and its cost, and train nothing.'
+)
+_RUNS_PER_TASK = flags.DEFINE_integer(
+    'runs_per_task',
+    1,
+    'How many runs are sent to a worker together; runs that share compiled'
+    ' programs come first.',
+    lower_bound=1,
+)
+_CACHE = flags.DEFINE_string(
+    'compilation_cache',
+    '~/.cache/modular_hyperteacher',
+    'Where workers of a machine share compiled programs; empty for nowhere.'
+    ' Programs from there are executed: keep it to yourself.',
+)
+
+
+def need(module: str, extra: str) -> Any:
+  """Returns a module of an optional package; ends the command without it."""
+  try:
+    return importlib.import_module(module)
+  except ModuleNotFoundError as error:
+    if error.name != module:
+      raise
+    print(
+        f"error: {module} is not installed: pip install -e '.[{extra}]'",
+        file=sys.stderr,
+    )
+    sys.exit(2)
+
+
+class Plan(NamedTuple):
+  """A sweep, and which of its runs are sent together."""
+
+  sweep: command_line.Sweep
+  runs: list[runner.PlannedRun]
+  bundles: list[list[runner.PlannedRun]]  # unfinished runs only
+
+
+class Outcome(NamedTuple):
+  """How a sweep ended."""
+
+  unfinished: dict[str, str]  # run id -> why
+  left: str = ''  # if the command ends before the sweep does, what of it
+  exit_code: int = 0  # then
+
+
+def stopped(number: int) -> Outcome:
+  """Returns the outcome after a signal made all workers save."""
+  return Outcome(
+      {},
+      f'{preemption.Interrupted(number)}: saved; the same command goes on from'
+      ' here.',
+      0 if number == signal.SIGTERM else 128 + number,
+  )
+
+
+def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
+  """Runs a launcher's command line.
+
+  Args:
+    launch: sends the bundles of a plan to workers and returns at their end.
+    describe: says where they are sent.
+  """
+
+  def command(argv: list[str]) -> int:
+    logging.set_verbosity(logging.WARNING)
+    try:
+      command_line.check_arguments(argv)
+      return _run(launch, describe)
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      if not command_line.is_users(error):
+        raise
+      print(f'error: {error}', file=sys.stderr)
+      return 2
+
+  app.run(lambda argv: sys.exit(command(argv)), flags_parser=command_line.parse)
+
+
+def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
+  sweep = command_line.read_sweep()
+  for run in sweep.runs:
+    components.allow(run.config)
+  plan = make_plan(sweep, _RUNS_PER_TASK.value)
+  print(describe_plan(plan, describe()), flush=True)
+  if _DRY_RUN.value:
+    return 0
+  outcome = launch(plan) if plan.bundles else Outcome({})
+  return _end(plan, outcome)
+
+
+def make_plan(sweep: command_line.Sweep, runs_per_task: int) -> Plan:
+  """Returns what is left to train, in bundles.
+
+  Raises:
+    UserError: if the results folder holds something else.
+  """
+  runs = runner.plan(sweep.runs, sweep.root)
+  left = [run for run in runs if not run.folder.finished]
+  by_program: dict[str, list[runner.PlannedRun]] = {}
+  for run in left:
+    by_program.setdefault(_program(run), []).append(run)
+  bundles = [
+      group[start : start + runs_per_task]
+      for group in by_program.values()
+      for start in range(0, len(group), runs_per_task)
+  ]
+  return Plan(sweep, runs, bundles)
+
+
+def _program(run: runner.PlannedRun) -> str:
+  """Returns what is equal for runs that only differ in their seeds."""
+  config = {name: dict(fields) for name, fields in run.run.config.items()}
+  seeds = config['training'].pop('seeds')
+  return json.dumps([config, len(seeds)], sort_keys=True)
+
+
+def settings(plan: Plan, num_cores: int) -> worker.Settings:
+  """Returns how runs are trained, on workers with so many cores."""
+  return worker.Settings(
+      str(plan.sweep.root.absolute()),
+      host_devices.suit([run.run.config for run in plan.runs], num_cores),
+      _CACHE.value,
+      wandb_tracker.mode(),
+  )
+
+
+def share_of_gpu(share: float) -> dict[str, str]:
+  """Returns environment variables that let JAX have a part of a GPU's memory.
+
+  Left alone, the first process takes three quarters of it.
+  """
+  return {'XLA_PYTHON_CLIENT_MEM_FRACTION': f'{0.9 * share:.3f}'}
+
+
+def as_json(bundle: list[runner.PlannedRun]) -> list[dict[str, Any]]:
+  """Returns the runs of a bundle as `worker.train` takes them."""
+  return [dataclasses.asdict(run.run) for run in bundle]
+
+
+def describe_plan(plan: Plan, where: str) -> str:
+  """Returns what is to be done, at what cost, and where."""
+  left = [run for bundle in plan.bundles for run in bundle]
+  first = plan.runs[0].run
+  lines = [
+      (
+          f'{first.experiment}, preset {first.preset}: {len(plan.runs)} runs,'
+          f' {len(plan.runs) - len(left)} of them finished;'
+          f' results in {plan.runs[0].place}'
+      ),
+      f'{len(plan.bundles)} tasks for {where}',
+  ]
+  for run in left:
+    total = run.run.config['training']['num_outer_steps']
+    lines.append(f'  {run.run.run_id}: step {cost.saved_step(run)} of {total}')
+  if left:
+    lines.append(cost.estimate(left, plan.runs))
+  return '\n'.join(lines)
+
+
+def _end(plan: Plan, outcome: Outcome) -> int:
+  """Prints the table, or what is missing from it; returns the exit code."""
+  if outcome.left:
+    print(outcome.left, file=sys.stderr)
+    return outcome.exit_code
+  finished = [run for run in plan.runs if run.folder.finished]
+  if finished:
+    summary.print_table(finished, plan.sweep.published)
+  unfinished = [run for run in plan.runs if not run.folder.finished]
+  for run in unfinished:
+    reason = outcome.unfinished.get(run.run.run_id, 'not finished')
+    print(f'error: {run.run.run_id}: {reason}', file=sys.stderr)
+  return 1 if unfinished else 0

@@ -1,0 +1,1 @@
+"""What the terminal asks and shows: flags, progress, summary, W&B."""

@@ -1,0 +1,370 @@
+"""Parsing the command line, so that what is wrong with it is one clear line.
+
+ml_collections overrides any config field (`--config.training.seeds="(1, 2)"`),
+but tells of a mistake in a traceback. Here a mistake names the field as typed,
+what was given and what is allowed.
+"""
+
+import ast
+from collections.abc import Callable
+import importlib.util
+import pathlib
+import re
+import runpy
+import sys
+import traceback
+from typing import Any, cast, NamedTuple
+
+from absl import flags
+import ml_collections
+from ml_collections import config_flags
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import sweeps
+
+_RESULTS = 'results'
+_ONLY = 'only'
+# Overrides of fields that the config leaves at their defaults; see `parse`.
+_UNLISTED = 'config_default'
+
+
+class Sweep(NamedTuple):
+  """What a command line asks to be trained."""
+
+  runs: list[sweeps.Run]
+  published: list[sweeps.Run]  # of the same config's 'paper' preset
+  root: pathlib.Path  # for results
+
+
+def define_sweep_flags() -> None:
+  """Defines --config, --only, --results and --wandb."""
+  define_config_flags()
+  flags.DEFINE_string(_RESULTS, 'results', 'Folder for results.')
+  wandb_tracker.define_flag()
+
+
+def define_config_flags(default: str | None = None) -> None:
+  """Defines --config and --only."""
+  config_flags.DEFINE_config_file(
+      'config',
+      default,
+      'Experiment: configs/NAME.py or configs/NAME.py:PRESET.',
+  )
+  flags.DEFINE_multi_string(
+      _ONLY, [], 'Take only runs with field=value; repeat to narrow down.'
+  )
+  flags.DEFINE_multi_string(
+      _UNLISTED, [], 'Set by --config.FIELD=VALUE for fields not in the config.'
+  )
+
+
+def check_arguments(argv: list[str]) -> None:
+  """Raises UserError for stray words, or if --config is missing."""
+  if len(argv) > 1:
+    raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+  if flags.FLAGS['config'].value is None:
+    raise errors.UserError('--config is missing; try configs/fig3b.py.')
+
+
+def read_sweep() -> Sweep:
+  """Returns what the flags ask for.
+
+  Raises:
+    UserError: if they ask for what there is not.
+  """
+  flag = flags.FLAGS['config']
+  get_config = load_config(config_flags.get_config_filename(flag))
+  root = flags.FLAGS[_RESULTS].value
+  if not root:
+    raise errors.UserError("--results is ''; name a folder, such as results.")
+  return Sweep(
+      read_runs(), _published(get_config), pathlib.Path(root).expanduser()
+  )
+
+
+def read_runs() -> list[sweeps.Run]:
+  """Returns the runs that --config and --only ask for."""
+  # `check_arguments` saw a config, and --only has a default: neither is None.
+  config = cast(ml_collections.ConfigDict, flags.FLAGS['config'].value)
+  only = cast(list[str], flags.FLAGS[_ONLY].value)
+  config = apply_overrides(config, _read_overrides())
+  return sweeps.select(sweeps.expand(config), only)
+
+
+def _published(
+    get_config: Callable[..., ml_collections.ConfigDict],
+) -> list[sweeps.Run]:
+  """Returns a config's runs at the published scale, if it has one."""
+  try:
+    return sweeps.expand(get_config('paper'))
+  except Exception:  # pylint: disable=broad-exception-caught
+    return []  # A user's own config, with presets of its own.
+
+
+def _read_overrides() -> dict[str, Any]:
+  """Returns the fields that the command line overrides, with their values."""
+  flag: Any = flags.FLAGS['config']  # absl does not type flag values.
+  words: Any = flags.FLAGS[_UNLISTED].value
+  overrides = config_flags.get_override_values(flag)
+  for word in words:
+    optional = _optional_fields(flag.value)
+    name, _, text = word.partition('=')
+    overrides[name] = _parse_value(name, text, optional[name])
+  return overrides
+
+
+def _optional_fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
+  """Returns the fields that a config leaves at their defaults, with these."""
+  blocks = config.to_dict()
+  optional = {}
+  for name, model in blocks.get('models', {}).items():
+    try:
+      components.allow({'task': blocks['task'], 'model': model})
+      fields = build.optional_fields(blocks['task'], model)
+    except (AttributeError, KeyError, TypeError, ValueError):
+      continue  # What is wrong will be told when the run is built.
+    for path, default in fields.items():
+      block, _, rest = path.partition('.')
+      path = f'models.{name}.{rest}' if block == 'model' else path
+      if not _contains(blocks, path):
+        optional[path] = default
+  return optional
+
+
+def _contains(blocks: dict[str, Any], path: str) -> bool:
+  node: Any = blocks
+  for part in path.split('.'):
+    if not isinstance(node, dict) or part not in node:
+      return False
+    node = node[part]
+  return True
+
+
+def _parse_value(name: str, text: str, default: Any) -> Any:
+  """Returns the value of a field that has a default; UserError if wrong."""
+  try:
+    value = ast.literal_eval(text)
+  except (SyntaxError, ValueError):
+    value = {'true': True, 'false': False}.get(text.lower(), text)
+  kind = type(default)
+  if kind is float and type(value) is int:
+    value = float(value)
+  if default is not None and type(value) is not kind:
+    raise errors.UserError(
+        f"config.{name} is '{text}'; it must be of type {kind.__name__}."
+    )
+  return value
+
+
+def is_users(error: Exception) -> bool:
+  """Whether an error is about user input: raised by this package's checks.
+
+  Tasks and models raise plain ValueErrors; those from inside of a library are
+  bugs and keep their traceback.
+  """
+  *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+  package = pathlib.Path(__file__).parents[1]
+  ours = package in pathlib.Path(frame.f_code.co_filename).parents
+  ours = ours or frame.f_code.co_filename in components.files()
+  return isinstance(error, errors.UserError) or (
+      isinstance(error, ValueError) and ours
+  )
+
+
+_OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=.*)?$', re.DOTALL)
+_ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)
+
+
+def locate_config(argument: str) -> str:
+  """Returns the path of a config of the package given by name, with its preset.
+
+  'fig3b:paper' stands for the installed configs/fig3b.py:paper. Anything else
+  is returned as it is.
+  """
+  name, colon, preset = argument.partition(':')
+  if not re.fullmatch(r'\w+', name) or pathlib.Path(name).exists():
+    return argument
+  spec = importlib.util.find_spec(f'configs.{name}')
+  return f'{spec.origin}{colon}{preset}' if spec else argument
+
+
+def load_config(argument: str) -> Callable[..., ml_collections.ConfigDict]:
+  """Returns the `get_config` of 'path/to/config.py' or 'path:preset'.
+
+  Raises:
+    UserError: if there is no such file, it cannot be run, or it has no
+      `get_config`.
+  """
+  path = pathlib.Path(locate_config(argument).partition(':')[0])
+  if not path.is_file():
+    raise errors.UserError(
+        f"--config is '{argument}'; there is no file {path}. Run from the"
+        ' repository root, and see its folder configs/.'
+    )
+  try:
+    namespace = runpy.run_path(str(path))
+  except (Exception, SystemExit) as error:  # Whatever is wrong in the file.
+    what = ' '.join(f'{type(error).__name__} {error}'.split())
+    if not isinstance(error, SyntaxError):  # Which tells its own place.
+      *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+      what += f' ({frame.f_code.co_filename}, line {line})'
+    raise errors.UserError(
+        f'--config: {path} is not a config; running it ends in {what}.'
+    ) from error
+  if 'get_config' not in namespace:
+    raise errors.UserError(f'--config: {path} has no get_config(preset).')
+  return namespace['get_config']
+
+
+def parse(argv: list[str]) -> list[str]:
+  """Parses absl flags; returns what is left. For `app.run(flags_parser=)`."""
+  try:
+    argv = [
+        re.sub(
+            '^(--?config=)(.*)$',
+            lambda match: match.group(1) + locate_config(match.group(2)),
+            word,
+        )
+        for word in argv
+    ]
+    config = _preview_config(argv)
+    names = _override_names(argv)
+    listed = config is not None and all(
+        _contains(config.to_dict(), name) for name in names
+    )
+    # Only asked for if needed, as it imports components of other packages.
+    optional = {} if listed or config is None else _optional_fields(config)
+    argv = [_rewrite(word, optional) for word in argv]
+    sys.argv[:] = argv  # Where ml_collections looks for overrides.
+    for name in _override_names(argv):
+      _check_override(name, config, optional)
+    try:
+      return flags.FLAGS(argv)
+    except flags.IllegalFlagValueError as error:
+      raise errors.UserError(_explain(error, config)) from error
+    except flags.UnrecognizedFlagError as error:
+      raise errors.UserError(
+          f"there is no flag '--{error.flagname}'; see --help."
+      ) from error
+    except (flags.Error, AttributeError, KeyError, TypeError) as error:
+      raise errors.UserError(' '.join(str(error).split())) from error
+  except errors.UserError as error:
+    print(f'error: {error}', file=sys.stderr)
+    sys.exit(2)
+
+
+def _rewrite(word: str, optional: dict[str, Any]) -> str:
+  """Returns an argument; overrides of unlisted fields as the flag for these."""
+  match = re.fullmatch(r'--?config\.([^=]+)=(.*)', word, re.DOTALL)
+  if not match or match.group(1) not in optional:
+    return word
+  name, text = match.groups()
+  _parse_value(name, text, optional[name])  # Wrong values are told at once.
+  return f'--{_UNLISTED}={name}={text}'
+
+
+def _preview_config(argv: list[str]) -> ml_collections.ConfigDict | None:
+  """Returns the config before overrides, or None if --config is not given."""
+  argument = None
+  for i, word in enumerate(argv):
+    name, equals, value = word.lstrip('-').partition('=')
+    if word.startswith('-') and name == 'config':
+      argument = value if equals else ''.join(argv[i + 1 : i + 2])
+  if argument is None:
+    return None
+  get_config = load_config(argument)
+  _, colon, preset = argument.partition(':')
+  try:
+    return get_config(preset) if colon else get_config()
+  except ValueError as error:
+    raise errors.UserError(f'--config: {error}') from error
+  except Exception as error:  # Whatever is wrong in the user's own config.
+    what = ' '.join(f'{type(error).__name__}: {error}'.split())
+    raise errors.UserError(
+        f"--config is '{argument}'; its get_config ends in {what}."
+    ) from error
+
+
+def _override_names(argv: list[str]) -> list[str]:
+  return [m.group(1) for word in argv if (m := _OVERRIDE.match(word))]
+
+
+def _check_override(
+    name: str,
+    config: ml_collections.ConfigDict | None,
+    optional: dict[str, Any],
+) -> None:
+  if config is None:
+    raise errors.UserError(
+        f'--config.{name} is given, but not --config; try'
+        ' --config=configs/fig3b.py.'
+    )
+  node: Any = config
+  for part in name.split('.'):
+    if not isinstance(node, ml_collections.ConfigDict) or part not in node:
+      known = config.to_dict() | dict.fromkeys(optional)
+      suggestion = sweeps.suggest(name, known)
+      raise errors.UserError(f'there is no field config.{name}; {suggestion}')
+    node = node[part]
+  if name in ('experiment', 'preset'):
+    raise errors.UserError(
+        f'config.{name} says what the results are and cannot be set; choose'
+        ' both by --config=configs/NAME.py:PRESET.'
+    )
+  if isinstance(node, ml_collections.ConfigDict):
+    fields = ', '.join(f'config.{name}.{field}' for field in node)
+    raise errors.UserError(f'config.{name} is a block; set one of {fields}.')
+
+
+def _explain(error: Exception, config: ml_collections.ConfigDict | None) -> str:
+  """Returns a message that names the field, the value and the type."""
+  match = _ILLEGAL.match(str(error))
+  if match and match.group(1).startswith('config.') and config is not None:
+    name, value = match.groups()
+    node: Any = config
+    *parents, leaf = name.removeprefix('config.').split('.')
+    for parent in parents:
+      node = node[parent]
+    kind = node.get_type(leaf)
+    hint = ' None can be said in a config file only.' if value == 'None' else ''
+    return f"{name} is '{value}'; it must be of type {kind.__name__}.{hint}"
+  return ' '.join(str(error).split())
+
+
+def _default(config: ml_collections.ConfigDict, field: str) -> Any:
+  """Returns the default of an unlisted field.
+
+  A field at its default stays out of the config: the run is the same run.
+  """
+  return _optional_fields(config).get(field)
+
+
+def apply_overrides(
+    config: ml_collections.ConfigDict, overrides: dict[str, Any]
+) -> ml_collections.ConfigDict:
+  """Returns the config with overridden fields taken out of its sweep.
+
+  The sweep sets its fields last, so without this an override of a swept field
+  would be ignored. Instead, it is the only value that is left of that axis.
+  """
+  sweep = tuple(
+      tuple(
+          (field, (overrides[field],) if field in overrides else values)
+          for field, values in grid
+      )
+      for grid in sweeps.check_grids(config.sweep)
+  )
+  config = config.copy_and_resolve_references()
+  for field, value in overrides.items():
+    *parents, leaf = field.split('.')
+    block: Any = config
+    for parent in parents:
+      block = block[parent]
+    if leaf not in block and value != _default(config, field):
+      with block.unlocked():
+        block[leaf] = value
+  config.sweep = tuple(dict.fromkeys(sweep))
+  return config

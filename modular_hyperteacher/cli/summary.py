@@ -1,0 +1,154 @@
+"""What the command line says: before training, after a run, and at the end."""
+
+from collections.abc import Mapping, Sequence
+import math
+import sys
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.published import schug2024
+from modular_hyperteacher.runs import runner
+
+_NOT_SHOWN = ('training.seeds',)
+
+
+def announce(
+    planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
+) -> None:
+  """Says what will be trained, and how it differs from the published scale."""
+  first = planned[0].run
+  finished = sum(run.folder.finished for run in planned)
+  print(
+      f'{first.experiment}, preset {first.preset}: {len(planned)} runs,'
+      f' {finished} of them finished;'
+      f' results in {planned[0].place}'
+  )
+  for run in planned:
+    if run.folder.path.parent != run.place:
+      print(f'  {run.run.run_id}: trained already, in {run.folder.path}')
+  changes: dict[str, list[str]] = {}
+  for run in planned:
+    for field, change in sweeps.deviations(run.run, paper_runs).items():
+      if field not in _NOT_SHOWN:
+        changes.setdefault(field, []).append(
+            f'{change["value"]} (published {change["published"]})'
+        )
+  if changes and paper_runs:
+    print('NOT the published scale. What differs:')
+    for field, values in changes.items():
+      print(f'  {field}: {", ".join(dict.fromkeys(values))}')
+  for run in planned:
+    if run.folder.finished:
+      continue
+    for split, counts in run.count().items():
+      if 0 in counts:
+        print(
+            f'  {run.run.run_id}: split {split} is empty for'
+            f' {counts.count(0)} of {len(counts)} seeds; reported as missing'
+        )
+  sys.stdout.flush()
+
+
+def number(value: float) -> str:
+  """Returns three decimals, or two digits of what these would hide."""
+  return f'{value:.1e}' if 0 < abs(value) < 1e-3 else f'{value:.3f}'
+
+
+def print_result(run: runner.PlannedRun) -> None:
+  """Prints a finished run's headline on one line."""
+  # Every finished run has a summary.
+  summary = cast(dict[str, Any], run.folder.read('summary.json'))
+  parts = [
+      f'{split} {_mean_and_error(values)}'
+      for split in ('test', 'ood')
+      if (values := _headline(summary['last'], split))
+  ]
+  losses = summary['last'].get('test', {}).get('loss') or []
+  if lost := sum(not _is_finite(loss) for loss in losses):
+    parts.append(f'NO finite test loss for {lost} of {len(losses)} seeds')
+  skipped = int(sum(summary['last']['train']['num_skipped']))
+  if skipped:
+    parts.append(f'{skipped} gradients were not finite')
+  print(f'{run.run.run_id}: {", ".join(parts)}', flush=True)
+
+
+def _is_finite(value: float | str | None) -> bool:
+  """Of a number as JSON has it: None for NaN, and 'inf'."""
+  return value is not None and math.isfinite(float(value))
+
+
+def print_table(
+    planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
+) -> None:
+  """Prints the results of all runs: last evaluation, mean ± standard error."""
+  rows = [_row(run, paper_runs) for run in planned]
+  print()
+  print(pd.DataFrame(rows).fillna('').to_string(index=False))
+  print(
+      '\nAccuracy (or loss) at the last step, mean ± standard error over seeds;'
+      ' best: at the lowest validation loss. Published: mean ± the dispersion'
+      ' printed in the paper.'
+  )
+
+
+def _row(
+    run: runner.PlannedRun, paper_runs: list[sweeps.Run]
+) -> dict[str, Any]:
+  config = run.run.config
+  summary = cast(dict[str, Any], run.folder.read('summary.json'))
+  return {
+      'model': config['model']['name'],
+      'support': (
+          config['task'].get('task_support', config['task'].get('meanings'))
+      ),
+      **{
+          field.rpartition('.')[2]: value
+          for field, value in run.run.point.items()
+          if field.partition('.')[0] in sweeps.IDENTITY
+          and field not in ('model', 'task.task_support', 'task.meanings')
+      },
+      'test': _mean_and_error(_headline(summary['last'], 'test')),
+      'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
+      'OOD best': _mean_and_error(_headline(summary['best_validation'], 'ood')),
+      'seeds': len(config['training']['seeds']),
+      'published OOD': _published(run.run, paper_runs),
+      'scale': _scale(run.run, paper_runs),
+  }
+
+
+def _scale(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str:
+  if run.preset == 'paper' and sweeps.deviations(run, paper_runs):
+    return 'paper, changed'
+  return run.preset
+
+
+def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
+  """The number beside a run; None if its counterparts have several or none."""
+  values = {
+      schug2024.accuracy(other.config, 'ood')
+      for other in sweeps.counterparts(run, paper_runs)
+  }
+  value = values.pop() if len(values) == 1 else None
+  return value and f'{value[0]:.3f} ± {value[1]:.3f}'
+
+
+def _headline(by_split: Mapping[str, Any], split: str) -> list[float] | None:
+  """Returns accuracies if the world has any, else losses; None if missing."""
+  metrics = by_split.get(split, {})
+  values = metrics.get('accuracy', metrics.get('loss'))
+  if values is None or None in values:
+    return None
+  return [float(value) for value in values]
+
+
+def _mean_and_error(values: Sequence[float] | None) -> str:
+  if not values:
+    return ''
+  mean = float(np.mean(values))
+  if len(values) == 1:
+    return number(mean)
+  error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+  return f'{number(mean)} ± {number(error)}'

@@ -1,0 +1,113 @@
+"""Weights & Biases, if asked for: offline by default, never needed.
+
+Results live in the results folder; this only copies the rows of metrics.csv
+as they come to be. `--wandb=offline` writes them beside the run, where `wandb
+sync` finds them; `--wandb=online` sends them.
+"""
+
+import math
+from typing import Any, cast
+
+from absl import flags
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import trainer
+
+OFF = 'off'
+MODES = (OFF, 'offline', 'online')
+_PROJECT = 'modular_hyperteacher'
+_STEP = 'outer_step'
+
+
+def define_flag() -> None:
+  """Defines --wandb."""
+  flags.DEFINE_enum(
+      'wandb', OFF, MODES, 'Whether Weights & Biases gets a copy of metrics.'
+  )
+
+
+def mode() -> str:
+  """Returns what the command line asks for.
+
+  Raises:
+    UserError: if it asks for Weights & Biases, and that is not installed.
+  """
+  # The flag has a default, so it is never None.
+  chosen = cast(str, flags.FLAGS['wandb'].value)
+  if chosen != OFF:
+    _import_wandb(chosen)
+  return chosen
+
+
+class Tracker:
+  """Copies one run's metrics; use as a context manager.
+
+  A run that is resumed goes on under the same id. Of several processes, the
+  first one tells.
+  """
+
+  def __init__(
+      self, run: sweeps.Run, folder: run_folder.RunFolder, chosen: str
+  ) -> None:
+    self._run = run
+    self._folder = folder
+    self._mode = chosen if multihost.is_first() else OFF
+    self._seeds = run.config['training']['seeds']
+    self._tracked: Any = None
+
+  def __enter__(self) -> 'Tracker':
+    if self._mode == OFF:
+      return self
+    wandb = _import_wandb(self._mode)
+    self._folder.create()
+    self._tracked = wandb.init(
+        project=_PROJECT,
+        group=f'{self._run.experiment}-{self._run.preset}',
+        name=self._run.run_id,
+        id=sweeps.digest(self._run.run_id),
+        resume='allow',
+        mode=self._mode,
+        dir=str(self._folder.path),
+        config=self._run.config,
+        # Metrics only: no console output, code or commits leave the machine.
+        settings=wandb.Settings(
+            silent=True, console='off', disable_git=True, save_code=False
+        ),
+    )
+    # wandb's own step cannot go back, as a run does that was killed.
+    self._tracked.define_metric(_STEP, hidden=True)
+    self._tracked.define_metric('*', step_metric=_STEP)
+    return self
+
+  def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    if self._tracked is not None:
+      self._tracked.finish(exit_code=0 if kind is None else 1)
+
+  def update(self, progress: trainer.Progress) -> None:
+    """Copies what was just logged, seed by seed; missing values stay out."""
+    if self._tracked is None or not progress.metrics:
+      return
+    self._tracked.log(
+        {_STEP: progress.step}
+        | {
+            f'{name}/{seed}': float(value)
+            for name, values in progress.metrics.items()
+            for seed, value in zip(self._seeds, values)
+            if not math.isnan(value)
+        }
+    )
+
+
+def _import_wandb(chosen: str) -> Any:
+  try:
+    # pylint: disable-next=import-outside-toplevel
+    import wandb  # pyright: ignore[reportMissingImports]
+  except ImportError as error:
+    raise errors.UserError(
+        f"--wandb is '{chosen}', and Weights & Biases is not installed; try pip"
+        " install -e '.[wandb]', or --wandb=off."
+    ) from error
+  return wandb

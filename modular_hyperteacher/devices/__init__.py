@@ -1,0 +1,1 @@
+"""Host devices, multiple processes, and matrix-product precision."""

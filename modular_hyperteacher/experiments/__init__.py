@@ -1,0 +1,1 @@
+"""From a config to objects: the one place where names become objects."""

@@ -1,0 +1,273 @@
+"""From a run's config to a task, a model, and how they learn by two loops.
+
+A new task or model is a new file and one line in a table here, or a function of
+another package; docs/extending.md walks through one of each.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import logging
+import math
+import types
+from typing import Any, NamedTuple
+
+import jax
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.analysis import acting
+from modular_hyperteacher.analysis import alignment
+from modular_hyperteacher.analysis import base as analyses
+from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.analysis import refitting
+from modular_hyperteacher.experiments import bilevel_system
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.models import amortised
+from modular_hyperteacher.models import anil
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.models import linear_hypernetwork
+from modular_hyperteacher.models import maml
+from modular_hyperteacher.models import modular_student
+from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import hyperteacher
+from modular_hyperteacher.tasks import teacher_student
+from modular_hyperteacher.tasks.gridworlds import goals
+from modular_hyperteacher.tasks.gridworlds import preferences
+
+
+class TaskEntry(NamedTuple):
+  """A task distribution, and how it is measured and computed.
+
+  Attributes:
+    make: `make(**fields of the config's task block) -> TaskDistribution`.
+    make_analyses: `make(task, model) -> Analysis`, what is measured on adapted
+      parameters after the last step.
+    cpu_chunk_size: tasks that are best computed at once on a CPU, whose caches
+      they share.
+    cpu_chunk_sizes: models for which it is another number.
+  """
+
+  make: Callable[..., tasks.TaskDistribution]
+  make_analyses: tuple[
+      Callable[[tasks.TaskDistribution, models.MetaModel], analyses.Analysis],
+      ...,
+  ] = (decoding.make_analysis,)
+  cpu_chunk_size: int = 2
+  cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
+
+
+TASKS = {
+    'hyperteacher': TaskEntry(hyperteacher.make),
+    'teacher_student': TaskEntry(
+        teacher_student.make,
+        (alignment.make_analysis, refitting.make_analysis),
+        cpu_chunk_size=8,
+    ),
+    'preferences': TaskEntry(
+        preferences.make,
+        (decoding.make_analysis, acting.make_preferences_analysis),
+        cpu_chunk_size=16,
+        cpu_chunk_sizes={'anil': 4},
+    ),
+    'goals': TaskEntry(
+        goals.make,
+        (decoding.make_analysis, acting.make_goals_analysis),
+        cpu_chunk_size=8,
+        cpu_chunk_sizes={'anil': 4},
+    ),
+}
+MODELS = {
+    'maml': maml.make,
+    'anil': anil.make,
+    'linear_hypernetwork': linear_hypernetwork.make,
+    'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
+    'amortised_linear_hypernetwork': amortised.make_linear,
+    'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
+    'modular_student': modular_student.make,
+}
+# Tasks computed at once on accelerators, where a step is thousands of small
+# kernels that take little longer for more of them; and, as memory is bounded,
+# the adapted parameters of these tasks in all seeds. MAML needs 3 to 4 GiB.
+_CHUNK_SIZE = 128
+_MAX_CHUNK_PARAMS = 2**24
+# Cap on the adapted parameters of a chunk on a CPU; a task alone may exceed it.
+_MAX_CPU_CHUNK_PARAMS = 2**20
+# Adapted parameters of evaluation tasks stay on the devices; beyond this, no
+# analysis is made. Of the paper's runs, MAML's exceed it: 7 to 22 GiB, which
+# the host needs twice to put together what devices hold.
+_MAX_KEPT_BYTES = 2 * 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class BilevelExperiment(settings.Experiment):
+  """A run of the bilevel system, and what it is made of."""
+
+  task: tasks.TaskDistribution
+  model: models.MetaModel
+  learner: outer_loop.Learner
+  analysis: analyses.Analysis | None
+
+
+def blocks(
+    task: Mapping[str, Any], model: Mapping[str, Any]
+) -> dict[str, Callable[..., Any]]:
+  """Returns what is called with each block of a config's task and model."""
+  return {
+      'task': _entry(dict(task)).make,
+      'model': components.choose(MODELS, 'model', dict(model)),
+      'model.inner': inner_loop.InnerConfig,
+      'model.outer': outer_loop.OuterConfig,
+  }
+
+
+def build(
+    config: Mapping[str, Any],
+    training: settings.TrainingConfig,
+    execution: settings.ExecutionConfig,
+    num_devices: int,
+) -> BilevelExperiment:
+  """Returns the experiment that a config describes, as `build.build`."""
+  task_block = dict(config['task'])
+  entry = _entry(task_block)
+  task = components.call(entry.make, 'task', task_block)
+  inner, outer = _loops(config['model'], training, task.objective)
+  model = _make_model(config['model'], task)
+  _check_start(inner, model)
+  if execution.task_chunk_size is None:
+    share = training.meta_batch_size // num_devices
+    best = _best_chunk_size(
+        entry, config['model']['name'], model, len(training.seeds)
+    )
+    execution = dataclasses.replace(
+        execution, task_chunk_size=math.gcd(share, best)
+    )
+  outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
+  learner = outer_loop.make_learner(task, task.objective, model, inner, outer)
+  analysis = analyses.combine(
+      [make(task, model) for make in entry.make_analyses]
+  )
+  if analysis and not _can_keep(model, analysis, training):
+    logging.warning(
+        '%s: adapted parameters of %d tasks, %d splits and %d seeds exceed'
+        ' %d GiB and are not kept; what an analysis measures will be missing',
+        config['model']['name'],
+        training.num_evaluation_tasks,
+        len(analysis.splits),
+        len(training.seeds),
+        _MAX_KEPT_BYTES // 2**30,
+    )
+    analysis = None
+  system = bilevel_system.make_system(
+      task,
+      model,
+      learner,
+      num_evaluation_tasks=training.num_evaluation_tasks,
+      task_chunk_size=execution.task_chunk_size,
+      analysis=analysis,
+  )
+  return BilevelExperiment(
+      system, training, execution, task, model, learner, analysis
+  )
+
+
+def _entry(task_block: dict[str, Any]) -> TaskEntry:
+  """Returns the entry of a task block, whose field `name` it removes."""
+  entry = components.choose(TASKS, 'task', task_block)
+  return entry if isinstance(entry, TaskEntry) else TaskEntry(entry)
+
+
+def _loops(
+    model_block: Mapping[str, Any],
+    training: settings.TrainingConfig,
+    objective: tasks.Objective,
+) -> tuple[inner_loop.InnerConfig, outer_loop.OuterConfig]:
+  for block in ('inner', 'outer'):
+    if not isinstance(model_block.get(block), Mapping):
+      raise errors.UserError(f'model.{block} is missing; it is a block.')
+  inner = components.call(
+      inner_loop.InnerConfig, 'model.inner', model_block['inner']
+  )
+  inner_loop.check(inner, objective)
+  outer = components.call(
+      outer_loop.OuterConfig,
+      'model.outer',
+      dict(model_block['outer'])
+      | {
+          'meta_batch_size': training.meta_batch_size,
+          'num_outer_steps': training.num_outer_steps,
+      },
+  )
+  return inner, outer
+
+
+def _make_model(
+    model_block: Mapping[str, Any], task: tasks.TaskDistribution
+) -> models.MetaModel:
+  """Returns the model of a block, with as many modules as it asks for.
+
+  `num_modules` None stands for `modules_per_teacher_module` times the task's.
+  """
+  fields = {
+      field: value
+      for field, value in model_block.items()
+      if field not in ('inner', 'outer')
+  }
+  make = components.choose(MODELS, 'model', fields)
+  if 'modules_per_teacher_module' in fields:
+    factor = fields.pop('modules_per_teacher_module')
+    models.check_positive(modules_per_teacher_module=factor)
+    if fields.get('num_modules') is None:
+      fields['num_modules'] = factor * task.num_modules
+  model = components.call(
+      make,
+      'model',
+      fields | {'input_dim': task.input_dim, 'output_dim': task.output_dim},
+  )
+  return model if model.reads_compact else models.densify(model)
+
+
+def _best_chunk_size(
+    entry: TaskEntry, model_name: str, model: models.MetaModel, num_seeds: int
+) -> int:
+  """Returns how many tasks are best computed at once, a power of two."""
+  _, num_fast = models.count_params(model)
+  if jax.default_backend() == 'cpu':
+    best = entry.cpu_chunk_sizes.get(model_name, entry.cpu_chunk_size)
+    most = _MAX_CPU_CHUNK_PARAMS // max(num_fast, 1)
+  else:
+    best = _CHUNK_SIZE
+    most = _MAX_CHUNK_PARAMS // max(num_fast * num_seeds, 1)
+  return min(best, 2 ** (max(most, 1).bit_length() - 1))
+
+
+def _can_keep(
+    model: models.MetaModel,
+    analysis: analyses.Analysis,
+    training: settings.TrainingConfig,
+) -> bool:
+  """Whether memory suffices for what an analysis needs of all seeds."""
+  _, num_fast = models.count_params(model)
+  num_tasks = len(analysis.splits) * training.num_evaluation_tasks
+  num_bytes = 4 * num_fast * num_tasks * len(training.seeds)
+  return num_bytes <= _MAX_KEPT_BYTES
+
+
+def _check_start(
+    inner: inner_loop.InnerConfig, model: models.MetaModel
+) -> None:
+  """Checks what depends on where the inner loop starts."""
+  least = 1 if model.infer is None else 0
+  if inner.num_steps < least:
+    raise errors.UserError(
+        f'model.inner.num_steps is {inner.num_steps}; it must be at least'
+        f' {least}.'
+    )
+  for field, needed in (('second_order', True), ('random_start', False)):
+    if model.infer is not None and getattr(inner, field) != needed:
+      raise errors.UserError(
+          f'model.inner.{field} is {getattr(inner, field)}; for a model that'
+          f' predicts its fast parameters it must be {needed}.'
+      )

@@ -1,0 +1,62 @@
+"""The bilevel learner as a system: models that adapt by an inner loop."""
+
+from collections.abc import Sequence
+
+import jax
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.analysis import base as analyses
+from modular_hyperteacher.learning import evaluation
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+
+
+def make_system(
+    task: tasks.TaskDistribution,
+    model: models.MetaModel,
+    learner: outer_loop.Learner,
+    *,
+    num_evaluation_tasks: int,
+    task_chunk_size: int | None,
+    analysis: analyses.Analysis | None = None,
+) -> programs.System:
+  """Returns the system of one model on one task distribution.
+
+  Args:
+    task: the distribution to draw from.
+    model: what is learned.
+    learner: the algorithm.
+    num_evaluation_tasks: per split.
+    task_chunk_size: tasks computed at once on a device; None for all.
+    analysis: what is measured on adapted parameters after the last step.
+  """
+  draw_latents = evaluation.make_draw_latents(task, num_evaluation_tasks)
+
+  def draw_world(root: jax.Array) -> programs.World:
+    task_params = task.init(randomness.stream(root, 'task'))
+    latents = draw_latents(
+        task_params, randomness.stream(root, 'evaluation_latents')
+    )
+    return programs.World(task_params, latents)
+
+  def make_analyse(
+      worlds: Sequence[programs.World], roots: Sequence[jax.Array]
+  ) -> programs.Analyse | None:
+    if analysis is None:
+      return None
+    return analyses.over_seeds(analysis, task.evaluation_splits, worlds, roots)
+
+  return programs.System(
+      evaluation_splits=task.evaluation_splits,
+      num_params=models.count_params(model),
+      draw_world=draw_world,
+      num_combinations=task.num_combinations,
+      init=learner.init,
+      step=learner.step,
+      evaluate=evaluation.make_evaluate(
+          task, learner, task_chunk_size, analysis.splits if analysis else ()
+      ),
+      make_analyse=make_analyse,
+  )

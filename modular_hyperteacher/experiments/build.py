@@ -1,0 +1,129 @@
+"""From a run's config to everything that the run is made of.
+
+Every component checks its own fields when it is made, before anything is
+compiled.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import functools
+import types
+from typing import Any
+
+import jax
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.devices import precision
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import seq2seq
+from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.learning import programs
+
+_SET_ELSEWHERE = ('num_outer_steps', 'task_chunk_size')
+
+
+def _system_of(task: Mapping[str, Any]) -> types.ModuleType:
+  """Returns the module that builds experiments with this task."""
+  return seq2seq if task.get('name') in seq2seq.EPISODES else bilevel
+
+
+def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
+  """Returns the experiment that a run's config describes.
+
+  Args:
+    config: nested dict with the blocks `task`, `model`, `training` and
+      `execution`, as in `sweeps.Run.config`.
+    num_devices: over which every meta-batch is divided.
+
+  Raises:
+    ValueError: if a field is missing, unknown or impossible; names the field,
+      what was given and what is allowed.
+  """
+  training = components.call(
+      settings.TrainingConfig, 'training', config['training']
+  )
+  execution = components.call(
+      settings.ExecutionConfig, 'execution', config['execution']
+  )
+  settings.check_division(training, execution, num_devices)
+  built = _system_of(config['task']).build(
+      config, training, execution, num_devices
+  )
+  system = _with_precision(built.system, training.matmul_precision)
+  return dataclasses.replace(built, system=system)
+
+
+def optional_fields(
+    task: Mapping[str, Any], model: Mapping[str, Any]
+) -> dict[str, Any]:
+  """Returns the fields that a run's config may leave out, with defaults.
+
+  Args:
+    task: the config's block.
+    model: likewise.
+
+  Returns:
+    'block.field' -> default, such as 'model.outer.final_fraction' -> 0.0.
+  """
+  made_of: dict[str, Callable[..., Any]] = {
+      'training': settings.TrainingConfig,
+      'execution': settings.ExecutionConfig,
+      **_system_of(task).blocks(task, model),
+  }
+  return {
+      f'{block}.{field}': default
+      for block, function in made_of.items()
+      for field, default in components.defaults(function).items()
+      # The outer loop gets these from `training` and `execution`.
+      if block != 'model.outer' or field not in _SET_ELSEWHERE
+  }
+
+
+def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
+  """Returns one root key per seed."""
+  return [
+      randomness.root_key(seed, training.prng_impl) for seed in training.seeds
+  ]
+
+
+def draw_worlds(experiment: settings.Experiment) -> list[programs.World]:
+  """Returns what the tasks of every seed are drawn from.
+
+  Raises:
+    ValueError: if the task support cannot be drawn.
+  """
+  draw = experiment.system.draw_world
+  return [draw(root) for root in root_keys(experiment.training)]
+
+
+def count_combinations(
+    experiment: settings.Experiment, worlds: Sequence[programs.World]
+) -> dict[str, list[int]]:
+  """Returns how many combinations each split holds, one number per seed."""
+  return {
+      split: [
+          experiment.system.num_combinations(world.task_params, split)
+          for world in worlds
+      ]
+      for split in ('train', *experiment.system.evaluation_splits)
+  }
+
+
+def _with_precision(system: programs.System, level: str) -> programs.System:
+  """Computes steps at a level of precision, worlds and analyses exactly."""
+  exactly = functools.partial(precision.at, precision.FLOAT32)
+
+  def make_analyse(
+      worlds: Sequence[programs.World], roots: Sequence[jax.Array]
+  ) -> programs.Analyse | None:
+    analyse = system.make_analyse(worlds, roots)
+    return analyse and exactly(analyse)
+
+  return system._replace(
+      draw_world=exactly(system.draw_world),
+      init=exactly(system.init),
+      step=precision.at(level, system.step),
+      evaluate=precision.at(level, system.evaluate),
+      make_analyse=exactly(make_analyse),
+  )

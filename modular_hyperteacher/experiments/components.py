@@ -1,0 +1,111 @@
+"""Tasks and models by name: the package's own, and those of other packages.
+
+The package's own are listed in tables, such as `bilevel.TASKS`. A component of
+another package is named 'package.module:function'. Importing it runs its code,
+so that is done for configs the user asked to run (`allow`), and never because
+a config was read from somebody's results.
+"""
+
+from collections.abc import Callable, Mapping
+import importlib
+import inspect
+from typing import Any, TypeVar
+
+from modular_hyperteacher import errors
+
+_T = TypeVar('_T')
+_allowed: dict[str, Any] = {}
+
+
+def allow(config: Mapping[str, Any]) -> None:
+  """Imports the task and the model that a run's config takes from elsewhere.
+
+  Raises:
+    UserError: if there is no such module or function.
+  """
+  for block in ('task', 'model'):
+    name = config[block].get('name')
+    if isinstance(name, str) and ':' in name and name not in _allowed:
+      _allowed[name] = _import(block, name)
+
+
+def files() -> set[str]:
+  """Returns the source files of the components that were allowed."""
+  return {
+      inspect.getsourcefile(inspect.unwrap(f)) or '' for f in _allowed.values()
+  }
+
+
+def _import(block: str, name: str) -> Any:
+  module, _, attribute = name.partition(':')
+  try:
+    return getattr(importlib.import_module(module), attribute)
+  except (ImportError, AttributeError, ValueError, TypeError) as error:
+    raise errors.UserError(
+        f"{block}.name is '{name}', which cannot be imported: {error}. It must"
+        " be 'package.module:function', of an installed package or one in"
+        ' the working folder.'
+    ) from error
+
+
+def choose(
+    table: Mapping[str, _T], block: str, fields: dict[str, Any]
+) -> _T | Any:
+  """Returns what a block's field `name` stands for, and removes that field.
+
+  Raises:
+    UserError: if the name is missing, not in the table, or of a component of
+      another package that was not allowed.
+  """
+  if 'name' not in fields:
+    raise errors.UserError(f'{block}.name is missing.')
+  name = fields.pop('name')
+  if isinstance(name, str) and ':' in name:
+    if name not in _allowed:
+      raise errors.UserError(
+          f"{block}.name is '{name}'; code of another package is not run for a"
+          ' config that was read from results. To trust it, call'
+          ' modular_hyperteacher.experiments.components.allow(config) first.'
+      )
+    return _allowed[name]
+  if name not in table:
+    raise errors.UserError(
+        f"{block}.name is '{name}'; choose one of"
+        f" {', '.join(map(repr, table))}, or 'package.module:function'."
+    )
+  return table[name]
+
+
+def call(
+    function: Callable[..., _T], block: str, fields: Mapping[str, Any]
+) -> _T:
+  """Calls a function with a block's fields, after checking their names.
+
+  Raises:
+    UserError: if a field is unknown or missing.
+  """
+  parameters = inspect.signature(function).parameters
+  kinds = {parameter.kind for parameter in parameters.values()}
+  for field in fields:
+    if field not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+      raise errors.UserError(
+          f'{block}.{field} does not exist; {block} has'
+          f' {", ".join(parameters)}.'
+      )
+  for field, parameter in parameters.items():
+    needed = parameter.default is parameter.empty and parameter.kind not in (
+        parameter.VAR_KEYWORD,
+        parameter.VAR_POSITIONAL,
+    )
+    if needed and field not in fields:
+      raise errors.UserError(f'{block}.{field} is missing.')
+  return function(**fields)
+
+
+def defaults(function: Callable[..., Any]) -> dict[str, Any]:
+  """Returns the fields that a block may leave out, with their defaults."""
+  return {
+      field: parameter.default
+      for field, parameter in inspect.signature(function).parameters.items()
+      if parameter.default is not parameter.empty
+  }

@@ -1,0 +1,67 @@
+"""From a run's config to a world of episodes and a network that learns them.
+
+A new world or network is a new file and one line in a table here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.seq2seq import learner
+from modular_hyperteacher.seq2seq import model as models
+from modular_hyperteacher.seq2seq import mutual_exclusivity
+from modular_hyperteacher.seq2seq import scan_episodes
+from modular_hyperteacher.seq2seq import system as systems
+
+EPISODES = {
+    'mutual_exclusivity': mutual_exclusivity.MutualExclusivity,
+    'scan': scan_episodes.ScanEpisodes,
+}
+MODELS = {
+    'meta_seq2seq': models.make_meta_seq2seq,
+    'seq2seq': models.make_seq2seq,
+}
+
+
+def blocks(
+    task: Mapping[str, Any], model: Mapping[str, Any]
+) -> dict[str, Callable[..., Any]]:
+  """Returns what is called with each block of a config's task and model."""
+  return {
+      'task': components.choose(EPISODES, 'task', dict(task)),
+      'model': components.choose(MODELS, 'model', dict(model)),
+      'model.outer': learner.OuterConfig,
+  }
+
+
+def build(
+    config: Mapping[str, Any],
+    training: settings.TrainingConfig,
+    execution: settings.ExecutionConfig,
+    num_devices: int,
+) -> settings.Experiment:
+  """Returns the experiment that a config describes, as `build.build`."""
+  task_block, model_block = dict(config['task']), dict(config['model'])
+  make_world = components.choose(EPISODES, 'task', task_block)
+  world = components.call(make_world, 'task', task_block)
+  make_model = components.choose(MODELS, 'model', model_block)
+  outer_block = model_block.pop('outer') | {
+      'meta_batch_size': training.meta_batch_size,
+      'num_outer_steps': training.num_outer_steps,
+  }
+  outer = components.call(learner.OuterConfig, 'model.outer', outer_block)
+  network = components.call(
+      make_model,
+      'model',
+      model_block
+      | {'input_vocab': world.input_vocab, 'output_vocab': world.output_vocab},
+  )
+  system = systems.make_system(
+      world,
+      network,
+      outer,
+      num_evaluation_tasks=training.num_evaluation_tasks,
+      num_devices=num_devices,
+  )
+  return settings.Experiment(system, training, execution)

@@ -1,0 +1,134 @@
+"""Settings and parts that the experiments of every system share."""
+
+import dataclasses
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.devices import precision
+from modular_hyperteacher.learning import programs
+
+# JAX's other generators draw the numbers of a whole `vmap` from its first key:
+# a task would depend on the tasks beside it, and redrawing might never end.
+PRNG_IMPLEMENTATIONS = ('threefry2x32',)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+  """How long, how often and with which seeds.
+
+  Attributes:
+    seeds: each gives one curve; all are trained side by side.
+    num_outer_steps: outer steps.
+    meta_batch_size: tasks per outer step.
+    evaluate_every: outer steps between evaluations.
+    num_evaluation_tasks: tasks per split.
+    prng_impl: JAX's random number generator.
+    matmul_precision: of float32 products, where the device has the choice: one
+      of `precision.LEVELS`.
+
+  Raises:
+    UserError: if a field is impossible.
+  """
+
+  seeds: tuple[int, ...]
+  num_outer_steps: int
+  meta_batch_size: int
+  evaluate_every: int
+  num_evaluation_tasks: int
+  prng_impl: str
+  matmul_precision: str = precision.FLOAT32
+
+  def __post_init__(self) -> None:
+    object.__setattr__(self, 'seeds', tuple(self.seeds))
+    for field in (
+        'num_outer_steps',
+        'meta_batch_size',
+        'evaluate_every',
+        'num_evaluation_tasks',
+    ):
+      _check_at_least_one(f'training.{field}', getattr(self, field))
+    # JAX makes a key of 32 bits.
+    valid = all(type(s) is int and 0 <= s < 2**32 for s in self.seeds)
+    if not self.seeds or not valid or len(set(self.seeds)) < len(self.seeds):
+      raise errors.UserError(
+          f'training.seeds is {self.seeds}; it must list different integers,'
+          ' none negative, all less than 2^32.'
+      )
+    if self.matmul_precision not in precision.LEVELS:
+      raise errors.UserError(
+          f"training.matmul_precision is '{self.matmul_precision}'; choose"
+          f' one of {", ".join(precision.LEVELS)}.'
+      )
+    if self.prng_impl not in PRNG_IMPLEMENTATIONS:
+      raise errors.UserError(
+          f"training.prng_impl is '{self.prng_impl}'; allowed is only"
+          f' {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for one task do'
+          ' not depend on other tasks.'
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class ExecutionConfig:
+  """What changes how a run is computed, but not its results.
+
+  Attributes:
+    log_every: outer steps between rows of training metrics.
+    checkpoint_every_s: seconds between checkpoints.
+    task_chunk_size: tasks computed at once on a device, so bounds memory;
+      None for what suits the platform.
+    optimise: False for programs that are compiled in less time and run slower,
+      for runs of a few steps. Only one process on a CPU heeds it.
+
+  Raises:
+    UserError: if a field is impossible.
+  """
+
+  log_every: int
+  checkpoint_every_s: float
+  task_chunk_size: int | None = None
+  optimise: bool = True
+
+  def __post_init__(self) -> None:
+    _check_at_least_one('execution.log_every', self.log_every)
+    if not self.checkpoint_every_s >= 0:
+      raise errors.UserError(
+          f'execution.checkpoint_every_s is {self.checkpoint_every_s}; it'
+          ' must be at least 0.'
+      )
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+  """Everything that a run is made of."""
+
+  system: programs.System
+  training: TrainingConfig
+  execution: ExecutionConfig
+
+
+def check_division(
+    training: TrainingConfig, execution: ExecutionConfig, num_devices: int
+) -> None:
+  """Checks that batches can be divided over devices and into chunks.
+
+  Raises:
+    UserError: if they cannot.
+  """
+  for field in ('meta_batch_size', 'num_evaluation_tasks'):
+    value = getattr(training, field)
+    if value % num_devices:
+      raise errors.UserError(
+          f'training.{field} is {value}; it must be a multiple of the'
+          f' {num_devices} devices.'
+      )
+  chunk = execution.task_chunk_size
+  share = training.meta_batch_size // num_devices
+  if chunk is not None and (chunk < 1 or share % min(chunk, share)):
+    raise errors.UserError(
+        f'execution.task_chunk_size is {chunk}; it must divide the {share}'
+        ' tasks per device.'
+    )
+
+
+def _check_at_least_one(field: str, value: int) -> None:
+  if value < 1:
+    raise errors.UserError(f'{field} is {value}; it must be at least 1.')

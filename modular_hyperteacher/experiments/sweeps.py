@@ -1,0 +1,296 @@
+"""Grids of configs -> runs with stable ids.
+
+A config holds the blocks `task`, `models`, `training`, `execution` and a
+`sweep`. A run is one point of the sweep: one task block, one model block, one
+training block, all its seeds. The sweep is a tuple of grids; a grid is a tuple
+of axes (field, values), and stands for their product. The axis 'model' picks
+one of `models`; any other axis names a field of the run by its path.
+"""
+
+from collections.abc import Iterator, Mapping
+import copy
+import dataclasses
+import difflib
+import functools
+import hashlib
+import importlib
+import itertools
+import json
+from typing import Any
+
+import ml_collections
+
+from modular_hyperteacher import errors
+
+IDENTITY = ('task', 'model', 'training')
+# Fields added after results were bundled -> their default. A field at its
+# default is dropped before hashing, so old run ids stay valid.
+_NEUTRAL = {('training', 'matmul_precision'): 'float32'}
+# What is asked, at any scale.
+_QUESTION = (
+    'model.name',
+    'task.task_support',
+    'task.split',
+    'task.meanings',
+    'task.num_extra',
+    'model.use_decoder_attention',
+    'model.outer.support_loss',
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One point of a sweep.
+
+  Attributes:
+    experiment: name of the config, such as 'fig3b'.
+    preset: 'smoke', 'laptop' or 'paper'.
+    config: nested dict with `task`, `model`, `training`, `execution`.
+    run_id: readable slug plus a hash of what decides the results.
+    point: field -> value, where on the sweep's axes it is; {} if unknown.
+  """
+
+  experiment: str
+  preset: str
+  config: dict[str, Any]
+  run_id: str
+  point: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+  @property
+  def identity(self) -> dict[str, Any]:
+    """The blocks that decide the results; `execution` does not."""
+    return {name: self.config[name] for name in IDENTITY}
+
+
+def digest(run_id: str) -> str:
+  """Returns the config hash at the end of a run id.
+
+  Runs of different experiments with the same hash are the same run.
+  """
+  return run_id.rpartition('-')[2]
+
+
+def expand(config: ml_collections.ConfigDict) -> list[Run]:
+  """Returns the runs of a config, in the order of its sweep.
+
+  Raises:
+    UserError: if the sweep names a field that does not exist.
+  """
+  runs = []
+  for grid in check_grids(config.sweep):
+    fields = [field for field, _ in grid]
+    for values in itertools.product(*(values for _, values in grid)):
+      runs.append(_make_run(config, dict(zip(fields, values))))
+  return runs
+
+
+@functools.cache
+def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
+  """Returns the runs of `configs/<experiment>.py`; none if there is no such."""
+  name = f'configs.{experiment}'
+  try:
+    module = importlib.import_module(name)
+  except ModuleNotFoundError as error:
+    if error.name != name:
+      raise
+    return ()
+  if not hasattr(module, 'get_config'):  # Blocks that configs share.
+    return ()
+  return tuple(expand(module.get_config(preset)))
+
+
+def check_grids(sweep: Any) -> tuple:
+  """Returns a sweep, or raises UserError if it has not the right form."""
+  try:
+    if not sweep:
+      raise ValueError
+    for grid in sweep:
+      for field, values in grid:
+        if not isinstance(field, str) or not isinstance(values, (tuple, list)):
+          raise TypeError
+        if not values:
+          raise ValueError
+  except (TypeError, ValueError) as error:
+    raise errors.UserError(
+        f'sweep is {sweep!r}; it must be a tuple of grids, each a tuple of'
+        " (field, values), such as ((('model', ('maml', 'anil')),),), and"
+        ' neither it nor values may be empty.'
+    ) from error
+  return sweep
+
+
+def select(runs: list[Run], only: list[str]) -> list[Run]:
+  """Returns the runs for which every 'field=value' of `only` holds.
+
+  A field is a path such as 'model.name', or the last part of one if that is
+  unambiguous; 'model' stands for 'model.name'.
+
+  Raises:
+    UserError: for an unknown field, or if nothing is left.
+  """
+  for i, condition in enumerate(only):
+    field, equals, value = condition.partition('=')
+    if not equals:
+      raise errors.UserError(f"--only is '{condition}'; write field=value.")
+    # Not every run has every field.
+    found = {run.run_id: _lookup(run, field) for run in runs}
+    kept = [run for run in runs if value in found[run.run_id]]
+    if not any(found.values()):
+      raise errors.UserError(
+          f"--only: '{field}' is not a field of a run;"
+          f' {suggest(field, runs[0].config)}'
+      )
+    if not kept:
+      present = dict.fromkeys(v for values in found.values() for v in values)
+      others = f' and {" and ".join(only[:i])}' if i else ''
+      raise errors.UserError(
+          f"--only: no run has {field} '{value}'{others}; choose one of"
+          f' {", ".join(present)}.'
+      )
+    runs = kept
+  return runs
+
+
+def counterparts(run: Run, published: list[Run]) -> list[Run]:
+  """Returns the published runs that a run is nearest to.
+
+  Args:
+    run: of any preset.
+    published: the runs of the same config's 'paper' preset.
+
+  Returns:
+    Those that ask the same question, such as of the same model and task
+    support, and differ in the fewest fields. Several where these tie.
+  """
+  same = [other for other in published if other.run_id == run.run_id]
+  if same:
+    return same
+  asked = _question(run)
+  distances = {
+      i: len(_differences(run, other))
+      for i, other in enumerate(published)
+      if _question(other) == asked
+  }
+  nearest = min(distances.values(), default=None)
+  return [published[i] for i, d in distances.items() if d == nearest]
+
+
+def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
+  """Returns every field of a run that differs from the published scale.
+
+  Args:
+    run: the run to describe.
+    published: the runs of the same config's 'paper' preset.
+
+  Returns:
+    path -> {'value': ..., 'published': ...}. Compared with the published run
+    of the same model and task support; `None` where there is no such field.
+  """
+  nearest = counterparts(run, published)
+  if not nearest:
+    ours = flatten(run.identity)
+    return {name: {'value': v, 'published': None} for name, v in ours}
+  return _differences(run, nearest[0])
+
+
+def flatten(tree: dict[str, Any], prefix: str = '') -> Iterator[tuple]:
+  """Yields ('a.b.c', value) for every leaf of a nested dict."""
+  for name, value in tree.items():
+    if isinstance(value, dict):
+      yield from flatten(value, f'{prefix}{name}.')
+    else:
+      yield f'{prefix}{name}', value
+
+
+def _question(run: Run) -> tuple:
+  fields = dict(flatten(run.identity))
+  return tuple(fields.get(path) for path in _QUESTION)
+
+
+def _differences(run: Run, other: Run) -> dict[str, Any]:
+  neutral = {'.'.join(path): value for path, value in _NEUTRAL.items()}
+  ours, theirs = (neutral | dict(flatten(r.identity)) for r in (run, other))
+  return {
+      name: {'value': ours.get(name), 'published': theirs.get(name)}
+      for name in sorted(ours.keys() | theirs.keys())
+      if ours.get(name) != theirs.get(name)
+  }
+
+
+def _make_run(config: ml_collections.ConfigDict, point: dict[str, Any]) -> Run:
+  blocks = config.to_dict()
+  model_name = point.get('model')
+  if model_name not in blocks['models']:
+    raise errors.UserError(
+        f"sweep: model is '{model_name}'; choose one of"
+        f' {", ".join(blocks["models"])}.'
+    )
+  resolved = {
+      'task': blocks['task'],
+      'model': blocks['models'][model_name],
+      'training': blocks['training'],
+      'execution': blocks['execution'],
+  }
+  for field, value in point.items():
+    if field != 'model':
+      _assign(resolved, field, value)
+  resolved = json.loads(json.dumps(resolved))
+  for (block, field), value in _NEUTRAL.items():
+    if resolved[block].get(field) == value:
+      del resolved[block][field]
+  return Run(
+      experiment=config.experiment,
+      preset=config.preset,
+      config=resolved,
+      run_id=_run_id(resolved, point),
+      point=point,
+  )
+
+
+def _assign(tree: dict[str, Any], path: str, value: Any) -> None:
+  *parents, leaf = path.split('.')
+  node = tree
+  for name in parents:
+    node = node.get(name, {}) if isinstance(node, dict) else {}
+  if not isinstance(node, dict) or leaf not in node:
+    raise errors.UserError(
+        f"sweep: there is no field '{path}'; {suggest(path, tree)}"
+    )
+  node[leaf] = copy.deepcopy(value)
+
+
+def suggest(path: str, tree: dict[str, Any]) -> str:
+  """Returns a sentence that helps with a field that does not exist."""
+  known = [name for name, _ in flatten(tree)]
+  close = difflib.get_close_matches(path, known, n=3, cutoff=0.5)
+  if close:
+    return f'did you mean {" or ".join(close)}?'
+  return f'choose one of {", ".join(known)}.'
+
+
+def _run_id(resolved: Mapping[str, Any], point: Mapping[str, Any]) -> str:
+  identity = {name: resolved[name] for name in IDENTITY}
+  text = json.dumps(identity, sort_keys=True)
+  digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+  slug = '-'.join(
+      str(value)
+      for field, value in point.items()
+      if field == 'model' or field.split('.')[0] in IDENTITY
+      if not isinstance(value, (tuple, list))  # The digest tells these apart.
+  )
+  return f'{slug}-{digest}'
+
+
+def _lookup(run: Run, field: str) -> list[str]:
+  """Returns a list of the field's value, as text; empty if there is none."""
+  leaves = dict(flatten(run.config))
+  if field == 'model':
+    field = 'model.name'
+  matches = [name for name in leaves if f'.{name}'.endswith(f'.{field}')]
+  if field in matches:
+    matches = [field]
+  if len(matches) > 1:
+    raise errors.UserError(
+        f"--only: '{field}' may be {' or '.join(matches)}; write which."
+    )
+  return [str(leaves[name]) for name in matches]

@@ -1,0 +1,331 @@
+"""Loads trained models by name.
+
+  loaded = pretrained.load(
+      'fig3b/laptop', model='linear_hypernetwork', task_support='random'
+  )
+  student = loaded.student()
+  task = student.sample('ood', jax.random.key(1))
+  fast_params = student.adapt(task.support)
+  student.score(fast_params, task.query)['accuracy']
+
+Parameters are read from the checkpoints in a results folder or, if there are
+none, from the files bundled with the repository (`figures/bundle.py
+--parameters`).
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import functools
+import pathlib
+from typing import Any, cast, NamedTuple
+
+import jax
+import pandas as pd
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.pretrained import student as students
+from modular_hyperteacher.pretrained import weights
+from modular_hyperteacher.runs import run_folder
+
+BUNDLED = pathlib.Path(__file__).parents[2] / 'figures' / 'data'
+FOLDER = 'parameters'  # Of a bundle, beside its results.
+_TRAIN = 'python -m modular_hyperteacher.main --config=configs'
+
+
+class _Trained(NamedTuple):
+  """A run whose parameters are available."""
+
+  name: str  # 'fig3b/laptop'
+  run_id: str
+  config: dict[str, Any]  # Lists only the seeds with parameters.
+  folder: pathlib.Path  # Of the run, or of the files of a bundle.
+  kind: str | None  # Of bundled parameters; None: a run has all kinds.
+
+  @property
+  def seeds(self) -> tuple[int, ...]:
+    return tuple(self.config['training']['seeds'])
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrained:
+  """A trained run.
+
+  Attributes:
+    run_id: of the run.
+    config: nested dict with the blocks task, model, training and execution.
+    kind: 'last' or 'best_validation'.
+    folder: where the parameters were read from.
+    experiment: the run's task, model and learner.
+    meta_params: leaves [R, ...], the seeds in the order of `seeds`.
+  """
+
+  run_id: str
+  config: dict[str, Any]
+  kind: str
+  folder: pathlib.Path
+  experiment: base.Experiment
+  meta_params: Any
+
+  @property
+  def seeds(self) -> tuple[int, ...]:
+    """The seeds with parameters."""
+    return self.experiment.training.seeds
+
+  def student(self, seed: int | None = None) -> students.Student:
+    """Returns the trained model of one seed; the first seed if None.
+
+    Raises:
+      UserError: if there are no parameters of this seed, or if the model does
+        not adapt to tasks.
+    """
+    if not isinstance(self.experiment, bilevel.BilevelExperiment):
+      raise errors.UserError(
+          f"{self.run_id} is a '{self.config['model']['name']}', which does not"
+          ' adapt to tasks; use its meta_params with the functions in'
+          ' modular_hyperteacher.seq2seq.model.'
+      )
+    seed = self.seeds[0] if seed is None else seed
+    if seed not in self.seeds:
+      raise errors.UserError(
+          f'seed is {seed}; {self.run_id} has'
+          f' {", ".join(map(str, self.seeds))}.'
+      )
+    index = self.seeds.index(seed)
+    return students.Student(
+        self.config,
+        self.experiment,
+        seed,
+        experiments.root_keys(self.experiment.training)[index],
+        self._worlds[index],
+        jax.tree.map(lambda x: x[index], self.meta_params),
+    )
+
+  @functools.cached_property
+  def _worlds(self) -> list[programs.World]:
+    return experiments.draw_worlds(self.experiment)
+
+
+def load(
+    name: str | pathlib.Path,
+    *,
+    kind: str = 'last',
+    results_root: str | pathlib.Path = 'results',
+    bundled_root: pathlib.Path = BUNDLED,
+    **fields: Any,
+) -> Pretrained:
+  """Returns a trained run.
+
+  Args:
+    name: '<experiment>/<preset>', or that and a run id, or the folder of a
+      finished run.
+    kind: 'last', the parameters after the last step, whose results figures
+      show; or 'best_validation', those of the lowest validation loss.
+    results_root: the folder that training wrote to; need not exist. Runs that
+      are not there are looked up among the bundled parameters.
+    bundled_root: the folder of the repository's bundles.
+    **fields: which run of the experiment: `model='maml'`, and any field of a
+      config by the last part of its path, such as `task_support='random'`;
+      or `run_id`.
+
+  Raises:
+    UserError: if not exactly one run matches; lists the alternatives.
+  """
+  if kind not in weights.KINDS:
+    raise errors.UserError(
+        f"kind is '{kind}'; choose one of {', '.join(weights.KINDS)}."
+    )
+  if (pathlib.Path(name) / 'summary.json').exists():
+    found = [_read_run(pathlib.Path(name))]
+  else:
+    place, run_id = _split_name(str(name))
+    found = _named(place, pathlib.Path(results_root), bundled_root)
+    fields |= {'run_id': run_id} if run_id else {}
+  for field, value in fields.items():
+    found = _narrow(found, field, value)
+  if len(found) > 1:
+    raise errors.UserError(
+        f'{len(found)} runs of {name} fit; say more: {_differences(found)}.'
+    )
+  return _load(found[0], kind)
+
+
+def available(
+    results_root: str | pathlib.Path = 'results',
+    bundled_root: pathlib.Path = BUNDLED,
+) -> pd.DataFrame:
+  """Returns a row per run that can be loaded: name, model, run id, seeds."""
+  columns = ('name', 'model', 'run_id', 'seeds', 'folder')
+  rows = [
+      (t.name, t.config['model']['name'], t.run_id, t.seeds, str(t.folder))
+      for t in _find(pathlib.Path(results_root), bundled_root)
+  ]
+  return pd.DataFrame(rows, columns=list(columns))
+
+
+def _load(trained: _Trained, kind: str) -> Pretrained:
+  # One device suffices: nothing is trained.
+  experiment = experiments.build(trained.config, num_devices=1)
+  if trained.kind is None:
+    run = run_folder.RunFolder(trained.folder)
+    meta_params = weights.restore(run, experiment, kind)
+  elif trained.kind == kind:
+    meta_params = weights.read(
+        trained.folder, trained.run_id, weights.shapes(experiment)
+    )
+  else:
+    raise errors.UserError(
+        f"kind is '{kind}'; of {trained.run_id} only '{trained.kind}' is"
+        f' bundled. {_train(trained.name)} makes the other.'
+    )
+  return Pretrained(
+      trained.run_id,
+      trained.config,
+      kind,
+      trained.folder,
+      experiment,
+      meta_params,
+  )
+
+
+def _find(root: pathlib.Path, bundled_root: pathlib.Path) -> list[_Trained]:
+  """Returns all runs without duplicates, the user's own before bundled ones."""
+  own = [
+      _read_run(path.parent)
+      for path in sorted(root.glob('*/*/*/summary.json'))
+      if any(run_folder.RunFolder(path.parent).checkpoints.glob('*'))
+  ]
+  bundled = [
+      _Trained(
+          '/'.join(folder.parent.parts[-2:]),
+          run_id,
+          _with_seeds(runs[run_id]['config'], entry['seeds']),
+          folder,
+          entry['kind'],
+      )
+      for folder in sorted(bundled_root.glob(f'*/*/{FOLDER}'))
+      for runs in [
+          # Every bundle has this file, so `read` does not return None.
+          cast(
+              dict[str, Any],
+              run_folder.RunFolder(folder.parent).read('provenance.json'),
+          )['runs']
+      ]
+      for run_id, entry in weights.read_index(folder).items()
+  ]
+  found = {}
+  for trained in own + bundled:
+    found.setdefault((trained.name, trained.run_id), trained)
+  return list(found.values())
+
+
+def _read_run(path: pathlib.Path) -> _Trained:
+  path = path.resolve()
+  config = run_folder.RunFolder(path).read('config.json')
+  if config is None:
+    raise errors.UserError(f'{path} has no config.json; it is not a run.')
+  return _Trained('/'.join(path.parts[-3:-1]), path.name, config, path, None)
+
+
+def _with_seeds(config: dict[str, Any], seeds: list[int]) -> dict[str, Any]:
+  return config | {'training': config['training'] | {'seeds': seeds}}
+
+
+def _split_name(name: str) -> tuple[str, str]:
+  """Returns 'experiment/preset', and the run id if one follows."""
+  experiment, _, rest = name.partition('/')
+  preset, _, run_id = rest.partition('/')
+  return f'{experiment}/{preset}', run_id
+
+
+def _named(
+    name: str, root: pathlib.Path, bundled_root: pathlib.Path
+) -> list[_Trained]:
+  """Returns the runs of an experiment and preset, wherever they were trained.
+
+  Experiments share runs with the same config. Such a run is trained once, in
+  the folder of one of the experiments.
+  """
+  found = _find(root, bundled_root)
+  named = [trained for trained in found if trained.name == name]
+  held = {sweeps.digest(trained.run_id) for trained in named}
+  shared = _described(name) - held
+  for trained in found:
+    digest = sweeps.digest(trained.run_id)
+    if digest in shared:
+      named.append(trained)
+      shared -= {digest}
+  if not named:
+    names = ', '.join(dict.fromkeys(t.name for t in found)) or 'none at all'
+    train = '' if name.endswith('/') else f' {_train(name)} trains it.'
+    raise errors.UserError(
+        f"there are no trained parameters of '{name}', but of: {names}.{train}"
+    )
+  return named
+
+
+def _described(name: str) -> frozenset[str]:
+  """Returns the config hashes of the runs that a name's config describes."""
+  experiment, _, preset = name.partition('/')
+  try:
+    runs = sweeps.described_runs(experiment, preset)
+  except (ImportError, ValueError):  # Not a name; no such preset.
+    return frozenset()
+  return frozenset(sweeps.digest(run.run_id) for run in runs)
+
+
+def _narrow(found: list[_Trained], field: str, value: Any) -> list[_Trained]:
+  """Returns the runs whose field has a value."""
+  kept = [trained for trained in found if _get(trained, field) == value]
+  if not kept:
+    present = dict.fromkeys(repr(_get(t, field)) for t in found)
+    if list(present) == ['None']:
+      raise errors.UserError(
+          f"no run of {found[0].name} has a field '{field}';"
+          f' {sweeps.suggest(field, found[0].config)}'
+      )
+    raise errors.UserError(
+        f'no run of {found[0].name} with {field} {value!r}; there is'
+        f' {", ".join(present)}.'
+    )
+  return kept
+
+
+def _get(trained: _Trained, field: str) -> Any:
+  """Returns the value of a field, given by its path or the last part of it."""
+  leaves = dict(sweeps.flatten(trained.config)) | {'run_id': trained.run_id}
+  if field in ('model', 'task'):
+    field = f'{field}.name'
+  if field in leaves:
+    return leaves[field]
+  paths = [path for path in leaves if path.endswith(f'.{field}')]
+  if len(paths) > 1:
+    raise errors.UserError(
+        f"'{field}' may be {' or '.join(paths)}; give the whole path, as in"
+        f" **{{'{paths[0]}': ...}}."
+    )
+  return leaves[paths[0]] if paths else None
+
+
+def _differences(found: Sequence[_Trained]) -> str:
+  """Returns the fields in which runs differ: model, task and training."""
+  values = {}
+  for trained in found:
+    fields = {'model': trained.config['model']['name']}
+    for block in ('task', 'training'):
+      fields |= dict(sweeps.flatten(trained.config[block]))
+    for field, value in fields.items():
+      values.setdefault(field, {})[repr(value)] = None
+  return '; '.join(
+      f'{field}: {", ".join(present)}'
+      for field, present in values.items()
+      if len(present) > 1
+  )
+
+
+def _train(name: str) -> str:
+  return f'{_TRAIN}/{name.replace("/", ".py:")}'

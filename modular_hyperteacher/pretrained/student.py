@@ -1,0 +1,211 @@
+"""A trained model of one seed: adapt, predict, evaluate, decode.
+
+As everywhere in the package, functions take one task and can be `vmap`ped over
+tasks. The task distribution is that of training: the same seed gives the same
+teacher, mazes and split of combinations.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import functools
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
+from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.devices import precision
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.learning import evaluation
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+
+Decode = Callable[[models.FastParams], np.ndarray]
+_FITTED_ON = 'test'  # Module combinations seen in training.
+
+
+@dataclasses.dataclass(frozen=True)
+class Student:
+  """A trained model and its task distribution.
+
+  Attributes:
+    config: of the run.
+    experiment: the run's task, model and learner.
+    seed: of the task distribution and of training.
+    root: the seed's root key.
+    world: the parameters of the seed's task distribution.
+    meta_params: the learned parameters.
+  """
+
+  config: dict[str, Any]
+  experiment: bilevel.BilevelExperiment
+  seed: int
+  root: jax.Array
+  world: programs.World
+  meta_params: models.MetaParams
+
+  @property
+  def splits(self) -> tuple[str, ...]:
+    """The splits that tasks can be drawn from."""
+    return ('train', *self.experiment.task.evaluation_splits)
+
+  def sample(self, split: str, key: jax.Array) -> tasks.Task:
+    """Returns a task: support set, query set and latent [L, M].
+
+    Args:
+      split: one of `splits`; 'ood' for combinations never seen in training.
+      key: determines the task.
+
+    Raises:
+      UserError: for an unknown or an empty split.
+    """
+    if split not in self.splits:
+      raise errors.UserError(
+          f"split is '{split}'; choose one of {', '.join(self.splits)}."
+      )
+    params, world = self.world.task_params, self.experiment.task
+    if not world.num_combinations(params, split):
+      raise errors.UserError(f"split '{split}' of seed {self.seed} is empty.")
+    return world.sample(params, key, split)
+
+  def adapt(
+      self, task: tasks.Task | tasks.Batch, key: jax.Array | None = None
+  ) -> models.FastParams:
+    """Returns fast parameters, adapted to a task or to a support set.
+
+    Args:
+      task: a drawn task, or examples of your own (`tasks.base.examples`).
+      key: draws the batches of inner steps that do not take the whole support
+        set at once; fixed if None.
+
+    Raises:
+      UserError: if inner steps draw fresh examples, but `task` is only a
+        support set.
+    """
+    if not isinstance(task, tasks.Task):
+      if self.config['model']['inner'].get('fresh_support'):
+        raise errors.UserError(
+            'this model draws fresh examples at every inner step; adapt it to a'
+            ' drawn task rather than to a support set.'
+        )
+      # Adapting to a support set reads neither the query set nor the latent.
+      unread = cast(Any, None)
+      task = tasks.Task(task, unread, unread)
+    key = randomness.stream(self.root, 'adapt') if key is None else key
+    return self._adapt(self.meta_params, self.world.task_params, task, key)
+
+  def predict(self, fast_params: models.FastParams, inputs: Any) -> jax.Array:
+    """Returns outputs [N, Y]: logits, action values or regression outputs.
+
+    Args:
+      fast_params: as `adapt` returned them.
+      inputs: [N, X], or compact grid-world observations.
+    """
+    return self._predict(self.meta_params, fast_params, inputs)
+
+  def score(
+      self, fast_params: models.FastParams, batch: tasks.Batch
+  ) -> dict[str, jax.Array]:
+    """Returns loss and metrics on examples, such as a task's query set."""
+    objective = self.experiment.task.objective
+    outputs = self.predict(fast_params, batch.inputs)
+    loss = objective.loss(outputs, batch)
+    return {'loss': loss, **objective.metrics(outputs, batch)}
+
+  def evaluate(self) -> dict[str, dict[str, float]]:
+    """Returns split -> metric -> mean over the run's evaluation tasks.
+
+    Reproduces the run's own evaluation of these parameters. NaN for an empty
+    split.
+    """
+    metrics, _ = self._evaluated
+    count = self.experiment.task.num_combinations
+    return {
+        split: {
+            name: (
+                float(values[i])
+                if count(self.world.task_params, split)
+                else float('nan')
+            )
+            for name, values in metrics.items()
+        }
+        for i, split in enumerate(self.experiment.task.evaluation_splits)
+    }
+
+  def fit_decoder(self) -> Decode:
+    """Returns `decode(fast_params) -> [L, M]`, a linear decoder of the latent.
+
+    Fitted as in `analysis.decoding`: by ridge regression from the parameters
+    adapted to the run's evaluation tasks whose module combinations were seen in
+    training.
+    """
+    _, adapted = self._evaluated
+    place = self.experiment.task.evaluation_splits.index(_FITTED_ON)
+    weights = decoding.fit(
+        decoding.flatten(adapted), self.world.evaluation_latents[place]
+    )
+
+    def decode(fast_params: models.FastParams) -> np.ndarray:
+      features = decoding.flatten(jax.tree.map(lambda x: x[None], fast_params))
+      return np.asarray(decoding.predict(weights, features))[0]
+
+    return decode
+
+  @functools.cached_property
+  def _adapt(self) -> outer_loop.AdaptToTask:
+    return jax.jit(self._at_its_precision(self.experiment.learner.adapt))
+
+  @functools.cached_property
+  def _predict(
+      self,
+  ) -> Callable[
+      [models.MetaParams, models.FastParams, models.Inputs], jax.Array
+  ]:
+    model = self.experiment.model
+
+    def predict(
+        meta_params: models.MetaParams,
+        fast_params: models.FastParams,
+        inputs: models.Inputs,
+    ) -> jax.Array:
+      encoding = model.encode(meta_params, inputs)
+      return model.decode(meta_params, fast_params, encoding)
+
+    return jax.jit(self._at_its_precision(predict))
+
+  def _at_its_precision(
+      self, function: Callable[..., Any]
+  ) -> Callable[..., Any]:
+    return precision.at(self.experiment.training.matmul_precision, function)
+
+  @functools.cached_property
+  def _evaluated(self) -> tuple[dict[str, np.ndarray], Any]:
+    """Metrics [splits], and parameters adapted to the tasks of _FITTED_ON."""
+    evaluate = evaluation.make_evaluate(
+        self.experiment.task,
+        self.experiment.learner,
+        self.experiment.execution.task_chunk_size,
+        kept_splits=(_FITTED_ON,),
+    )
+    # On a single device, so the number of tasks need not be divisible.
+    on_device = jax.pmap(
+        self._at_its_precision(evaluate),
+        axis_name=outer_loop.DEVICE_AXIS,
+        devices=jax.local_devices()[:1],
+    )
+    arguments = (
+        self.meta_params,
+        *self.world,
+        randomness.stream(self.root, 'evaluation'),
+    )
+    metrics, kept = jax.tree.map(
+        np.asarray, on_device(*jax.tree.map(lambda x: x[None], arguments))
+    )
+    return (
+        {name: values[0] for name, values in metrics.items()},
+        jax.tree.map(lambda x: x[0, 0], kept),
+    )

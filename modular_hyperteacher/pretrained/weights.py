@@ -1,0 +1,154 @@
+"""Trained parameters of finished runs, in checkpoints and in small files.
+
+A folder of such files holds, per run, `<run id>.npz`: the meta-parameters of
+some of its seeds, float32 leaves [R, ...] named by their path in the tree.
+These are NumPy's compressed arrays, so loading them cannot execute code.
+`index.json` lists for every run the seeds, the kind, and a hash of the arrays.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+import hashlib
+import io
+import pathlib
+from typing import Any, cast
+import zipfile
+
+import jax
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.runs import checkpoints
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import trainer
+
+# The parameters in a checkpoint: those of the last step, and those with the
+# lowest validation loss.
+KINDS = ('last', 'best_validation')
+_INDEX = 'index.json'
+
+
+def shapes(experiment: base.Experiment) -> Any:
+  """Returns the meta-parameters of all seeds as shapes; computes nothing."""
+  return _state_shapes(experiment).meta_params
+
+
+def restore(
+    folder: run_folder.RunFolder, experiment: base.Experiment, kind: str
+) -> Any:
+  """Returns the meta-parameters [R, ...] that a run's checkpoint holds.
+
+  Args:
+    folder: of a finished run.
+    experiment: the run's experiment.
+    kind: one of KINDS.
+
+  Raises:
+    UserError: if there is no checkpoint, or none that can be read.
+  """
+  state = jax.tree.map(
+      lambda x: np.zeros(x.shape, x.dtype), _state_shapes(experiment)
+  )
+  loss = np.zeros(len(experiment.training.seeds), np.float32)
+  saved = checkpoints.Checkpoints(folder.checkpoints).restore(
+      trainer.Saved(state, state.meta_params, loss), newest_only=True
+  )
+  if saved is None:
+    raise errors.UserError(
+        f'{folder.path} has no checkpoint, so its parameters are lost; train'
+        ' the run again.'
+    )
+  return saved.state.meta_params if kind == 'last' else saved.best_params
+
+
+def write(
+    folder: pathlib.Path,
+    run_id: str,
+    *,
+    kind: str,
+    seeds: Sequence[int],
+    meta_params: Any,
+) -> None:
+  """Adds a run's parameters, leaves [R, ...], to a folder of them."""
+  arrays = {name: np.asarray(x, np.float32) for name, x in _named(meta_params)}
+  buffer = io.BytesIO()
+  # Names are paths in the tree, so none is the parameter `allow_pickle`.
+  np.savez_compressed(buffer, **cast(dict[str, Any], arrays))
+  folder.mkdir(parents=True, exist_ok=True)
+  run_folder.write_atomically(folder / f'{run_id}.npz', buffer.getvalue())
+  entry = {'kind': kind, 'seeds': list(seeds), 'sha256': _digest(arrays)}
+  index = read_index(folder) | {run_id: entry}
+  run_folder.RunFolder(folder).write(_INDEX, index)
+
+
+def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
+  """Removes the parameters of runs; ignores runs that have none."""
+  index = read_index(folder)
+  gone = [run_id for run_id in index if run_id in run_ids]
+  kept = {r: entry for r, entry in index.items() if r not in gone}
+  if gone:
+    run_folder.RunFolder(folder).write(_INDEX, kept)
+  for run_id in gone:
+    (folder / f'{run_id}.npz').unlink(missing_ok=True)
+
+
+def read_index(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
+  """Returns run id -> {'kind', 'seeds', 'sha256'}; empty if there is none."""
+  return run_folder.RunFolder(folder).read(_INDEX) or {}
+
+
+def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
+  """Returns a run's parameters from a folder of them.
+
+  Args:
+    folder: that `write` wrote to.
+    run_id: a run in its index.
+    like: the expected tree, of arrays or of their shapes.
+
+  Raises:
+    UserError: if the file cannot be read or does not match its index.
+  """
+  path = folder / f'{run_id}.npz'
+  try:
+    with np.load(path) as file:
+      arrays = {name: file[name] for name in file.files}
+  except (OSError, ValueError, zipfile.BadZipFile) as error:
+    raise errors.UserError(
+        f'{path} cannot be read ({type(error).__name__}).'
+    ) from error
+  expected = {name: leaf.shape for name, leaf in _named(like)}
+  found = {name: array.shape for name, array in arrays.items()}
+  digest = read_index(folder)[run_id]['sha256']
+  if found != expected or _digest(arrays) != digest:
+    raise errors.UserError(
+        f'{path} does not hold the parameters that belong to its run; fetch it'
+        ' again, or train the run.'
+    )
+  leaves = [arrays[name] for name in expected]
+  return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+
+def _state_shapes(experiment: base.Experiment) -> Any:
+  """Returns an `outer_loop.TrainState` of shapes and dtypes [R, ...]."""
+  keys = jax.eval_shape(
+      lambda: jax.random.split(
+          jax.random.key(0), len(experiment.training.seeds)
+      )
+  )
+  return jax.eval_shape(jax.vmap(experiment.system.init), keys)
+
+
+def _named(tree: Any) -> list[tuple[str, Any]]:
+  """Returns (name, leaf) in the order of the tree's leaves."""
+  return [
+      (jax.tree_util.keystr(path, simple=True, separator='/'), leaf)
+      for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+  ]
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+  digest = hashlib.sha256()
+  for name, array in sorted(arrays.items()):
+    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()

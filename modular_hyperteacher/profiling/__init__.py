@@ -1,0 +1,1 @@
+"""Measures step times and counts floating-point operations."""

@@ -1,0 +1,283 @@
+"""Measures step times and writes them into docs/performance.md.
+
+  python -m modular_hyperteacher.performance [--only=goals] [--tasks=128]
+
+`benchmark.py` measures every case of a table in a separate process; results are
+kept in docs/performance.json. Known cases are measured again only with
+`--again`. On a machine with a GPU only the GPU cases are measured, elsewhere
+only the others. The page is written by hand, except for the tables between the
+markers `<!-- table: NAME -->` and `<!-- end -->`; a case that was not measured
+has an empty row.
+"""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Any, NamedTuple
+
+from absl import app
+from absl import flags
+import jax
+import pandas as pd
+
+from modular_hyperteacher.runs import provenance
+from modular_hyperteacher.runs import run_folder
+
+_ROOT = pathlib.Path(__file__).parents[2]
+_JSON = _ROOT / 'docs' / 'performance.json'
+_PAGE = _ROOT / 'docs' / 'performance.md'
+
+_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
+_CONFIGS = {
+    'hyperteacher': ('configs/fig3b.py:paper', {'task.num_modules': 4}),
+    'preferences': ('configs/fig4c.py:paper', {}),
+    'goals': ('configs/fig4e.py:paper', {}),
+    'theory': ('configs/fig2c.py:paper', {'training.meta_batch_size': 64}),
+    'scan': (
+        'configs/scan_add_jump.py:paper',
+        {'training.meta_batch_size': 1},
+    ),
+}
+_WORLDS = ('hyperteacher', 'preferences', 'goals')
+_PUBLISHED_BATCH = 128
+# The table of meta-seq2seq, whose steps are single episodes.
+_EPISODES = 'episodes'
+_GPU = 'gpu'
+# GPU steps are short, so several are timed together.
+_GPU_STEPS = 20
+_NOT_PASSED_ON = ('XLA_FLAGS', 'XLA_PYTHON_CLIENT_PREALLOCATE')
+
+
+class Case(NamedTuple):
+  """A measurement."""
+
+  table: str
+  world: str
+  model: str
+  change: str = ''  # What differs from the published scale, in words.
+  fields: dict[str, Any] = {}
+  seeds: int = 1
+  devices: int = 1
+
+  @property
+  def name(self) -> str:
+    """Unique among cases."""
+    words = (self.table, self.world, self.model, self.change)
+    return ' '.join(word for word in words if word)
+
+
+def cases() -> list[Case]:
+  """Returns all cases on the page."""
+  steps = [
+      Case('steps', world, model) for world in _WORLDS for model in _MODELS
+  ]
+  linear = 'hyperteacher', 'linear_hypernetwork'
+  seeds = [
+      Case('seeds', *linear, f'{number} seeds', seeds=number)
+      for number in (1, 3, 10)
+  ]
+  devices = [
+      Case('devices', *linear, f'{number} devices', devices=number)
+      for number in (1, 2)
+  ]
+  growth = [
+      Case('growth', *linear, f'{words} {value}', {field: value})
+      for words, field, values in (
+          ('modules', 'task.num_modules', (2, 4, 8)),
+          ('width', 'models.linear_hypernetwork.hidden_dim', (64, 128, 256)),
+          ('support examples', 'task.num_support', (128, 256, 512)),
+          ('tasks', 'training.meta_batch_size', (8, 16, 32)),
+          ('tasks at once', 'execution.task_chunk_size', (1, 2, 4, 8)),
+      )
+      for value in values
+  ]
+  episodes = [Case(_EPISODES, 'scan', 'meta_seq2seq')]
+  return steps + seeds + devices + growth + episodes + _gpu_cases()
+
+
+def _gpu_cases() -> list[Case]:
+  linear = 'linear_hypernetwork'
+  more = (
+      ('hyperteacher', linear, 1, 128),
+      ('hyperteacher', linear, 3, 32),
+      ('preferences', linear, 6, 32),
+      ('goals', linear, 3, 128),
+      ('theory', 'modular_student', 3, 32),
+  )
+  usual = [(world, model, 1, 32) for world in _WORLDS for model in _MODELS]
+  return [
+      Case(
+          _GPU,
+          world,
+          model,
+          f'{seeds} seeds, {chunk} at once',
+          {'execution.task_chunk_size': chunk},
+          seeds=seeds,
+      )
+      for world, model, seeds, chunk in sorted([*usual, *more])
+  ]
+
+
+def guarded_cases() -> list[Case]:
+  """Returns the cases that tests/benchmark_test.py measures again."""
+  return [
+      Case(table, world, model)
+      for table, world, model in (
+          ('steps', 'hyperteacher', 'linear_hypernetwork'),
+          ('steps', 'hyperteacher', 'maml'),
+          ('steps', 'preferences', 'linear_hypernetwork'),
+          ('steps', 'goals', 'linear_hypernetwork'),
+          (_EPISODES, 'scan', 'meta_seq2seq'),
+      )
+  ]
+
+
+def known() -> dict[str, dict[str, Any]]:
+  """Returns what was measured, by the case's name."""
+  return json.loads(_JSON.read_text()) if _JSON.exists() else {}
+
+
+def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
+  """Runs the benchmark of one case in a process of its own; returns its row."""
+  config, fields = _CONFIGS[case.world]
+  fields = {'training.meta_batch_size': num_tasks} | fields | case.fields
+  with tempfile.TemporaryDirectory() as folder:
+    path = pathlib.Path(folder) / 'row.json'
+    subprocess.run(
+        [
+            sys.executable,
+            '-m',
+            'modular_hyperteacher.benchmark',
+            f'--config={config}',
+            *(f'--config.{field}={value}' for field, value in fields.items()),
+            f'--only=model={case.model}',
+            f'--seeds={case.seeds}',
+            f'--host_devices={case.devices}',
+            f'--steps={_GPU_STEPS if case.table == _GPU else 1}',
+            f'--repeats={repeats}',
+            f'--json={path}',
+        ],
+        check=True,
+        cwd=_ROOT,
+        # XLA_FLAGS may set a different number of devices.
+        env={k: v for k, v in os.environ.items() if k not in _NOT_PASSED_ON},
+    )
+    (row,) = json.loads(path.read_text())
+  return row | {
+      'num_tasks': fields['training.meta_batch_size'],
+      'provenance': provenance.describe(),
+  }
+
+
+def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
+  """Returns the page's tables, given measurements by the case's name."""
+  lines = {}
+  for case in cases():
+    row = rows.get(case.name)
+    line = {'world': case.world, 'model': case.model.replace('_', ' ')}
+    if case.table == _GPU:
+      line |= {'seeds': str(case.seeds)}
+    elif case.change:
+      line = {'case': case.change}
+    lines.setdefault(case.table, []).append(line | _describe(case, row))
+  return {name: pd.DataFrame(lines_) for name, lines_ in lines.items()}
+
+
+def _describe(case: Case, row: dict[str, Any] | None) -> dict[str, str]:
+  """Returns the columns of a case, as text."""
+  if row is None:
+    return {'tasks timed': 'not measured'}
+  if case.table == _GPU:
+    return _describe_on_gpu(row)
+  batch = 1 if case.table == _EPISODES else _PUBLISHED_BATCH
+  times = batch / row['num_tasks']
+  seconds = times * row['step_cpu_seconds']
+  rate = row['least_flops'] / row['step_cpu_seconds']
+  peak = 2 * 3072**3 / row['unit_cpu_seconds']
+  return {
+      'tasks timed': str(row['num_tasks']),
+      'at once': str(row['task_chunk_size'] or batch),
+      f'processor s / {_tasks(batch)}': f'{seconds:.3g}',
+      'MU': f'{times * row["cpu_mu"]:.3g}',
+      'least operations, G': f'{times * row["least_flops"] / 1e9:.3g}',
+      'share of matmul rate': f'{rate / peak:.2f}',
+      'seeds x steps / processor s': f'{row["num_seeds"] / seconds:.3g}',
+      'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
+      'load': f'{row["load_average"]:.0f}',
+  }
+
+
+def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
+  milliseconds = 1e3 * row['step_seconds']
+  return {
+      'tasks timed': str(row['num_tasks']),
+      'at once': str(row['task_chunk_size']),
+      'ms / step': f'{milliseconds:.3g}',
+      'ms / step and seed': f'{milliseconds / row["num_seeds"]:.3g}',
+      'least TFLOP/s': f'{row["least_flops"] / row["step_seconds"] / 1e12:.3g}',
+      'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
+  }
+
+
+def _tasks(number: int) -> str:
+  return 'episode' if number == 1 else f'{number} tasks'
+
+
+def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
+  """Returns the page with the tables between its markers replaced.
+
+  Raises:
+    ValueError: if the page has no marker for a table.
+  """
+  for name, frame in frames.items():
+    pattern = rf'(<!-- table: {name} -->\n).*?(<!-- end -->)'
+    if not re.search(pattern, page, re.DOTALL):
+      raise ValueError(f"the page has no marker for the table '{name}'.")
+    lines = [list(frame.columns), ['---'] * len(frame.columns)]
+    lines += frame.fillna('').values.tolist()
+    table = '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
+    page = re.sub(
+        pattern,
+        lambda match, table=table: f'{match[1]}\n{table}\n\n{match[2]}',
+        page,
+        flags=re.DOTALL,
+    )
+  return page
+
+
+def define_flags() -> None:
+  """Defines the flags; not at import, as other commands use the same names."""
+  flags.DEFINE_string('only', '', 'Measure cases whose name holds this.')
+  flags.DEFINE_integer(
+      'tasks', 128, 'Tasks per step; times are given for 128.', lower_bound=1
+  )
+  flags.DEFINE_boolean('again', False, 'Measure known cases again.')
+  flags.DEFINE_boolean('draw_only', False, 'Measure nothing.')
+  flags.DEFINE_integer('repeats', 5, 'Steps that are timed.', lower_bound=1)
+
+
+def main(argv: list[str]) -> None:
+  """Measures missing cases and writes the page."""
+  del argv
+  # Leave the GPU's memory to the processes that measure.
+  os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
+  given = flags.FLAGS
+  rows = known()
+  for case in cases():
+    is_known = case.name in rows and not given.again
+    if given.draw_only or is_known or given.only not in case.name:
+      continue
+    if (case.table == _GPU) != (jax.default_backend() == 'gpu'):
+      continue
+    rows[case.name] = measure(case, given.tasks, given.repeats)
+    run_folder.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
+  run_folder.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
+
+
+if __name__ == '__main__':
+  define_flags()
+  app.run(main)

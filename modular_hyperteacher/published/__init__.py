@@ -1,0 +1,1 @@
+"""Numbers published in the papers, as package data."""

@@ -1,0 +1,102 @@
+"""Tabulated numbers of the main paper (Tables A1-A8), and of Lake (2019)."""
+
+from collections.abc import Mapping
+import functools
+import pathlib
+from typing import Any
+
+import pandas as pd
+
+from modular_hyperteacher.published import lake2019
+
+_PATH = pathlib.Path(__file__).parent / 'schug2024.csv'
+_MODELS = {
+    'anil': 'ANIL',
+    'maml': 'MAML',
+    'linear_hypernetwork': 'Linear hypernetwork',
+    'nonlinear_hypernetwork': 'Nonlinear hypernetwork',
+}
+# Common to Tables A2-A8, which vary M and K.
+_TABULATED = {
+    'task_support': 'random',
+    'fraction_ood': 0.25,
+    'num_support': 256,
+    'teacher_hidden_dim': 32,
+}
+
+
+@functools.cache
+def table() -> pd.DataFrame:
+  """Returns all published values, or no rows if the file is missing."""
+  if not _PATH.exists():
+    return pd.DataFrame(columns=['artifact', 'task', 'model', 'metric'])
+  return pd.read_csv(_PATH)
+
+
+def accuracy(
+    config: Mapping[str, Any], split: str
+) -> tuple[float, float] | None:
+  """Returns a published accuracy, mean and dispersion, as fractions.
+
+  Args:
+    config: of a run at the published scale.
+    split: 'train', 'test', 'ood' or 'ood_k{k}'.
+
+  Returns:
+    (mean, standard deviation or error; the paper does not say which), or None
+    if the paper has no such number.
+  """
+  published = lake2019.accuracy(config, split)
+  if published is not None:
+    return published
+  task = config['task']
+  if any(task.get(field) != value for field, value in _TABULATED.items()):
+    return None
+  if table().empty:
+    return None
+  metric = split.replace('ood_k', 'ood_accuracy_k')
+  metric = metric if metric != split else f'{split}_accuracy'
+  return _look_up(
+      task['name'],
+      task.get('num_modules'),
+      task.get('max_active'),
+      _MODELS.get(config['model']['name']),
+      metric,
+  )
+
+
+@functools.cache
+def _look_up(
+    task: str,
+    num_modules: int | None,
+    max_active: int | None,
+    model: str | None,
+    metric: str,
+) -> tuple[float, float] | None:
+  frame = table()
+  rows = frame[
+      (frame['task'] == task)
+      & (frame['num_modules'] == num_modules)
+      & (frame['max_modules_per_task'] == max_active)
+      & (frame['model'] == model)
+      & (frame['metric'] == metric)
+  ]
+  if len(rows) != 1:
+    return None
+  return float(rows['mean'].iloc[0]) / 100, float(rows['std'].iloc[0]) / 100
+
+
+def table_a1() -> list[tuple[float, int, float]]:
+  """Returns (weight decay, column, module alignment) of all of Table A1.
+
+  The paper does not say which student sizes the columns 1 to 4 are.
+  """
+  frame = table()
+  rows = frame[frame['artifact'] == 'Table A1']
+  fields = rows['model'].str.extract(r'column (\d) of 4.*weight decay ([\d.]+)')
+  return [
+      (float(weight_decay), int(column), value)
+      for column, weight_decay, value in zip(
+          fields[0], fields[1], rows['mean'].astype(float)
+      )
+  ]

@@ -1,0 +1,1 @@
+"""The life of one run: trained, killed, resumed, finished, described."""

@@ -1,0 +1,249 @@
+"""Saving and restoring a run; a resumed run equals an unbroken one.
+
+Orbax writes each checkpoint to a temporary folder that is then renamed, so that
+a kill at any moment leaves the previous one intact. Checkpoints hold arrays
+only, so loading one cannot execute code. A checksum of the arrays detects
+damage; the newest undamaged checkpoint is used.
+"""
+
+from collections.abc import Iterator, Mapping
+import contextlib
+import errno
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import sys
+from typing import Any
+
+from absl import logging
+import jax
+import numpy as np
+import orbax.checkpoint as ocp
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.devices import multihost
+
+# One to resume from, and one in case it is damaged.
+_NUM_KEPT = 2
+_ARRAYS = 'default'
+_CHECKSUM = 'sha256'
+_UNFINISHED = '.writing'
+_REPLACED = '.replaced-'  # And the step.
+# Faults of the machine or its network: the file itself may be undamaged.
+_NOT_DAMAGE = {
+    errno.EACCES,
+    errno.EIO,
+    errno.ELOOP,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.EPERM,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+}
+
+
+class Checkpoints:
+  """The checkpoints of one run, by outer step; the newest two are kept.
+
+  With several processes, the first reads and writes for all of them.
+  """
+
+  def __init__(self, folder: pathlib.Path) -> None:
+    self._folder = folder.absolute()
+    first_alone = ocp.options.MultiprocessingOptions(
+        primary_host=0, active_processes={0}
+    )
+    self._orbax = ocp.Checkpointer(
+        ocp.StandardCheckpointHandler(multiprocessing_options=first_alone),
+        multiprocessing_options=first_alone,
+    )
+
+  def _steps(self) -> list[int]:
+    """Returns the steps of all checkpoints, the newest first."""
+    names = (path.name for path in self._folder.glob('*'))
+    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+
+  def save(self, step: int, tree: Any) -> None:
+    """Saves a pytree of arrays under its step, in place of any other.
+
+    Nothing is written if the same checkpoint exists already. A run that was
+    stopped during an evaluation has already saved the step; after evaluating
+    it saves the step again, with the evaluation's result.
+
+    Raises:
+      StorageError: if it cannot be written; older checkpoints are unchanged.
+    """
+    if not multihost.is_first() or self._holds(step, tree):
+      return
+    unfinished = self._folder / _UNFINISHED
+    # Orbax logs the traceback of each of its threads; we report one line.
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.FATAL)
+    try:
+      shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
+      unfinished.mkdir(parents=True)
+      with _silent_threads():
+        self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
+      (unfinished / _CHECKSUM).write_text(_checksum(tree))
+      self._put(unfinished, step)
+    except Exception as error:  # Orbax raises many kinds for full disks.
+      shutil.rmtree(unfinished, ignore_errors=True)
+      raise errors.StorageError(
+          self._folder / str(step), _reason(error)
+      ) from error
+    finally:
+      logging.set_verbosity(verbosity)
+    for old in self._steps()[_NUM_KEPT:]:
+      shutil.rmtree(self._folder / str(old), ignore_errors=True)
+
+  def _holds(self, step: int, tree: Any) -> bool:
+    checksum = self._folder / str(step) / _CHECKSUM
+    return checksum.exists() and checksum.read_text() == _checksum(tree)
+
+  def _put(self, path: pathlib.Path, step: int) -> None:
+    """Renames a checkpoint to its step; a kill loses neither old nor new."""
+    place = self._folder / str(step)
+    aside = self._folder / f'{_REPLACED}{step}'
+    if place.exists():
+      place.rename(aside)
+    path.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)
+
+  def _undo_replacements(self) -> None:
+    """Restores checkpoints that a killed process had moved aside."""
+    for aside in self._folder.glob(f'{_REPLACED}*'):
+      place = self._folder / aside.name.removeprefix(_REPLACED)
+      if place.exists():
+        shutil.rmtree(aside, ignore_errors=True)
+      else:
+        aside.rename(place)
+
+  def restore(self, like: Any, newest_only: bool = False) -> Any | None:
+    """Returns the newest sound checkpoint as host arrays, or None.
+
+    Newer, damaged ones are reported on stderr and moved aside, so that later
+    checkpoints can take their names.
+
+    Args:
+      like: a pytree of arrays with the structure and shapes to expect.
+      newest_only: do not fall back to an older checkpoint.
+
+    Raises:
+      UserError: if there are checkpoints, but none is sound. Nothing is moved
+        or deleted.
+      MachineError: if the newest cannot be read because of a fault that may
+        be temporary.
+    """
+    abstract = jax.tree.map(
+        lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
+    )
+    restored = None
+    if multihost.is_first():
+      restored = self._newest_sound(abstract, newest_only)
+    if not multihost.from_first(np.array(restored is not None)):
+      return None
+    return multihost.from_first(abstract if restored is None else restored)
+
+  def _newest_sound(self, abstract: Any, newest_only: bool) -> Any | None:
+    damaged = {}
+    self._undo_replacements()
+    for step in self._steps()[: 1 if newest_only else None]:
+      try:
+        restored = self._read(step, abstract)
+      except Exception as error:  # Orbax raises many kinds for broken files.
+        number = _error_number(error)
+        if number in _NOT_DAMAGE:
+          raise errors.MachineError(
+              f'cannot read checkpoint {self._folder / str(step)}:'
+              f' {os.strerror(number)}. It was left as it is; try again.'
+          ) from error
+        damaged[step] = error
+        continue
+      self._set_aside(damaged, step)
+      return restored
+    if damaged:
+      step, error = next(iter(damaged.items()))
+      consequence = (
+          '.'
+          if newest_only
+          else (
+              f', and there is no older one that can. Delete {self._folder} to'
+              ' go on from the start.'
+          )
+      )
+      raise errors.UserError(
+          f'checkpoint {self._folder / str(step)} cannot be read'
+          f' ({_reason(error)}): it is damaged, or of another version'
+          f'{consequence}'
+      ) from error
+    return None
+
+  def _read(self, step: int, abstract: Any) -> Any:
+    folder = self._folder / str(step)
+    with _silent_threads():
+      restored = self._orbax.restore(
+          folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
+      )
+    checksum = folder / _CHECKSUM
+    # Checkpoints of earlier versions of this package have no checksum.
+    if checksum.exists() and checksum.read_text() != _checksum(restored):
+      raise ValueError('its checksum is wrong')
+    return restored
+
+  def _set_aside(
+      self, damaged: Mapping[int, Exception], sound_step: int
+  ) -> None:
+    for step, error in damaged.items():
+      path = self._folder / str(step)
+      aside = self._folder.with_name(f'damaged-checkpoint-{step}')
+      print(
+          f'warning: checkpoint {path} is damaged ({_reason(error)}); moved to'
+          f' {aside.name}, going on from step {sound_step} instead.',
+          file=sys.stderr,
+          flush=True,
+      )
+      while aside.exists():
+        aside = aside.with_name(f'{aside.name}-again')
+      path.rename(aside)
+
+
+@contextlib.contextmanager
+def _silent_threads() -> Iterator[None]:
+  """Keeps Orbax's threads from printing tracebacks.
+
+  After a failure they may print even once the call has returned, so the hook
+  then stays in place; the caller reports the error.
+  """
+  hook = sys.unraisablehook
+  sys.unraisablehook = lambda *_: None
+  yield
+  sys.unraisablehook = hook  # Not reached after a failure, see above.
+
+
+def _checksum(tree: Any) -> str:
+  """Returns a hash of all names, types, shapes and bytes."""
+  digest = hashlib.sha256()
+  for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    array = np.asarray(leaf)
+    name = jax.tree_util.keystr(path)
+    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
+
+
+def _error_number(error: Exception) -> int | None:
+  """Returns the operating system's error number, if there is one."""
+  told = re.search(r"os_error_code='(\d+)'", str(error))  # by Orbax's threads
+  return int(told.group(1)) if told else getattr(error, 'errno', None)
+
+
+def _reason(error: Exception) -> str:
+  """Returns a short description of the error."""
+  text = str(error)
+  for known in ('its checksum is wrong', 'No space left on device'):
+    if known in text:
+      return known
+  return type(error).__name__

@@ -1,0 +1,66 @@
+"""Provenance of results: commit, versions, device, time."""
+
+import datetime
+from importlib import metadata
+import pathlib
+import platform
+import subprocess
+from typing import Any
+
+import jax
+
+_PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
+
+
+def describe() -> dict[str, Any]:
+  """Returns the code version and the machine of this process."""
+  device = jax.local_devices()[0]
+  return {
+      'started': (
+          datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
+      ),
+      'commit': _commit(),
+      'versions': {name: metadata.version(name) for name in _PACKAGES},
+      'python': platform.python_version(),
+      'platform': device.platform,
+      'device_kind': device.device_kind,
+      'processor': _processor(),
+      'num_devices': jax.device_count(),
+      'num_processes': jax.process_count(),
+  }
+
+
+def _processor() -> str:
+  try:
+    lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
+  except OSError:
+    lines = ()  # Not Linux.
+  about = {}
+  for line in lines:
+    field, _, value = line.partition(':')
+    about.setdefault(field.strip(), value.strip())
+  name = about.get('model name') or platform.processor() or platform.machine()
+  # Virtual machines with the same model name differ in these, and in speed.
+  extensions = about.get('flags', '').split()
+  widest = [x for x in ('avx512f', 'avx2') if x in extensions][:1]
+  return ', '.join([name, *widest])
+
+
+def _commit() -> str | None:
+  """Returns the commit of the source tree, '+' if files differ from it."""
+  folder = pathlib.Path(__file__).parent
+  try:
+    commit = _git(folder, 'rev-parse', '--short=12', 'HEAD')
+    return commit + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
+  except (OSError, subprocess.CalledProcessError):
+    return None  # Not a checkout, or no git.
+
+
+def _git(folder: pathlib.Path, *arguments: str) -> str:
+  return subprocess.run(
+      ['git', *arguments],
+      cwd=folder,
+      check=True,
+      capture_output=True,
+      text=True,
+  ).stdout.strip()

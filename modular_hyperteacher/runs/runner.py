@@ -1,0 +1,257 @@
+"""One run from start to result: train, survive, summarise."""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import functools
+import math
+import pathlib
+import time
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import provenance
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import trainer
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedRun:
+  """A run and where its results go; its experiment is built lazily."""
+
+  run: sweeps.Run
+  place: pathlib.Path  # The folder of this experiment and preset.
+  folder: run_folder.RunFolder  # In `place`, unless it was trained elsewhere.
+  drawn: dict[str, list[programs.World]]  # shared by runs with the same tasks
+
+  @functools.cached_property
+  def experiment(self) -> base.Experiment:
+    """The experiment; raises ValueError for a wrong config."""
+    try:
+      return experiments.build(self.run.config, jax.device_count())
+    except ValueError as error:
+      if str(error).startswith('model.') and 'model' in self.run.point:
+        block = f'config.models.{self.run.point["model"]}'
+        error.args = (f"{error} ('model' is {block}.)",)
+      raise
+
+  @property
+  def worlds(self) -> list[programs.World]:
+    """Every seed's task distribution; ValueError if it cannot be drawn."""
+    key = repr((self.run.config['task'], self.experiment.training))
+    if key not in self.drawn:
+      self.drawn[key] = experiments.draw_worlds(self.experiment)
+    return self.drawn[key]
+
+  def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
+    """Returns what `--describe` prints of this run."""
+    num_meta, num_fast = self.experiment.system.num_params
+    config = self.run.config
+    return {
+        'run_id': self.run.run_id,
+        'model': config['model']['name'],
+        'task': config['task']['name'],
+        'task_support': config['task'].get('task_support'),
+        'seeds': config['training']['seeds'],
+        'num_meta_params': num_meta,
+        'num_fast_params': num_fast,
+        'num_outer_steps': config['training']['num_outer_steps'],
+        # Split sizes depend on the seed; report the smallest.
+        'num_combinations': {
+            split: min(counts) for split, counts in self.count().items()
+        },
+        'deviations': sweeps.deviations(self.run, published),
+    }
+
+  def count(self) -> dict[str, list[int]]:
+    """Returns the sizes of all splits, split -> one number per seed."""
+    return experiments.count_combinations(self.experiment, self.worlds)
+
+
+def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
+  """Returns where the results of all runs go.
+
+  Raises:
+    UserError: if a run's folder already holds something else.
+  """
+  drawn = {}
+  planned = []
+  finished = _find_finished(root)
+  for run in runs:
+    place = root / run.experiment / run.preset
+    folder = run_folder.RunFolder(place / run.run_id)
+    if not folder.finished:
+      folder = finished.get(sweeps.digest(run.run_id), folder)
+    folder.check(run.identity)
+    planned.append(PlannedRun(run, place, folder, drawn))
+  return planned
+
+
+def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
+  """As `plan`, for a run that was planned already: skips other folders.
+
+  There may be thousands of them on a slow network file system.
+  """
+  place = root / run.experiment / run.preset
+  folder = run_folder.RunFolder(place / run.run_id)
+  folder.check(run.identity)
+  return PlannedRun(run, place, folder, {})
+
+
+def check(planned: list[PlannedRun]) -> None:
+  """Builds all unfinished runs, to find errors before the first is trained.
+
+  Raises:
+    ValueError: for whatever is wrong with a config.
+  """
+  for run in planned:
+    if not run.folder.finished:
+      run.count()
+
+
+def _find_finished(root: pathlib.Path) -> dict[str, run_folder.RunFolder]:
+  """Returns digest -> folder of all finished runs.
+
+  Experiments share runs: the same config is the same run.
+  """
+  paths = sorted(root.glob('*/*/*/summary.json'), reverse=True)
+  folders = [run_folder.RunFolder(path.parent) for path in paths]
+  return {sweeps.digest(folder.path.name): folder for folder in folders}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Hooks:
+  """Those of the trainer, from those who offer them."""
+
+  call: Callable[..., Any]
+  agree: Callable[[int], int]
+  watch: Callable[[trainer.Progress], None]
+  check_lock: Callable[[], None]
+
+
+def execute(
+    planned: PlannedRun,
+    guard: preemption.Guard,
+    watch: Callable[[trainer.Progress], None],
+    check_lock: Callable[[], None],
+) -> None:
+  """Trains a run to its end; resumes from its last checkpoint.
+
+  Args:
+    planned: a run whose lock this process holds.
+    guard: stops the training when a signal arrives.
+    watch: called with the progress.
+    check_lock: raises if another process has taken over the run.
+
+  Raises:
+    preemption.Interrupted: after saving, when a signal asks to stop.
+    StorageError: if results cannot be written.
+    RuntimeError: for a ValueError in training that is not a UserError.
+  """
+  run, built, folder = planned.run, planned.experiment, planned.folder
+  if multihost.is_first():
+    folder.open(run.config)
+  started = time.monotonic(), time.process_time()
+  roots = experiments.root_keys(built.training)
+  compiled = programs.Programs(
+      built.system, roots, planned.worlds, built.execution.optimise
+  )
+  training = trainer.Trainer(
+      compiled,
+      folder,
+      trainer.Settings(
+          seeds=built.training.seeds,
+          evaluation_splits=built.system.evaluation_splits,
+          empty={s: np.array(n) == 0 for s, n in planned.count().items()},
+          num_outer_steps=built.training.num_outer_steps,
+          evaluate_every=built.training.evaluate_every,
+          log_every=built.execution.log_every,
+          checkpoint_every_s=built.execution.checkpoint_every_s,
+      ),
+      _Hooks(guard.call, guard.agree, watch, check_lock),
+      built.system.make_analyse(planned.worlds, roots),
+  )
+  session = provenance.describe() | {'first_step': training.step}
+  try:
+    training.run()
+  except preemption.Interrupted:
+    training.save()
+    _record_session(folder, session, training.step, started)
+    raise
+  except ValueError as error:
+    if isinstance(error, errors.UserError):
+      raise
+    # Input was checked before, so this is a bug; keep its traceback.
+    raise RuntimeError(f'training failed: {error}') from error
+  check_lock()
+  _record_session(folder, session, training.step, started)
+  if multihost.is_first():
+    folder.write('summary.json', summarise(run, training.rows))
+
+
+def _record_session(
+    folder: run_folder.RunFolder,
+    session: dict[str, Any],
+    last_step: int,
+    started: tuple[float, float],
+) -> None:
+  """Appends this session to provenance.json."""
+  if not multihost.is_first():
+    return
+  sessions = (folder.read('provenance.json') or {'sessions': []})['sessions']
+  session['last_step'] = last_step
+  # On a shared machine, wall time grows but CPU time does not.
+  ended = time.monotonic(), time.process_time()
+  for field, end, start in zip(('wall_s', 'cpu_s'), ended, started):
+    session[field] = round(end - start, 1)
+  folder.write('provenance.json', {'sessions': sessions + [session]})
+
+
+def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
+  """Returns the results of a finished run.
+
+  'last' holds every metric at the last step, 'best_validation' the metrics of
+  the evaluation with the lowest validation loss, seed by seed: nested as
+  split -> metric -> one value per seed. NaN marks an empty split.
+  """
+  frame = pd.DataFrame(rows, columns=list(run_folder.COLUMNS))
+  seeds = run.config['training']['seeds']
+  last_step = int(frame['step'].max())
+  validation = frame[(frame['split'] == 'valid') & (frame['metric'] == 'loss')]
+  best_step = {}
+  for seed in seeds:
+    curve = validation[validation['seed'] == seed].set_index('step')['value']
+    best_step[seed] = int(curve.idxmin()) if curve.notna().any() else last_step
+  evaluated = frame[frame['split'] != 'train']
+  return {
+      'run_id': run.run_id,
+      'seeds': seeds,
+      'num_outer_steps': last_step,
+      'best_step': [best_step[seed] for seed in seeds],
+      'last': _by_split(frame, {seed: last_step for seed in seeds}, seeds),
+      'best_validation': _by_split(evaluated, best_step, seeds),
+  }
+
+
+def _by_split(
+    frame: pd.DataFrame, step_of_seed: dict[int, int], seeds: Sequence[int]
+) -> dict[str, dict[str, list[float]]]:
+  at_step = frame[frame['step'] == frame['seed'].map(step_of_seed)]
+  nested = {}
+  groups = at_step.groupby(['split', 'metric'], sort=False)
+  for (split, metric), group in groups:
+    values = dict(zip(group['seed'], group['value']))
+    # Analyses are made at the last step only.
+    nested.setdefault(split, {})[metric] = [
+        float(values.get(seed, math.nan)) for seed in seeds
+    ]
+  return nested

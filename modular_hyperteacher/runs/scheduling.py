@@ -1,0 +1,87 @@
+"""Acquires the runs of a sweep that several launchers may share."""
+
+from collections.abc import Callable, Iterator
+import random
+import sys
+import time
+
+from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.runs import locks
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import runner
+
+# Sent by the first process to the others in place of a run's index.
+_END = -1
+_NOT_YET = -2
+
+
+def in_turn(
+    planned: list[runner.PlannedRun], guard: preemption.Guard, wait: bool = True
+) -> Iterator[tuple[int, runner.PlannedRun, Callable[[], None]]]:
+  """Yields each unfinished run once it is this process's to train.
+
+  Runs that other launchers are training come last: this process waits until
+  they are finished or abandoned. Each item is the run's index in `planned`, the
+  run, and a function that raises if another process has taken it over. Of
+  several processes that train together, the first decides.
+
+  Args:
+    planned: the runs.
+    guard: stops the wait when a signal arrives.
+    wait: if False, skip runs whose holders are known to be alive. On other
+      machines a live holder is detected within seconds, a dead one after two
+      minutes.
+
+  Raises:
+    preemption.Interrupted: when a signal asks to stop.
+    UserError: if a folder cannot be written to.
+  """
+  if not multihost.is_first():
+    while (place := guard.agree(_END)) != _END:
+      if place != _NOT_YET:
+        yield place, planned[place], lambda: None
+    return
+  for place, lock in _take(planned, guard, wait):
+    try:
+      guard.agree(place)
+      yield place, planned[place], lock.check
+    finally:
+      lock.release()
+  guard.agree(_END)
+
+
+def _take(
+    planned: list[runner.PlannedRun], guard: preemption.Guard, wait: bool
+) -> Iterator[tuple[int, locks.Lock]]:
+  """Yields the indices and locks of runs that no other process is training."""
+  held = locks.Locks()
+  waiting = {place: run.folder for place, run in enumerate(planned)}
+  told = {}
+  while waiting:
+    for place, folder in list(waiting.items()):
+      if not folder.finished:
+        lock = held.acquire(folder)
+        if lock is None:
+          continue
+        if folder.finished:  # by another process, before we had the lock
+          lock.release()
+        else:
+          yield place, lock
+      del waiting[place]
+    for place, folder in list(waiting.items()):
+      if not wait and held.are_alive(folder):
+        del waiting[place]
+        continue
+      holder = held.holder(folder)
+      if not holder and not held.is_free(folder):
+        holder = 'a process that cannot be told'
+      if wait and holder and told.get(place) != holder:
+        told[place] = holder
+        print(
+            f'{folder.path.name}: {holder} is training it; waiting.',
+            file=sys.stderr,
+        )
+    if waiting:
+      guard.agree(_NOT_YET)
+      # Random, so that two waiting processes do not keep colliding.
+      time.sleep(random.uniform(0.5, 1.5))

@@ -1,0 +1,304 @@
+"""Many outer steps: when to log, to evaluate and to save.
+
+The loop only sequences. Between its compiled calls it is always in a state
+that can be saved: parameters after some step, and all rows up to that step.
+Several processes run the same loop in step with each other; the first saves.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import time
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.runs import checkpoints
+from modular_hyperteacher.runs import run_folder
+
+_T = TypeVar('_T')
+
+# Long enough that dispatch costs nothing, short enough to show progress.
+_SECONDS_PER_CALL = 1.0
+
+
+class Saved(NamedTuple):
+  """The content of a checkpoint; the leading axis is the seed."""
+
+  state: outer_loop.TrainState  # [R, ...]
+  best_params: Any  # [R, ...], at the lowest validation loss so far
+  best_loss: np.ndarray  # [R] float32
+
+
+class Progress(NamedTuple):
+  """Progress of the training loop, for callbacks."""
+
+  step: int
+  metrics: dict[str, np.ndarray]  # 'split/metric' -> [R]; empty between logs
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """What is trained, and how often what is written.
+
+  Attributes:
+    seeds: in the order of the programs' seed axis.
+    evaluation_splits: in the order of the programs' split axis.
+    empty: split -> [R] bool; metrics of an empty split are missing.
+    num_outer_steps: where to stop.
+    evaluate_every: outer steps between evaluations; the last step is always
+      evaluated.
+    log_every: outer steps between rows of training metrics.
+    checkpoint_every_s: seconds between checkpoints.
+  """
+
+  seeds: tuple[int, ...]
+  evaluation_splits: tuple[str, ...]
+  empty: Mapping[str, np.ndarray]
+  num_outer_steps: int
+  evaluate_every: int
+  log_every: int
+  checkpoint_every_s: float
+
+  def is_last(self, step: int) -> bool:
+    """Whether training ends after so many steps."""
+    return step == self.num_outer_steps
+
+  def next_stop(self, step: int) -> int:
+    """Returns the next step at which something is logged or evaluated."""
+    return min(
+        self.num_outer_steps,
+        _next_multiple(step, self.log_every),
+        _next_multiple(step, self.evaluate_every),
+    )
+
+
+class Hooks(Protocol):
+  """What the loop asks of whoever runs it. Every method may raise to stop."""
+
+  def call(self, function: Callable[..., _T], /, *args: Any) -> _T:
+    """Returns `function(*args)`, which works on the devices."""
+    ...
+
+  def agree(self, value: int, /) -> int:
+    """Returns the first process's value, between two calls."""
+    ...
+
+  def watch(self, progress: Progress, /) -> None:
+    """Is told of the progress after every call."""
+    ...
+
+  def check_lock(self) -> None:
+    """Raises if another process has taken over the run."""
+    ...
+
+
+class Trainer:
+  """Trains all seeds of one experiment; records metrics and checkpoints."""
+
+  def __init__(
+      self,
+      compiled: programs.Programs,
+      folder: run_folder.RunFolder,
+      settings: Settings,
+      hooks: Hooks,
+      analyse: programs.Analyse | None = None,
+  ) -> None:
+    """Prepares to train; resumes if the folder holds a checkpoint.
+
+    Args:
+      compiled: the programs to run.
+      folder: where rows and checkpoints go.
+      settings: what is trained, and how often what is written.
+      hooks: asked and told while training.
+      analyse: measures more after the last step, on the host.
+    """
+    self._programs = compiled
+    self._folder = folder
+    self._settings = settings
+    self._hooks = hooks
+    self._analyse = analyse
+    self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
+    self._steps_per_call = 1
+    self._rows: list[tuple] = []
+    self._last_evaluated = -1
+    self._start()
+
+  @property
+  def step(self) -> int:
+    """Outer steps done."""
+    return int(programs.fetch(self._state.step)[0])
+
+  @property
+  def rows(self) -> list[tuple]:
+    """All rows so far, in the order of `run_folder.COLUMNS`."""
+    return self._rows
+
+  def _start(self) -> None:
+    self._state = self._programs.init()
+    self._best_params = self._state.meta_params
+    self._best_loss = np.full(len(self._settings.seeds), np.inf, np.float32)
+    saved = self._checkpoints.restore(self._snapshot())
+    if saved is not None:
+      self._state = programs.replicate(saved.state)
+      self._best_params = programs.replicate(saved.best_params)
+      self._best_loss = saved.best_loss
+      if multihost.is_first():
+        self._restore_rows()
+      self._last_evaluated = int(
+          multihost.from_first(np.array(self._last_evaluated))
+      )
+    self._saved_at = time.monotonic()
+
+  def _restore_rows(self) -> None:
+    if not self._folder.has_metrics:  # They are written before a checkpoint.
+      raise errors.UserError(
+          f'--results: {self._folder.path} has a checkpoint of step'
+          f' {self.step}, but its metrics.csv is missing; put it back, or'
+          ' delete the folder to start again.'
+      )
+    rows = self._folder.read_metrics()
+    rows = rows[rows['step'] <= self.step]
+    evaluated = rows['split'] != 'train'
+    if self._is_ahead(rows):
+      rows = rows[~evaluated | (rows['step'] < self.step)]
+    self._rows = list(rows.itertuples(index=False, name=None))
+    steps = rows.loc[evaluated, 'step']
+    self._last_evaluated = int(steps.max()) if len(steps) else -1
+
+  def _is_ahead(self, rows: pd.DataFrame) -> bool:
+    """Whether rows hold a better evaluation than the checkpoint does.
+
+    This happens if the run was killed between writing the rows of an
+    evaluation and saving the checkpoint of the same step again.
+    """
+    valid = rows[(rows['split'] == 'valid') & (rows['metric'] == 'loss')]
+    lowest = valid.groupby('seed')['value'].min().reindex(self._settings.seeds)
+    return bool((lowest.to_numpy(np.float32) < self._best_loss).any())
+
+  def _snapshot(self) -> Saved:
+    return Saved(
+        programs.fetch(self._state),
+        programs.fetch(self._best_params),
+        self._best_loss,
+    )
+
+  def run(self) -> None:
+    """Trains to the last step, evaluates there, and saves."""
+    self._hooks.call(self._programs.compile, self._state)
+    self._evaluate_if_due()
+    while self.step < self._settings.num_outer_steps:
+      self._take_steps()
+      self._evaluate_if_due()
+      if time.monotonic() - self._saved_at > self._settings.checkpoint_every_s:
+        self.save()
+    self.save()
+
+  def save(self) -> None:
+    """Writes rows, then a checkpoint of the same step.
+
+    In this order, a kill in between leaves surplus rows, which resuming drops;
+    rows are never missing. Of several processes, only the first writes.
+    """
+    if multihost.is_first():
+      self._hooks.check_lock()
+      self._folder.write_metrics(self._rows)
+      self._checkpoints.save(self.step, self._snapshot())
+    self._saved_at = time.monotonic()
+
+  def _take_steps(self) -> None:
+    step = self.step
+    boundary = self._settings.next_stop(step)
+    num_steps = self._hooks.agree(min(boundary - step, self._steps_per_call))
+    started = time.monotonic()
+    state, metrics = self._hooks.call(self._train, num_steps)
+    self._adjust_call_length(num_steps, time.monotonic() - started)
+    self._state = state
+    step += num_steps
+    if step % self._settings.log_every == 0 or self._settings.is_last(step):
+      skipped = programs.fetch(outer_loop.num_skipped(state))
+      metrics = programs.fetch(metrics) | {'num_skipped': skipped}
+      self._record(step, 'train', metrics)
+    else:
+      self._hooks.watch(Progress(step, {}))
+
+  def _train(
+      self, num_steps: int
+  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
+    return jax.block_until_ready(self._programs.train(self._state, num_steps))
+
+  def _adjust_call_length(self, num_steps: int, seconds: float) -> None:
+    """Doubles or halves the steps per call, to approach the target time."""
+    if num_steps < self._steps_per_call:
+      return
+    if seconds < _SECONDS_PER_CALL / 2:
+      self._steps_per_call *= 2
+    elif seconds > 2 * _SECONDS_PER_CALL:
+      self._steps_per_call = max(self._steps_per_call // 2, 1)
+
+  def _evaluate_if_due(self) -> None:
+    step = self.step
+    due = step % self._settings.evaluate_every == 0 or self._settings.is_last(
+        step
+    )
+    # A run stopped during an evaluation has taken the step already.
+    if step == 0 or not due or step == self._last_evaluated:
+      return
+    metrics, adapted = self._hooks.call(
+        lambda: jax.block_until_ready(
+            self._programs.evaluate(self._state.meta_params)
+        )
+    )
+    metrics = programs.fetch(metrics)
+    by_split = {
+        split: {name: values[:, i] for name, values in metrics.items()}
+        for i, split in enumerate(self._settings.evaluation_splits)
+    }
+    if self._analyse is not None and self._settings.is_last(step):
+      analysed = self._hooks.call(
+          self._analyse,
+          programs.fetch(self._state.meta_params),
+          programs.fetch_divided(adapted),
+      )
+      for split, split_metrics in analysed.items():
+        by_split[split] |= split_metrics
+    self._keep_best(by_split['valid']['loss'])
+    self._last_evaluated = step
+    for split, split_metrics in by_split.items():
+      split_metrics = {
+          name: np.where(self._settings.empty[split], np.nan, values)
+          for name, values in split_metrics.items()
+      }
+      self._record(step, split, split_metrics)
+
+  def _keep_best(self, loss: np.ndarray) -> None:
+    better = loss < self._best_loss
+
+    def choose(new: jax.Array, old: jax.Array) -> jax.Array:
+      mask = better.reshape((1, -1) + (1,) * (new.ndim - 2))
+      return jnp.where(mask, new, old)
+
+    self._best_params = jax.tree.map(
+        choose, self._state.meta_params, self._best_params
+    )
+    self._best_loss = np.where(better, loss, self._best_loss)
+
+  def _record(
+      self, step: int, split: str, metrics: dict[str, np.ndarray]
+  ) -> None:
+    for name, values in metrics.items():
+      for seed, value in zip(self._settings.seeds, values):
+        self._rows.append((step, seed, split, name, float(value)))
+    self._hooks.watch(
+        Progress(step, {f'{split}/{n}': v for n, v in metrics.items()})
+    )
+
+
+def _next_multiple(value: int, interval: int) -> int:
+  return (value // interval + 1) * interval

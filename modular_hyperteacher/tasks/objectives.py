@@ -1,0 +1,143 @@
+"""Losses and metrics, masked, of one task.
+
+An objective is what inner and outer loop minimise, with the metrics that the
+paper reports beside it. All take outputs `[N, Y]` and a batch of N examples;
+examples whose mask is 0 count in nothing.
+"""
+
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+from jax.scipy import special
+
+from modular_hyperteacher.tasks import base
+
+
+def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
+  """Returns the mean of values [N] over the examples with mask 1."""
+  return jnp.sum(values * mask) / jnp.sum(mask)
+
+
+def soft_label_divergence(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns KL(targets || softmax(outputs)), in nats (Appendix C.2.2).
+
+  Targets are distributions, [N, Y]; 0 log 0 counts as 0.
+  """
+  log_probs = jax.nn.log_softmax(outputs)
+  divergence = jnp.sum(
+      special.xlogy(batch.targets, batch.targets) - batch.targets * log_probs,
+      axis=-1,
+  )
+  return masked_mean(divergence, batch.mask)
+
+
+def is_correct(outputs: jax.Array, labels: jax.Array) -> jax.Array:
+  """Returns whether the most likely label of each example is right, [N] bool.
+
+  False if any output of the example, of [N, Y], is not finite, as after an
+  inner loop that diverged: argmax treats NaN as the largest number.
+  """
+  return (outputs.argmax(-1) == labels) & jnp.isfinite(outputs).all(-1)
+
+
+def soft_label_accuracy(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the fraction of examples with the target's most likely label."""
+  correct = is_correct(outputs, batch.targets.argmax(-1))
+  return masked_mean(correct.astype(jnp.float32), batch.mask)
+
+
+def half_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the summed half squared error per example (Appendix C.3.2).
+
+  Summed over the outputs, [N, Y], and halved, as in the authors' released
+  code: Y / 2 times the mean squared error.
+  """
+  error = 0.5 * jnp.sum((outputs - batch.targets) ** 2, axis=-1)
+  return masked_mean(error, batch.mask)
+
+
+def mean_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns half the squared error, averaged over examples and outputs.
+
+  Source: Appendix C.1; the factor 0.5 is the released code's.
+  """
+  error = 0.5 * jnp.mean((outputs - batch.targets) ** 2, axis=-1)
+  return masked_mean(error, batch.mask)
+
+
+def relative_errors(
+    outputs: jax.Array, batch: base.Batch
+) -> dict[str, jax.Array]:
+  """Returns half the squared error relative to the power of the targets.
+
+  'relative_loss' is the mean over examples of the ratio; it leaves out examples
+  whose targets are exactly zero. 'pooled_relative_loss' is the ratio of the
+  means, which is 0.5 for outputs that are all zero.
+  """
+  error = jnp.mean((outputs - batch.targets) ** 2, axis=-1)
+  power = jnp.mean(batch.targets**2, axis=-1)
+  pooled = masked_mean(error, batch.mask) / masked_mean(power, batch.mask)
+  return {
+      'relative_loss': (
+          0.5
+          * masked_mean(
+              error / jnp.where(power > 0, power, 1.0), batch.mask * (power > 0)
+          )
+      ),
+      'pooled_relative_loss': 0.5 * pooled,
+  }
+
+
+def masked_residuals(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the errors of all outputs, flattened: [N * Y]."""
+  return ((outputs - batch.targets) * batch.mask[:, None]).ravel()
+
+
+def action_cross_entropy(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  """Returns the cross-entropy with the actions taken, in nats (App. C.4).
+
+  Targets are actions, [N] int.
+  """
+  log_probs = jax.nn.log_softmax(outputs)
+  taken = jnp.take_along_axis(log_probs, batch.targets[:, None], axis=-1)
+  return -masked_mean(taken[:, 0], batch.mask)
+
+
+def action_accuracies(
+    outputs: jax.Array, batch: base.Batch
+) -> Mapping[str, jax.Array]:
+  """Returns how many of a demonstration's actions are predicted correctly.
+
+  'accuracy' is the fraction; 'accuracy_all' is 1 if all are correct, else 0;
+  'accuracy_first' and 'accuracy_last' are for the first and last unmasked
+  action.
+  """
+  correct = is_correct(outputs, batch.targets).astype(jnp.float32)
+  counts = batch.mask > 0
+  last = len(counts) - 1 - counts[::-1].argmax()
+  return {
+      'accuracy': masked_mean(correct, batch.mask),
+      'accuracy_all': jnp.where(counts, correct, 1.0).min(),
+      'accuracy_first': correct[counts.argmax()],
+      'accuracy_last': correct[last],
+  }
+
+
+SOFT_LABELS = base.Objective(
+    loss=soft_label_divergence,
+    metrics=lambda outputs, batch: {
+        'accuracy': soft_label_accuracy(outputs, batch)
+    },
+)
+ACTION_VALUES = base.Objective(
+    loss=half_squared_error,
+    metrics=lambda outputs, batch: {},
+    residuals=masked_residuals,
+)
+REGRESSION = base.Objective(
+    loss=mean_squared_error,
+    metrics=relative_errors,
+    residuals=masked_residuals,
+)
+ACTIONS = base.Objective(loss=action_cross_entropy, metrics=action_accuracies)

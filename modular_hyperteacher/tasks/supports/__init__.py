@@ -1,0 +1,1 @@
+"""Which combinations of modules a student trains on and is tested on."""

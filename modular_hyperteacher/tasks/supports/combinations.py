@@ -1,0 +1,210 @@
+"""Combinations of modules, and sets of combinations to sample from.
+
+A *mask* says which of M modules are active. A *combination* is one mask per
+layer, `[L, M]`. There can be too many combinations to list (sixteen modules,
+up to four active, two layers: 6.3 million), so a set is represented by two
+functions, one that counts and one that samples.
+"""
+
+from collections.abc import Callable, Sequence
+import dataclasses
+import itertools
+import math
+from typing import Any, TypeVar
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher.tasks.supports import feistel
+
+_MAX_COUNTED = 2**22
+_CHUNK = 2**16
+_Index = TypeVar('_Index', np.ndarray, jax.Array)
+
+
+@dataclasses.dataclass(frozen=True)
+class CombinationSet:
+  """A set of combinations that can be counted and sampled from.
+
+  Attributes:
+    count: `count(round_keys) -> int`; host code.
+    sample: `sample(round_keys, key, nonempty) -> [L, M] bool`, uniform. If
+      `nonempty` is false, the call returns, but its result is meaningless.
+    members: `members(round_keys, ranks) -> [..., L, M] bool`; the combinations
+      with these ranks, 0 to count - 1. None for sets without ranks.
+  """
+
+  count: Callable[[jax.Array], int]
+  sample: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+  members: Callable[[jax.Array, jax.typing.ArrayLike], jax.Array] | None = None
+
+
+def masks_with(num_modules: int, num_active: int) -> np.ndarray:
+  """Returns all masks with `num_active` ones, lexicographic: [C, M] bool."""
+  combinations = itertools.combinations(range(num_modules), num_active)
+  masks = np.zeros((math.comb(num_modules, num_active), num_modules), bool)
+  for row, active in enumerate(combinations):
+    masks[row, list(active)] = True
+  return masks
+
+
+def masks_up_to(num_modules: int, max_active: int) -> np.ndarray:
+  """Returns all masks with 1 to `max_active` ones: [C, M] bool.
+
+  Ordered by the number of ones, then lexicographically.
+  """
+  return np.concatenate(
+      [masks_with(num_modules, k) for k in range(1, max_active + 1)]
+  )
+
+
+def all_combinations(
+    num_modules: int, max_active: int, num_layers: int
+) -> np.ndarray:
+  """Returns every combination of masks up to `max_active`: [C, L, M] bool."""
+  tables = (masks_up_to(num_modules, max_active),) * num_layers
+  return np.asarray(unravel(tables, np.arange(math.prod(map(len, tables)))))
+
+
+def index_of(masks: jax.Array, max_active: int) -> jax.Array:
+  """Returns the row of a combination [L, M] in `all_combinations` (uint32)."""
+  num_modules = masks.shape[-1]
+  num_masks = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+  index = jnp.uint32(0)
+  for mask in masks:
+    index = index * jnp.uint32(num_masks) + mask_rank(mask, max_active)
+  return index
+
+
+def mask_rank(mask: jax.Array, max_active: int) -> jax.Array:
+  """Returns the row of a mask [M] in `masks_up_to(M, max_active)`.
+
+  Counts the masks before it: those with fewer ones and, for every inactive
+  module, those that are active there and equal before it.
+  """
+  num_modules = mask.shape[0]
+  binomial = np.array(
+      [
+          [math.comb(n, k) for k in range(max_active + 1)]
+          for n in range(num_modules + 1)
+      ],
+      np.uint32,
+  )
+  offsets = np.cumsum(np.append(0, binomial[num_modules, 1:])).astype(np.uint32)
+  mask = mask.astype(jnp.int32)
+  num_active = mask.sum()
+  # Ones from each position on, itself included.
+  remaining = num_active - jnp.cumsum(mask) + mask
+  behind = jnp.arange(num_modules - 1, -1, -1)
+  skipped = jnp.asarray(binomial)[behind, jnp.maximum(remaining - 1, 0)]
+  skipped = jnp.where((mask == 0) & (remaining > 0), skipped, jnp.uint32(0))
+  return jnp.asarray(offsets)[num_active - 1] + skipped.sum(dtype=jnp.uint32)
+
+
+def unravel(tables: Sequence[np.ndarray], index: _Index) -> _Index:
+  """Returns the combinations at these indices: [..., L, M] bool.
+
+  The last layer varies fastest. A NumPy index gives a NumPy result.
+  """
+  xp: Any = np if isinstance(index, np.ndarray) else jnp
+  layers = []
+  for table in reversed(tables):
+    layers.append(xp.asarray(table)[index % len(table)])
+    index = index // len(table)
+  return xp.stack(layers[::-1], axis=-2)
+
+
+def product_set(tables: Sequence[np.ndarray]) -> CombinationSet:
+  """Returns the product over layers of the masks in a table [C, M] each."""
+  if not all(map(len, tables)):
+    return listed_set(np.zeros((0, len(tables), tables[0].shape[1]), bool))
+
+  def sample(
+      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
+  ) -> jax.Array:
+    del round_keys, nonempty
+    keys = jax.random.split(key, len(tables))
+    return jnp.stack([
+        jnp.asarray(table)[jax.random.randint(layer_key, (), 0, len(table))]
+        for table, layer_key in zip(tables, keys)
+    ])
+
+  return CombinationSet(lambda _: math.prod(map(len, tables)), sample)
+
+
+def listed_set(masks: np.ndarray) -> CombinationSet:
+  """Returns the set of listed combinations, [C, L, M], which may be empty."""
+  rows = masks if len(masks) else np.zeros((1,) + masks.shape[1:], bool)
+
+  def sample(
+      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
+  ) -> jax.Array:
+    del round_keys, nonempty
+    return jnp.asarray(rows)[jax.random.randint(key, (), 0, len(rows))]
+
+  return CombinationSet(lambda _: len(masks), sample)
+
+
+def permuted_set(
+    tables: Sequence[np.ndarray], start: int, stop: int
+) -> CombinationSet:
+  """Returns the combinations at ranks `start` to `stop` of the permutation."""
+  total = math.prod(map(len, tables))
+
+  def members(round_keys: jax.Array, ranks: jax.typing.ArrayLike) -> jax.Array:
+    ranks = jnp.asarray(ranks, jnp.uint32) + jnp.uint32(start)
+    indices = jnp.vectorize(
+        lambda rank: feistel.apply(round_keys, rank, total)
+    )(ranks)
+    return unravel(tables, indices)
+
+  def sample(
+      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
+  ) -> jax.Array:
+    del nonempty
+    return members(round_keys, jax.random.randint(key, (), 0, stop - start))
+
+  return CombinationSet(lambda _: stop - start, sample, jax.jit(members))
+
+
+def filtered_set(
+    tables: Sequence[np.ndarray],
+    keep: Callable[[jax.Array, jax.Array], jax.Array],
+) -> CombinationSet:
+  """Returns the combinations of a product for which `keep` is true.
+
+  `keep(round_keys, masks)` takes one combination [L, M]. Samples by rejection.
+  Counts at most the first four million candidates, enough to detect an empty
+  set.
+  """
+  proposals = product_set(tables)
+  total = math.prod(map(len, tables))
+  num_counted = min(total, _MAX_COUNTED)
+
+  @jax.jit
+  def count_chunk(round_keys: jax.Array, start: jax.Array) -> jax.Array:
+    index = start + jnp.arange(min(_CHUNK, num_counted), dtype=jnp.uint32)
+    masks = unravel(tables, index % jnp.uint32(total))
+    kept = jax.vmap(lambda layers: keep(round_keys, layers))(masks)
+    return jnp.sum(kept & (index < num_counted))
+
+  def count(round_keys: jax.Array) -> int:
+    starts = range(0, num_counted, _CHUNK)
+    return sum(int(count_chunk(round_keys, np.uint32(s))) for s in starts)
+
+  def sample(
+      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
+  ) -> jax.Array:
+    def is_rejected(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
+      _, masks = carry
+      return nonempty & ~keep(round_keys, masks)
+
+    def redraw(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, jax.Array]:
+      next_key, proposal_key = jax.random.split(carry[0])
+      return next_key, proposals.sample(round_keys, proposal_key, nonempty)
+
+    return lax.while_loop(is_rejected, redraw, redraw((key, None)))[1]
+
+  return CombinationSet(count, sample)

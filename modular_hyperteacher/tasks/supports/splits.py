@@ -1,0 +1,339 @@
+"""Splits of the combinations of modules into training and held-out ones.
+
+The paper asks how a student generalises to combinations that it never saw, so
+this split is the central condition of every experiment.
+
+Source: Section 3, Appendix C.1.1 and C.2.3. Worked example, M = 3, K = 2 and
+one layer: the masks are 0, 1, 2, 01, 02, 12. Non-compositional support trains
+on 0, 1, 01 and holds out 2, 02, 12, where the last module is active.
+
+The random split never lists all combinations. It ranks them by a keyed
+permutation of their indices, and the rank of a combination decides its side.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import logging
+import math
+from typing import cast, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from modular_hyperteacher.tasks.supports import combinations
+from modular_hyperteacher.tasks.supports import feistel
+
+_MAX_REDRAWS = 1000
+_MAX_MASKS = 2**22  # Held in memory.
+_CHUNK = 2**12
+
+
+class SplitParams(NamedTuple):
+  """The random part of a split, drawn once per seed."""
+
+  round_keys: jax.Array  # [rounds] uint32, of the permutation
+  num_ood_k: jax.Array  # [splits] int32, sizes of the OOD(K=k) sets
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskSupport:
+  """The split of a task distribution's combinations.
+
+  Attributes:
+    init: `init(key) -> SplitParams`; host code. Raises ValueError if no draw
+      covers all modules.
+    sample: `sample(params, key, split) -> [L, M] bool`.
+    count: `count(params, split) -> int`; 0 marks an empty split.
+  """
+
+  init: Callable[[jax.Array], SplitParams]
+  sample: Callable[[SplitParams, jax.Array, str], jax.Array]
+  count: Callable[[SplitParams, str], int]
+
+
+def make(
+    task_support: str,
+    *,
+    num_modules: int,
+    max_active: int,
+    num_layers: int,
+    fraction_ood: float,
+    ood_ks: tuple[int, ...],
+) -> TaskSupport:
+  """Returns the task support of the given name.
+
+  Splits: 'train'; 'valid' and 'test', fresh draws of the same combinations;
+  'ood', the held-out combinations; 'ood_k{k}', combinations outside of the
+  training set with exactly k active modules in every layer.
+
+  Args:
+    task_support: 'random' (compositional: holds out a random `fraction_ood`;
+      every module of every layer occurs in training), 'non_compositional'
+      (holds out the last module of the last layer), 'connected' or
+      'disconnected' (Appendix C.2.3; both have the same OOD set).
+    num_modules: M.
+    max_active: K, the maximum of active modules per layer.
+    num_layers: L, layers with a mask of their own.
+    fraction_ood: in (0, 1), only for 'random'.
+    ood_ks: the k of the splits 'ood_k{k}'.
+
+  Raises:
+    ValueError: for an impossible combination; names the field.
+  """
+  if task_support not in _BUILDERS:
+    raise ValueError(
+        f"task.task_support is '{task_support}'; choose one of"
+        f' {", ".join(repr(name) for name in _BUILDERS)}.'
+    )
+  if num_modules < 1:
+    raise ValueError(f'task.num_modules is {num_modules}; it must be positive.')
+  if not 1 <= max_active <= num_modules:
+    raise ValueError(
+        f'task.max_active is {max_active}; it must lie between 1 and'
+        f' task.num_modules, which is {num_modules}.'
+    )
+  for k in (*range(1, max_active + 1), *ood_ks):
+    if math.comb(num_modules, k) > _MAX_MASKS:
+      raise ValueError(
+          f'task.num_modules is {num_modules}: {math.comb(num_modules, k)}'
+          f' masks have {k} active modules; at most {_MAX_MASKS} are supported.'
+      )
+  sets = _BUILDERS[task_support](
+      num_modules, max_active, num_layers, fraction_ood, ood_ks
+  )
+  ood_names = [f'ood_k{k}' for k in ood_ks]
+
+  def init(key: jax.Array) -> SplitParams:
+    if task_support == 'random':
+      round_keys = _draw_covering(sets['train'], key, fraction_ood)
+    else:
+      round_keys = feistel.draw_round_keys(key)
+    counts = [sets[name].count(round_keys) for name in ood_names]
+    counts = [min(count, 2**31 - 1) for count in counts]
+    return SplitParams(round_keys, jnp.array(counts, jnp.int32))
+
+  def sample(params: SplitParams, key: jax.Array, split: str) -> jax.Array:
+    name = _set_of(split)
+    size = params.num_ood_k[ood_names.index(name)] if name in ood_names else 1
+    return sets[name].sample(params.round_keys, key, size > 0)
+
+  def count(params: SplitParams, split: str) -> int:
+    name = _set_of(split)
+    if name in ood_names:
+      return int(params.num_ood_k[ood_names.index(name)])
+    return sets[name].count(params.round_keys)
+
+  return TaskSupport(init, sample, count)
+
+
+def _set_of(split: str) -> str:
+  """Returns the name of the combination set that a split draws from."""
+  return 'train' if split in ('valid', 'test') else split
+
+
+def _draw_covering(
+    train: combinations.CombinationSet, key: jax.Array, fraction_ood: float
+) -> jax.Array:
+  """Redraws the permutation until training covers all modules and layers."""
+  for redraw in range(_MAX_REDRAWS):
+    round_keys = feistel.draw_round_keys(jax.random.fold_in(key, redraw))
+    if _covers(train, round_keys):
+      if redraw:
+        logging.info('Drew the split %d times to cover all modules', redraw + 1)
+      return round_keys
+  raise ValueError(
+      f'task.fraction_ood is {fraction_ood}, which leaves'
+      f' {train.count(round_keys)} training combinations: none of'
+      f' {_MAX_REDRAWS} random splits has every module'
+      ' in training; it must be smaller.'
+  )
+
+
+def _covers(train: combinations.CombinationSet, round_keys: jax.Array) -> bool:
+  """Returns whether every module of every layer occurs in training."""
+  members = cast(Callable[[jax.Array, np.ndarray], jax.Array], train.members)
+  seen = np.array(False)
+  size = train.count(round_keys)
+  for start in range(0, size, _CHUNK):
+    ranks = np.arange(start, start + _CHUNK) % size
+    seen = np.asarray(members(round_keys, ranks)).any(0) | seen
+    if seen.all():
+      return True
+  return False
+
+
+def connected_masks(num_modules: int) -> np.ndarray:
+  """Returns the masks of connected support, [3M, M] (Appendix C.2.3).
+
+  All singles {i}, all {i, i+1 mod M} and all {i, i+2 mod M}.
+  """
+  eye = np.eye(num_modules, dtype=bool)
+  return np.concatenate(
+      [eye, eye | np.roll(eye, 1, axis=1), eye | np.roll(eye, 2, axis=1)]
+  )
+
+
+def disconnected_masks(num_modules: int) -> np.ndarray:
+  """Returns the masks of disconnected support (Appendix C.2.3).
+
+  All singles, then all pairs inside the first half and inside the second.
+  """
+  pairs = combinations.masks_with(num_modules // 2, 2)
+  empty = np.zeros_like(pairs)
+  return np.concatenate([
+      np.eye(num_modules, dtype=bool),
+      np.concatenate([pairs, empty], axis=1),
+      np.concatenate([empty, pairs], axis=1),
+  ])
+
+
+def _random(
+    num_modules: int,
+    max_active: int,
+    num_layers: int,
+    fraction_ood: float,
+    ood_ks: tuple[int, ...],
+) -> dict[str, combinations.CombinationSet]:
+  """Holds out a random fraction of all combinations."""
+  # Count before making any mask: there may be too many.
+  num_masks = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+  total = num_masks**num_layers
+  if total >= 2**31:
+    raise ValueError(
+        f'task.max_active is {max_active}: with {num_modules} modules and'
+        f' {num_layers} layers there are {total} combinations; at most'
+        f' {2**31 - 1} are supported.'
+    )
+  tables = (combinations.masks_up_to(num_modules, max_active),) * num_layers
+  num_ood = int(fraction_ood * total) if 0 < fraction_ood < 1 else 0
+  if not num_ood:
+    raise ValueError(
+        f'task.fraction_ood is {fraction_ood}; it must be at least 1/{total}'
+        f' and below 1, to leave an OOD task among {total} combinations.'
+    )
+  num_train = total - num_ood
+
+  def is_ood(round_keys: jax.Array, masks: jax.Array) -> jax.Array:
+    index = combinations.index_of(masks, max_active)
+    return feistel.invert(round_keys, index, total) >= num_train
+
+  sets = {
+      'train': combinations.permuted_set(tables, 0, num_train),
+      'ood': combinations.permuted_set(tables, num_train, total),
+  }
+  for k in ood_ks:
+    exact = (combinations.masks_with(num_modules, k),) * num_layers
+    if k > max_active:
+      sets[f'ood_k{k}'] = combinations.product_set(exact)
+    else:
+      sets[f'ood_k{k}'] = combinations.filtered_set(exact, is_ood)
+  return sets
+
+
+def _non_compositional(
+    num_modules: int,
+    max_active: int,
+    num_layers: int,
+    _: float,
+    ood_ks: tuple[int, ...],
+) -> dict[str, combinations.CombinationSet]:
+  """Holds out the last module of the last layer."""
+  if num_modules < 2:
+    raise ValueError(
+        f'task.num_modules is {num_modules}; non_compositional support needs'
+        ' at least 2.'
+    )
+  masks = combinations.masks_up_to(num_modules, max_active)
+  head = (masks,) * (num_layers - 1)
+  sets = {
+      'train': combinations.product_set(head + (masks[~masks[:, -1]],)),
+      'ood': combinations.product_set(head + (masks[masks[:, -1]],)),
+  }
+  for k in ood_ks:
+    exact = combinations.masks_with(num_modules, k)
+    # For k > K all combinations are unseen; else those with the last module.
+    last = exact if k > max_active else exact[exact[:, -1]]
+    sets[f'ood_k{k}'] = combinations.product_set(
+        (exact,) * (num_layers - 1) + (last,)
+    )
+  return sets
+
+
+def _connected(
+    num_modules: int,
+    max_active: int,
+    num_layers: int,
+    _: float,
+    ood_ks: tuple[int, ...],
+) -> dict[str, combinations.CombinationSet]:
+  _check_connectable('connected', num_modules, max_active)
+  train = combinations.product_set((connected_masks(num_modules),) * num_layers)
+  return {'train': train} | _outside_both(num_modules, num_layers, ood_ks)
+
+
+def _disconnected(
+    num_modules: int,
+    max_active: int,
+    num_layers: int,
+    _: float,
+    ood_ks: tuple[int, ...],
+) -> dict[str, combinations.CombinationSet]:
+  _check_connectable('disconnected', num_modules, max_active)
+  masks = combinations.all_combinations(num_modules, 2, num_layers)
+  train = combinations.listed_set(masks[_is_disconnected(masks)])
+  return {'train': train} | _outside_both(num_modules, num_layers, ood_ks)
+
+
+def _check_connectable(name: str, num_modules: int, max_active: int) -> None:
+  if max_active != 2:
+    raise ValueError(
+        f'task.max_active is {max_active}; {name} support is defined for 2'
+        ' only.'
+    )
+  if num_modules % 2 or num_modules <= 4:
+    raise ValueError(
+        f'task.num_modules is {num_modules}; {name} support needs an even'
+        ' number above 4.'
+    )
+
+
+def _outside_both(
+    num_modules: int, num_layers: int, ood_ks: tuple[int, ...]
+) -> dict[str, combinations.CombinationSet]:
+  """Returns the OOD sets that connected and disconnected support share."""
+  masks = combinations.all_combinations(num_modules, 2, num_layers)
+  outside = masks[~_is_connected(masks) & ~_is_disconnected(masks)]
+  sets = {'ood': combinations.listed_set(outside)}
+  for k in ood_ks:
+    if k > 2:
+      exact = (combinations.masks_with(num_modules, k),) * num_layers
+      sets[f'ood_k{k}'] = combinations.product_set(exact)
+    else:
+      exactly_k = (outside.sum(-1) == k).all(-1)
+      sets[f'ood_k{k}'] = combinations.listed_set(outside[exactly_k])
+  return sets
+
+
+def _is_connected(masks: np.ndarray) -> np.ndarray:
+  """[C, L, M] -> [C]: the mask of every layer is in `connected_masks`."""
+  allowed = connected_masks(masks.shape[-1])
+  return (masks[..., None, :] == allowed).all(-1).any(-1).all(-1)
+
+
+def _is_disconnected(masks: np.ndarray) -> np.ndarray:
+  """[C, L, M] -> [C]: all layers have equally many ones, in the same half."""
+  half = masks.shape[-1] // 2
+  num_active = masks.sum(-1)
+  same_number = (num_active == num_active[:, :1]).all(-1)
+  in_first = ~masks[..., half:].any((-1, -2))
+  in_second = ~masks[..., :half].any((-1, -2))
+  return same_number & (in_first | in_second)
+
+
+_BUILDERS = {
+    'random': _random,
+    'non_compositional': _non_compositional,
+    'connected': _connected,
+    'disconnected': _disconnected,
+}

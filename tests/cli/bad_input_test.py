@@ -1,0 +1,189 @@
+"""The command line refuses bad input in one clear line."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import commands
+from tests.helpers import training
+
+_DEFAULT = 'configs/fig3b.py:smoke'
+
+_BAD_INPUT = [
+    (['--config.training.num_outer_step=5'], 'training.num_outer_steps'),
+    (
+        ['--config.training.num_outer_steps=abc'],
+        "config.training.num_outer_steps is 'abc'; it must be of type int",
+    ),
+    (['--config.training=3'], 'config.training is a block'),
+    (['--config.task.max_active=9'], 'task.max_active is 9.*between 1 and'),
+    (
+        ['--config.task.task_support=conected'],
+        "task.task_support is 'conected'; choose one of 'random'",
+    ),
+    (
+        ['--config.task.task_support=connected'],
+        'task.max_active is 3; connected support is defined for 2',
+    ),
+    (
+        ['--config.task.fraction_ood=0.001'],
+        'task.fraction_ood is 0.001.*leave an OOD task',
+    ),
+    (
+        [
+            '--config.training.meta_batch_size=9',
+            '--host_devices=2',
+        ],
+        'meta_batch_size is 9; it must be a multiple of the 2 devices',
+    ),
+    (['--config.training.seeds=(1, 1)'], r'training.seeds is \(1, 1\)'),
+    (
+        ['--config.models.maml.inner.eps_root=0.0'],
+        r"model.inner.eps_root is 0.0; .*\('model' is config.models.maml.\)",
+    ),
+    (
+        ['--config.models.maml.hidden_dim=0'],
+        'model.hidden_dim is 0; it must be positive',
+    ),
+    (
+        ['--config.models.maml.inner.learning_rate=nan'],
+        'model.inner.learning_rate is nan; it must be positive',
+    ),
+    (
+        ['--config.models.maml.outer.weight_decay=-3.0'],
+        'model.outer.weight_decay is -3.0; it must be at least 0',
+    ),
+    (
+        ['--config.models.maml.outer.max_consecutive_skips=-3'],
+        'model.outer.max_consecutive_skips is -3; it must be at least 0',
+    ),
+    (
+        ['--config.task.temperature=nan'],
+        'task.temperature is nan; it must be positive',
+    ),
+    (
+        ['--config.execution.checkpoint_every_s=-1.0'],
+        'execution.checkpoint_every_s is -1.0; it must be at least 0',
+    ),
+    (['--config.training.prng_impl=rbg'], "prng_impl is 'rbg'; allowed is"),
+    (
+        ['--config.training.matmul_precision=half'],
+        "matmul_precision is 'half'; choose one of float32, tensorfloat32",
+    ),
+    (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
+    (['--config.sweep=()'], r'sweep is \(\); .* may be empty'),
+    (['--config.sweep=((("model",()),),)'], 'sweep is .* may be empty'),
+    (['--config.training.seeds=(99999999999,)'], 'all less than 2\\^32'),
+    (['--config.training.seeds=(True,)'], r'training.seeds is \(True,\)'),
+    (['--config.preset=paper'], 'config.preset says .* cannot be set; choose'),
+    (['--config.experiment=../x'], 'config.experiment says .* cannot be set'),
+    (['--results='], "--results is ''; name a folder"),
+    (
+        ['--config.models.maml.inner.weight_decay=nan'],
+        'model.inner.weight_decay is nan; it must be at least 0',
+    ),
+    (
+        [
+            '--config.models.linear_hypernetwork.modules_per_teacher_module=0',
+        ],
+        'model.modules_per_teacher_module is 0; it must be positive',
+    ),
+    (
+        ['--config.models.anil.inner.batch_size=None'],
+        "batch_size is 'None'; it must be of type int. None can be said in",
+    ),
+    (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
+    (
+        ['--only=task_support=random', '--only=model=mlp'],
+        "no run has model 'mlp' and task_support=random; choose one of linear",
+    ),
+    (['--only=nothing=1'], "'nothing' is not a field"),
+    (
+        ['--only=num_modules=8'],
+        "'num_modules' may be task.num_modules or model.num_modules; write",
+    ),
+    (['--only=model'], "--only is 'model'; write field=value"),
+    (['--unknown=1'], "no flag '--unknown'"),
+    (['stray'], "unknown argument 'stray'"),
+    (['--host_devices=0'], 'host_devices=0'),
+]
+
+_BAD_CONFIGS = [
+    ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
+    ('configs/none.py', 'there is no file configs/none.py'),
+    ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),
+    ('setup.py', 'setup.py is not a config; .* SystemExit'),
+    ('', 'there is no file'),
+]
+
+_REFUSED = [(_DEFAULT, *case) for case in _BAD_INPUT] + [
+    (config, [], message) for config, message in _BAD_CONFIGS
+]
+
+# Importing takes seconds and refusing none, so one process imports and a fork
+# of it per case runs the command.
+_FORKS = """
+import json, os, sys
+from modular_hyperteacher import main
+for case in json.load(sys.stdin):
+  child = os.fork()
+  if not child:
+    with open(case["stderr"], "w") as file:
+      os.dup2(file.fileno(), 2)
+    sys.argv = ["main"] + case["argv"]
+    main.run()
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope='module', name='refusals')
+def fixture_refusals(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[tuple[int, str, pathlib.Path]]:
+  """Exit code, stderr and results folder of every case of bad input."""
+  folder = tmp_path_factory.mktemp('refused')
+  cases = [
+      {
+          'stderr': str(folder / f'stderr{i}'),
+          'argv': [f'--config={config}', f'--results={folder}/{i}', *arguments],
+      }
+      for i, (config, arguments, _) in enumerate(_REFUSED)
+  ]
+  done = subprocess.run(
+      [sys.executable, '-c', _FORKS],
+      input=json.dumps(cases),
+      cwd=commands.ROOT,
+      env=commands.environment(),
+      capture_output=True,
+      text=True,
+      check=True,
+      timeout=300,
+  )
+  return [
+      (int(code), pathlib.Path(case['stderr']).read_text(), folder / str(i))
+      for i, (code, case) in enumerate(zip(done.stdout.split(), cases))
+  ]
+
+
+@pytest.mark.parametrize(
+    'index', range(len(_REFUSED)), ids=lambda i: _REFUSED[i][2][:40]
+)
+def test_bad_input(
+    index: int, refusals: list[tuple[int, str, pathlib.Path]]
+) -> None:
+  code, stderr, results = refusals[index]
+  training.assert_refused(code, stderr, _REFUSED[index][2])
+  assert len(stderr.strip().splitlines()) == 1
+  assert not training.files(results)
+
+
+def test_unwritable_results(tmp_path: pathlib.Path) -> None:
+  blocker = tmp_path / 'file'
+  blocker.write_text('kept')
+  done = training.run(f'--results={blocker}/results', *training.ONE_RUN)
+  message = '--results: cannot write to .*choose a folder'
+  training.assert_refused(done.returncode, done.stderr, message)
+  assert blocker.read_text() == 'kept'

@@ -1,0 +1,58 @@
+"""Names of configs, and fields that a config leaves at their defaults."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from configs import fig3b
+from modular_hyperteacher import errors
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.experiments import sweeps
+
+_FIELD = 'models.maml.outer.final_fraction'
+
+
+def test_a_config_of_the_package_goes_by_its_name() -> None:
+  found = pathlib.Path(command_line.locate_config('fig3b:paper'))
+  assert found.name == 'fig3b.py:paper' and found.parent.name == 'configs'
+
+
+@pytest.mark.parametrize('name', ['my/fig3b.py', 'no_such_figure', 'a b'])
+def test_other_configs_go_by_their_path(name: str) -> None:
+  assert command_line.locate_config(name) == name
+
+
+@pytest.mark.parametrize(
+    'text, default, value',
+    [
+        ('0.5', 1.0, 0.5),
+        ('1', 0.5, 1.0),
+        ('true', False, True),
+        ('relu', 'tanh', 'relu'),
+        ('None', None, None),
+        ('8', None, 8),
+    ],
+)
+def test_values_of_unlisted_fields(text: str, default: Any, value: Any) -> None:
+  parsed = command_line._parse_value('f', text, default)
+  assert parsed == value and type(parsed) is type(value)
+
+
+@pytest.mark.parametrize('text, default', [('x', 1), ('1.5', 1), ('2', True)])
+def test_values_of_the_wrong_type(text: str, default: Any) -> None:
+  with pytest.raises(errors.UserError, match=f"config.f is '{text}'.*of type"):
+    command_line._parse_value('f', text, default)
+
+
+def test_a_field_at_its_default_is_the_same_run() -> None:
+  config = fig3b.get_config('smoke')
+
+  def run_ids(overrides: dict[str, Any]) -> list[str]:
+    overridden = command_line.apply_overrides(config, overrides)
+    return [run.run_id for run in sweeps.expand(overridden)]
+
+  before = run_ids({})
+  assert run_ids({_FIELD: 1.0}) == before
+  changed = [a != b for a, b in zip(before, run_ids({_FIELD: 0.01}))]
+  assert changed == ['maml' in run_id for run_id in before]

@@ -1,0 +1,49 @@
+"""From configs to experiments: what is kept for analyses."""
+
+import importlib
+from typing import Any
+
+import pytest
+
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.models import base as models
+from tests.helpers import built
+
+
+def _config(name: str, preset: str, model: str) -> dict[str, Any]:
+  config = importlib.import_module(f'configs.{name}').get_config(preset)
+  return sweeps.select(sweeps.expand(config), [f'model={model}'])[0].config
+
+
+def test_more_adapted_parameters_than_are_kept_skip_analyses(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+  """The limit is that of two splits, eight tasks and one seed, in float32."""
+  config = _config('fig4e', 'smoke', 'maml')
+  _, num_fast = models.count_params(built.bilevel_experiment(config).model)
+  needed = 4 * num_fast * 2 * 8
+  monkeypatch.setattr(bilevel, '_MAX_KEPT_BYTES', needed)
+  assert built.bilevel_experiment(config).analysis is not None
+  assert not caplog.text
+  monkeypatch.setattr(bilevel, '_MAX_KEPT_BYTES', needed - 1)
+  assert built.bilevel_experiment(config).analysis is None
+  assert (
+      'maml: adapted parameters of 8 tasks, 2 splits and 1 seeds exceed'
+      in caplog.text
+  )
+  assert 'what an analysis measures will be missing' in caplog.text
+
+
+@pytest.mark.parametrize('name', ['fig4c', 'fig4e'])
+@pytest.mark.parametrize(
+    'model, kept',
+    [('maml', False), ('anil', True), ('linear_hypernetwork', True)],
+)
+def test_of_the_papers_runs_mamls_on_the_grid_worlds_are_too_large(
+    name: str, model: str, kept: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+  config = _config(name, 'paper', model)
+  analysis = built.bilevel_experiment(config).analysis
+  assert (analysis is not None) == kept
+  assert ('are not kept' in caplog.text) != kept

@@ -1,0 +1,135 @@
+"""Every config, at every scale: its runs can be built; a step can be taken."""
+
+from collections.abc import Iterable
+import importlib
+import pathlib
+import re
+
+import jax
+import numpy as np
+import pytest
+
+from configs.blocks import common
+from figures import registry
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.learning import programs
+
+_FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
+_CONFIGS = [
+    path.stem
+    for path in sorted(_FOLDER.glob('*.py'))
+    if 'def get_config' in path.read_text()
+]
+
+
+def _runs(name: str, preset: str) -> list[sweeps.Run]:
+  module = importlib.import_module(f'configs.{name}')
+  return sweeps.expand(module.get_config(preset))
+
+
+def _cases() -> list[tuple[str, str]]:
+  return [(name, preset) for name in _CONFIGS for preset in common.PRESETS]
+
+
+@pytest.mark.parametrize('name, preset', _cases())
+def test_all_runs_can_be_built(name: str, preset: str) -> None:
+  """What is checked before anything is compiled lets every run pass."""
+  runs = _runs(name, preset)
+  assert runs
+  assert len({run.run_id for run in runs}) == len(runs)
+  for run in runs:
+    assert (run.experiment, run.preset) == (name, preset)
+    # Of a single task per step there is nothing to divide.
+    num_devices = min(run.config['training']['meta_batch_size'], 2)
+    built = build.build(run.config, num_devices)
+    num_meta, num_fast = built.system.num_params
+    assert num_meta > 0
+    assert (num_fast > 0) == isinstance(built, bilevel.BilevelExperiment)
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_presets_keep_the_question(name: str) -> None:
+  """A preset changes scale: its runs have a counterpart in the paper's."""
+  described = {}
+  for preset in common.PRESETS:
+    described[preset] = {
+        (
+            run.config['task']['name'],
+            run.config['model']['name'],
+            run.config['task'].get('task_support'),
+        )
+        for run in _runs(name, preset)
+    }
+  assert described['laptop'] <= described['paper']
+  assert described['smoke'] <= described['paper']
+
+
+def test_monolithic_models_take_few_tasks_at_once() -> None:
+  for name, number in (('fig3b', 8), ('fig3e', 13)):
+    runs = _runs(name, 'laptop')
+    assert len(runs) == number
+    for run in runs:
+      modular = run.config['model']['name'] in common.HYPERNETWORKS
+      built = build.build(run.config, 2)
+      assert built.execution.task_chunk_size == (32 if modular else 2)
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_only_smoke_runs_are_not_optimised(name: str) -> None:
+  for preset in common.PRESETS:
+    run, *_ = _runs(name, preset)
+    assert run.config['execution']['optimise'] == (preset != 'smoke')
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_unknown_preset_is_refused(name: str) -> None:
+  module = importlib.import_module(f'configs.{name}')
+  with pytest.raises((ValueError, errors.UserError), match='smoke, laptop'):
+    module.get_config('pocket')
+
+
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_opens_with_its_commands(name: str) -> None:
+  text = (_FOLDER / f'{name}.py').read_text()
+  assert f'--config=configs/{name}.py' in text
+  (names,) = re.findall(r'python figures/make_all.py --only=(\S+)', text)
+  assert set(names.split(',')) <= set(registry.FIGURES)
+
+
+def _kinds(name: str) -> Iterable[sweeps.Run]:
+  """Returns a run per way to train, of the smallest preset."""
+  kinds = {}
+  for run in _runs(name, 'smoke'):
+    model = run.config['model']
+    solver = model.get('inner', {}).get('solver')
+    kinds.setdefault((model['name'], solver), run)
+  return kinds.values()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', _CONFIGS)
+def test_every_kind_of_run_takes_a_step(name: str) -> None:
+  for run in _kinds(name):
+    # The second system takes a single episode per step; here, one per device.
+    devices = jax.device_count()
+    sizes = {'meta_batch_size': devices, 'num_evaluation_tasks': devices}
+    training = run.config['training'] | sizes
+    built = build.build(run.config | {'training': training}, devices)
+    compiled = programs.Programs(
+        built.system,
+        build.root_keys(built.training),
+        build.draw_worlds(built),
+    )
+    state = compiled.init()
+    before = programs.fetch(state.meta_params)
+    state, metrics = compiled.train(state, 1)
+    loss = programs.fetch(metrics)['loss']
+    assert np.isfinite(loss).all(), run.run_id
+    after = programs.fetch(state.meta_params)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(after))
+    moved = jax.tree.map(lambda x, y: (x != y).any(), before, after)
+    assert any(jax.tree.leaves(moved)), run.run_id
+    jax.clear_caches()

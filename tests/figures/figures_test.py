@@ -1,0 +1,199 @@
+"""From finished runs to figures and their tables."""
+
+import math
+import pathlib
+from typing import Any, cast
+
+import pandas as pd
+import pytest
+
+from figures import registry
+from figures.library import data
+from figures.paper import fig3b
+from figures.plotting import bars
+from figures.plotting import heatmaps
+from figures.plotting import lines
+from figures.plotting import style
+from figures.plotting import tables
+from tests.helpers import made_up
+
+
+def test_the_table_has_the_numbers(tmp_path: pathlib.Path) -> None:
+  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED, 'paper')
+  _, table = fig3b.draw(data.Library(root, root / 'nothing'))
+  row = cast(Any, table.set_index(['model', 'task_support'])).loc[
+      'maml', 'random'
+  ]
+  assert row['ood_mean'] == pytest.approx(0.61)
+  assert row['ood_se'] == pytest.approx(0.01 / math.sqrt(3))
+  assert row['test_mean'] == pytest.approx(0.62)
+  assert row['ood_k8_mean'] == pytest.approx(0.31)
+  assert row['num_seeds'] == 3
+  # Table A6: 60.60 +- 0.37.
+  assert row['difference_in_published_std'] == pytest.approx(0.004 / 0.0037)
+  assert '0.610 ± 0.006' in tables.to_markdown(table)
+
+
+def test_differences_from_published_values_need_the_published_scale(
+    tmp_path: pathlib.Path,
+) -> None:
+  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  _, table = fig3b.draw(data.Library(root, root / 'nothing'))
+  assert table['difference_in_published_std'].isna().all()
+  assert table['published_ood'].notna().sum() == 4
+
+
+def test_the_figure_says_its_scale(tmp_path: pathlib.Path) -> None:
+  scale = {'training.num_outer_steps': 1234, 'task.max_active': 4}
+  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED, override=scale)
+  figure, _ = fig3b.draw(data.Library(root, root / 'nothing'))
+  assert (
+      'laptop scale, 3 seeds, 1,234 outer steps, M = 8, K = 4 \N{EN DASH} not'
+      ' the published scale'
+      in made_up.texts(figure)
+  )
+
+
+@pytest.mark.parametrize('missing', [0, 3, 8])
+def test_missing_runs_are_named(tmp_path: pathlib.Path, missing: int) -> None:
+  accuracies = dict(list(made_up.AS_CLAIMED.items())[missing:])
+  made_up.write_runs(tmp_path, accuracies)
+  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  named = made_up.texts(figure).count('no finished run')
+  assert named - (missing == 8) == missing
+  assert (table['num_seeds'] == 0).sum() == missing
+  assert len(table) == 8
+
+
+def test_empty_ood_sets_are_named(tmp_path: pathlib.Path) -> None:
+  spread = (math.nan, 0.0, 0.01)
+  made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, spread=spread)
+  made_up.write_runs(tmp_path, {('maml', 'random'): math.nan})
+  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  assert list(table['num_seeds'].iloc[:2]) == [2, 0]
+  assert 'anil / random: 2 of 3 seeds' in made_up.texts(figure)
+  assert made_up.texts(figure).count('no OOD tasks') == 2
+  assert made_up.texts(figure).count('no finished run') == 6
+
+
+def test_every_model_has_a_colour_of_its_own() -> None:
+  assert set(style.COLOURS) == set(style.MODEL_NAMES) == set(style.MODELS)
+  assert len(set(style.COLOURS.values())) == len(style.MODELS)
+
+
+# Marks.
+
+
+def _seeds(*values: float) -> pd.Series:
+  return pd.Series(values, index=range(len(values)), dtype=float)
+
+
+def test_bars_stand_at_their_means_beside_their_seeds() -> None:
+  shown = bars.Bar('a<br>b', '#000000', _seeds(0.2, 0.4), beside=(0.5, 0.1))
+  hidden = bars.Bar('c', '#000000', _seeds(), missing='no such run')
+  figure = bars.draw(
+      {'one': [shown, hidden], 'two': [shown]},
+      title='t',
+      y_title='y',
+      caption=['first', 'second'],
+  )
+  heights = [
+      trace.y[0] for trace in made_up.traces(figure) if trace.type == 'bar'
+  ]
+  assert heights == pytest.approx([0.3, 0.3])
+  assert made_up.texts(figure).count('no such run') == 1
+  assert made_up.layout(figure).meta['caption'] == ['first', 'second']
+  errors = [
+      t.error_y.array[0] for t in made_up.traces(figure) if t.error_y.array
+  ]
+  assert errors[:2] == pytest.approx([0.1, 0.1])  # Ours, then as published.
+
+
+def test_lines_are_means_within_their_errors() -> None:
+  seeds = pd.DataFrame({2020: [0.1, 0.5], 2021: [0.3, math.nan]}, index=[1, 2])
+  figure = lines.draw(
+      {
+          'one': [lines.Line('a', '#000000', seeds)],
+          'two': [lines.Line('a', '#000000', seeds)],
+          'three': [lines.Line('a', '#000000', seeds.iloc[:0])],
+      },
+      title='t',
+      x_title='x',
+      y_title='y',
+      caption=['scale'],
+      num_columns=2,
+  )
+  band, line = made_up.traces(figure)[:2]
+  assert list(line.y) == pytest.approx([0.2, 0.5])
+  assert list(band.y) == pytest.approx([0.3, 0.5, 0.5, 0.1])
+  assert [t.name for t in made_up.traces(figure) if t.showlegend is None] == [
+      'a'
+  ]
+  assert made_up.texts(figure).count('no finished run') == 1
+
+
+def test_heat_maps_name_what_is_missing_and_leave_out_what_cannot_be() -> None:
+  grid = {
+      (1, 4): heatmaps.Cell(_seeds(0.2, 0.4)),
+      (2, 4): heatmaps.Cell(_seeds(), missing='no run'),
+      (1, 6): heatmaps.Cell(_seeds(0.7)),
+  }
+  figure = heatmaps.draw(
+      {'one': grid},
+      title='t',
+      x_title='x',
+      y_title='y',
+      z_title='z',
+      caption=['scale'],
+  )
+  (trace,) = made_up.traces(figure)
+  assert trace.z == ([pytest.approx(0.3), None], [0.7, None])
+  assert made_up.texts(figure).count('no<br>run') == 1
+  assert '± 0.100, seeds: 2' in trace.customdata[0][0]
+
+
+def test_heat_maps_side_by_side_have_the_same_rows_and_columns() -> None:
+  """Else an axis that they share would name the rows of one of them."""
+  small = {(2, 8): heatmaps.Cell(_seeds(0.1))}
+  large = {
+      (1, 4): heatmaps.Cell(_seeds(0.2)),
+      (2, 8): heatmaps.Cell(_seeds(0.3)),
+  }
+  figure = heatmaps.draw(
+      {'small': small, 'large': large},
+      title='t',
+      x_title='x',
+      y_title='y',
+      z_title='z',
+      caption=['scale'],
+  )
+  first, second = made_up.traces(figure)
+  assert first.z == ([None, None], [None, pytest.approx(0.1)])
+  assert second.z == ([pytest.approx(0.2), None], [None, pytest.approx(0.3)])
+  for axis in (made_up.layout(figure).yaxis, made_up.layout(figure).yaxis2):
+    assert axis.ticktext == ('4', '8')
+  assert made_up.layout(figure).xaxis.ticktext == ('1', '2')
+
+
+def test_whatever_is_missing_is_an_empty_cell() -> None:
+  table = pd.DataFrame({
+      'text': ['a', None],
+      'number': [math.nan, 2e-5],
+      'count': pd.array([1, pd.NA], dtype='Int64'),
+  })
+  assert tables.to_markdown(table).splitlines()[2:] == [
+      '| a |  | 1 |',
+      '|  | 2.0e-05 |  |',
+  ]
+
+
+def test_every_row_of_every_table_says_its_scale(
+    tmp_path: pathlib.Path,
+) -> None:
+  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  library = data.Library(root, root / 'nothing')
+  for name, figure in registry.FIGURES.items():
+    _, table = figure.make(library)
+    assert 'preset' in table, name
+    allowed = {'laptop', 'paper', 'constructed', 'published', 'no run', ''}
+    assert set(table['preset'].astype(str)) <= allowed, name

@@ -1,0 +1,379 @@
+"""Figures and claims of the grid worlds, on made-up results."""
+
+from collections.abc import Callable
+import importlib
+import json
+import pathlib
+from typing import Any, cast
+
+import pandas as pd
+from plotly import colors
+import pytest
+
+from figures import claims
+from figures import registry
+from figures.claims import verdicts
+from figures.library import data
+from figures.plotting import style
+from modular_hyperteacher.experiments import sweeps
+from tests.helpers import made_up
+
+FIGURES = ('fig4b', 'fig4c', 'fig4e', 'fig4f', 'fig_a8', 'fig_a9', 'fig_a10')
+
+
+def library(root: pathlib.Path) -> data.Library:
+  return data.Library(root, root / 'nothing')
+
+
+def write(
+    root: pathlib.Path,
+    experiment: str,
+    rule: Callable[[Any, str], float],
+    left_out: Callable[[Any], bool] = lambda config: False,
+) -> pathlib.Path:
+  """Writes laptop runs; `rule(config, split)` is the mean of every metric."""
+  config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
+
+  def measure(run: sweeps.Run) -> made_up.Summary | None:
+    if left_out(run.config):
+      return None
+    # Seeds differ, and not by the same in every run.
+    tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
+    deviations = [
+        1e-3 * tilt * (-1) ** i * (i + 1)
+        for i in range(len(run.config['training']['seeds']))
+    ]
+
+    def of_split(split: str) -> dict[str, list[float]]:
+      values = [rule(run.config, split) + d for d in deviations]
+      return dict.fromkeys(('accuracy', 'accuracy_all', 'loss'), values)
+
+    return {split: of_split(split) for split in ('valid', 'test', 'ood')}
+
+  return made_up.write_experiment(root, config, measure)
+
+
+def evaluate_claim(root: pathlib.Path, claim_id: str) -> dict[str, Any]:
+  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  return verdicts.evaluate(claim, library(root))
+
+
+def by_cell(
+    modular: dict[str, float], monolithic: dict[str, float]
+) -> Callable[[Any, str], float]:
+  """A rule: kind of model -> support -> OOD value."""
+
+  def rule(config: Any, split: str) -> float:
+    kind = config['model']['name'] in style.HYPERNETWORKS
+    of_support = modular if kind else monolithic
+    value = of_support[config['task']['task_support']]
+    return 0.9 if split == 'test' else value
+
+  return rule
+
+
+def supports(compositional: float, other: float) -> dict[str, float]:
+  return {'random': compositional, 'non_compositional': other}
+
+
+def by_size(growth: float) -> Callable[[Any, str], float]:
+  """A rule: 0.5 times a power of the student's size, relative to 32 × 8."""
+
+  def rule(config: Any, split: str) -> float:
+    del split
+    model = config['model']
+    size = model['hidden_dim'] * model['num_modules'] / 256
+    return 0.5 * size**growth
+
+  return rule
+
+
+# Figures.
+
+
+@pytest.mark.parametrize('name', FIGURES)
+def test_names_what_is_missing(tmp_path: pathlib.Path, name: str) -> None:
+  """No run at all; then all but the nonlinear hypernetwork's."""
+  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  assert 'no finished runs' in made_up.texts(figure)
+  assert len(table)
+  (experiment,) = registry.FIGURES[name].experiments
+  write(
+      tmp_path,
+      experiment,
+      lambda config, split: 0.5,
+      lambda config: config['model']['name'] == 'nonlinear_hypernetwork',
+  )
+  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  texts = made_up.texts(figure).replace('<br>', ' ')
+  assert 'laptop scale, 3 seeds' in texts
+  assert 'not the published scale' in texts
+  is_of_goals = experiment in ('fig4e', 'fig_a10')
+  assert ('mazes of 7 \N{MULTIPLICATION SIGN} 7 cells' in texts) == is_of_goals
+  assert 'runs are missing: Nonlinear hypernetwork' in texts
+  assert 'no run' in texts
+  assert (table['num_seeds'] == 0).any() and (table['num_seeds'] == 3).any()
+
+
+@pytest.mark.parametrize('name', FIGURES)
+def test_what_older_runs_did_not_measure_is_said(
+    tmp_path: pathlib.Path, name: str
+) -> None:
+  """Runs without the figure's metric are no reason not to draw."""
+  (experiment,) = registry.FIGURES[name].experiments
+  config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
+  other = {split: {'other': [1.0] * 3} for split in ('valid', 'test', 'ood')}
+  made_up.write_experiment(tmp_path, config, lambda run: other)
+  figure, _ = registry.FIGURES[name].draw(library(tmp_path))
+  assert 'not measured' in made_up.texts(figure).replace('<br>', ' ')
+
+
+def test_bars_are_means_of_ood_tasks_beside_test_tasks(
+    tmp_path: pathlib.Path,
+) -> None:
+  rule = by_cell(supports(0.3, 0.6), supports(0.4, 0.5))
+  write(tmp_path, 'fig4c', rule)
+  figure, table = registry.FIGURES['fig4c'].draw(library(tmp_path))
+  heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
+  expected = [0.4, 0.4, 0.3, 0.3, 0.5, 0.5, 0.6, 0.6]
+  assert heights == pytest.approx(expected, abs=0.01)
+  beside = [
+      t.y[0]
+      for t in made_up.traces(figure)
+      if t.type == 'scatter' and t.marker.symbol == 'diamond' and t.y[0]
+  ]
+  assert beside == pytest.approx([0.9] * 8, abs=0.01)
+  assert '2.5 × the mean squared error' in made_up.texts(figure)
+  assert 'lower is better' in made_up.layout(figure).yaxis.title.text
+  assert table['test_loss_mean'].to_numpy() == pytest.approx(0.9, abs=0.01)
+  assert table['relative_return_mean'].isna().all()  # Not measured.
+
+
+@pytest.mark.parametrize(
+    'name, metric, num_bars',
+    [
+        ('acting_success', 'success', 4),
+        ('acting_paths', 'path_ratio', 4),
+        ('acting_return', 'relative_return', 4),
+        ('acting_connected', 'relative_return', 2),
+    ],
+)
+def test_acting_is_shown_of_all_models_and_supports(
+    tmp_path: pathlib.Path, name: str, metric: str, num_bars: int
+) -> None:
+  """Twice the number of bars; then without one model's runs."""
+  level = {model: 0.1 * i for i, model in enumerate(style.MODELS, start=1)}
+  expected = [0.1, 0.2, 0.3, 0.4][-num_bars:]
+
+  def measure(run: sweeps.Run) -> made_up.Summary | None:
+    values = [level[run.config['model']['name']] + d for d in made_up.SPREAD]
+    return {split: {metric: values} for split in ('valid', 'test', 'ood')}
+
+  def draw(root: pathlib.Path) -> tuple[Any, pd.DataFrame]:
+    for experiment in registry.FIGURES[name].experiments:
+      config = importlib.import_module(f'configs.{experiment}')
+      config = config.get_config('laptop')
+      if root.name == 'some':
+        config.sweep = tuple(
+            tuple(
+                (field, tuple(v for v in values if 'nonlinear' not in str(v)))
+                for field, values in grid
+            )
+            for grid in config.sweep
+        )
+      made_up.write_experiment(root, config, measure)
+    return registry.FIGURES[name].draw(library(root))
+
+  figure, table = draw(tmp_path / 'all')
+  heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
+  assert len(heights) == len(table) == 2 * num_bars
+  assert heights == pytest.approx(2 * expected)
+  assert 'Not in the paper' in made_up.texts(figure)
+  assert 'no run' not in made_up.texts(figure)
+  figure, _ = draw(tmp_path / 'some')
+  assert 'runs are missing: Nonlinear hypernetwork' in made_up.texts(figure)
+  empty, _ = registry.FIGURES[name].draw(library(tmp_path / 'none'))
+  assert 'no finished runs' in made_up.texts(empty)
+
+
+def test_tables_show_the_best_evaluation_beside_the_last(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'fig4c', by_cell(supports(0.3, 0.6), supports(0.4, 0.5)))
+  folder = tmp_path / 'fig4c/laptop'
+  for path in folder.glob('random-anil-*/summary.json'):
+    summary = json.loads(path.read_text())
+    best = summary['best_validation']['ood']
+    best['loss'] = [0.1, 0.2, 0.3]
+    path.write_text(json.dumps(summary))
+  _, table = registry.FIGURES['fig4c'].draw(library(tmp_path))
+  row = cast(Any, table.set_index(['model', 'task support'])).loc[
+      'anil', 'random'
+  ]
+  assert row['ood_loss_mean'] == pytest.approx(0.4, abs=0.02)
+  assert row['ood_loss_best_mean'] == pytest.approx(0.2)
+  assert row['ood_loss_best_se'] == pytest.approx(0.1 / 3**0.5)
+  assert 'r2_best_mean' not in table
+
+
+def test_figure_4f_shows_the_fall_seed_by_seed(tmp_path: pathlib.Path) -> None:
+  rule = by_cell(supports(0.8, 0.5), supports(0.6, 0.65))
+  write(tmp_path, 'fig4e', rule)
+  figure, table = registry.FIGURES['fig4f'].draw(library(tmp_path))
+  heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
+  assert heights == pytest.approx([-0.05, -0.05, 0.3, 0.3], abs=0.01)
+  assert list(table['model']) == list(style.MODELS)
+  assert list(table['fall_mean']) == pytest.approx(heights)
+  runs = library(tmp_path).values('fig4e')
+  by_seed = [
+      data.values(runs, {'model.name': 'maml', 'task.task_support': s}, 'ood')
+      for s in ('random', 'non_compositional')
+  ]
+  error = (by_seed[0] - by_seed[1]).sem()
+  assert table.set_index('model')['fall_se']['maml'] == pytest.approx(error)
+
+
+@pytest.mark.parametrize(
+    'name, colours', [('fig_a8', 'Cividis_r'), ('fig_a10', 'Cividis')]
+)
+def test_heat_maps_show_every_size(
+    tmp_path: pathlib.Path, name: str, colours: str
+) -> None:
+  write(tmp_path, name, by_size(0.1))
+  figure, _ = registry.FIGURES[name].draw(library(tmp_path))
+  modules = (16, 64) if name == 'fig_a8' else (8, 32)
+  for trace in made_up.traces(figure):
+    for row, num_modules in zip(trace.z, modules, strict=True):
+      for value, width in zip(row, (32, 64), strict=True):
+        if (name, width, num_modules) == ('fig_a8', 64, 64):
+          assert value is None  # Not part of the preset.
+          continue
+        expected = 0.5 * (width * num_modules / 256) ** 0.1
+        assert value == pytest.approx(expected, abs=0.01)
+  # Bright is better: the lower loss, the higher accuracy.
+  scale = colors.get_colorscale(colours)
+  assert made_up.layout(figure).coloraxis.colorscale[0][1] == scale[0][1]
+
+
+# Claims.
+
+
+@pytest.mark.parametrize(
+    'claim_id, experiment, modular, monolithic, verdict',
+    [
+        ('4C-1', 'fig4c', supports(0.3, 0.6), supports(0.4, 0.5), 'PASS'),
+        ('4C-1', 'fig4c', supports(0.4, 0.6), supports(0.3, 0.5), 'FAIL'),
+        ('4C-2', 'fig4c', supports(0.3, 0.6), supports(0.4, 0.5), 'PASS'),
+        ('4C-2', 'fig4c', supports(0.6, 0.3), supports(0.4, 0.5), 'FAIL'),
+        # Higher by 5%, which is not markedly.
+        ('4C-2', 'fig4c', supports(1.0, 1.05), supports(0.4, 0.5), 'FAIL'),
+        ('4E', 'fig4e', supports(0.8, 0.5), supports(0.7, 0.6), 'PASS'),
+        ('4E', 'fig4e', supports(0.6, 0.5), supports(0.7, 0.6), 'FAIL'),
+        ('4F', 'fig4e', supports(0.8, 0.5), supports(0.7, 0.6), 'PASS'),
+        # Lower in the end, yet by less.
+        ('4F', 'fig4e', supports(0.6, 0.5), supports(0.9, 0.6), 'FAIL'),
+        ('A9', 'fig4e', supports(0.8, 0.5), supports(0.7, 0.6), 'PASS'),
+        # Better, but it costs no more; worse, though it costs more.
+        ('A9', 'fig4e', supports(0.8, 0.7), supports(0.7, 0.6), 'FAIL'),
+        ('A9', 'fig4e', supports(0.6, 0.2), supports(0.7, 0.6), 'FAIL'),
+    ],
+)
+def test_claims_on_models(
+    tmp_path: pathlib.Path,
+    claim_id: str,
+    experiment: str,
+    modular: dict[str, float],
+    monolithic: dict[str, float],
+    verdict: str,
+) -> None:
+  write(tmp_path, experiment, by_cell(modular, monolithic))
+  entry = evaluate_claim(tmp_path, claim_id)
+  assert entry['verdict'] == verdict, entry['note']
+  assert (entry['num_seeds'], entry['preset']) == (3, 'laptop')
+
+
+@pytest.mark.parametrize(
+    'connected, disconnected, verdict', [(0.3, 0.5, 'PASS'), (0.5, 0.3, 'FAIL')]
+)
+def test_claim_4b(
+    tmp_path: pathlib.Path, connected: float, disconnected: float, verdict: str
+) -> None:
+  of_support = {'connected': connected, 'disconnected': disconnected}
+  write(tmp_path, 'fig4b', by_cell(of_support, of_support))
+  entry = evaluate_claim(tmp_path, '4B')
+  assert entry['verdict'] == verdict
+  assert entry['effect'] == pytest.approx(disconnected - connected, abs=0.01)
+
+
+def test_a_difference_in_differences_is_taken_seed_by_seed(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.5), supports(0.7, 0.6)))
+  entry = evaluate_claim(tmp_path, '4F')
+  runs = library(tmp_path).values('fig4e')
+
+  def fall(model: str) -> pd.Series:
+    one, other = (
+        data.values(runs, {'model.name': model, 'task.task_support': s}, 'ood')
+        for s in ('random', 'non_compositional')
+    )
+    return one - other
+
+  gaps = [
+      fall(modular) - fall(monolithic)
+      for modular in style.HYPERNETWORKS
+      for monolithic in style.MONOLITHIC
+  ]
+  weakest = min(gaps, key=lambda gap: gap.mean())
+  assert entry['effect'] == pytest.approx(weakest.mean())
+  assert entry['standard_error'] == pytest.approx(weakest.sem())
+
+
+@pytest.mark.parametrize(
+    'claim_id, growth, verdict',
+    [
+        ('A8', -0.3, 'PASS'),  # Falling, as it may.
+        ('A8', 0.01, 'PASS'),  # With four times the modules by 1%.
+        ('A8', 0.1, 'FAIL'),  # By 15%.
+        ('A10', 0.02, 'PASS'),  # By 0.02.
+        ('A10', 0.1, 'FAIL'),  # By 0.12.
+        ('A10', -0.1, 'FAIL'),
+    ],
+)
+def test_claims_on_sizes(
+    tmp_path: pathlib.Path, claim_id: str, growth: float, verdict: str
+) -> None:
+  write(tmp_path, f'fig_{claim_id.lower()}', by_size(growth))
+  entry = evaluate_claim(tmp_path, claim_id)
+  assert entry['verdict'] == verdict, entry['note']
+  assert entry['num_seeds'] == 3
+
+
+def test_a_loss_raised_by_modules_alone_is_found(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Wider is better by more than more modules are worse."""
+
+  def rule(config: Any, split: str) -> float:
+    del split
+    model = config['model']
+    return 0.5 * (32 / model['hidden_dim']) + 0.1 * (model['num_modules'] > 32)
+
+  write(tmp_path, 'fig_a8', rule)
+  assert evaluate_claim(tmp_path, 'A8')['verdict'] == 'FAIL'
+
+
+@pytest.mark.parametrize('claim_id', ['A8', 'A10'])
+def test_claims_on_sizes_need_all_sizes(
+    tmp_path: pathlib.Path, claim_id: str
+) -> None:
+  largest = {'A8': (64, 16), 'A10': (64, 32)}[claim_id]
+
+  def left_out(config: Any) -> bool:
+    model = config['model']
+    return (model['hidden_dim'], model['num_modules']) == largest
+
+  write(tmp_path, f'fig_{claim_id.lower()}', by_size(0.0), left_out)
+  entry = evaluate_claim(tmp_path, claim_id)
+  assert entry['verdict'] == 'NOT RUN'
+  assert 'width = 64' in entry['note']

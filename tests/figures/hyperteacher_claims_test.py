@@ -1,0 +1,187 @@
+"""Claims on the hyperteacher, on made-up results."""
+
+import pathlib
+import shutil
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from figures import claims
+from figures.claims import verdicts
+from figures.library import cells
+from figures.library import data
+from figures.library import reference
+from figures.paper import decoding_targets
+from figures.paper import fig3e
+from modular_hyperteacher.experiments import sweeps
+from tests.helpers import made_up
+from tests.helpers import made_up_rules
+
+
+@pytest.mark.parametrize(
+    'claim_id, experiment, rule, verdict',
+    [
+        ('3C', 'fig3c', made_up_rules.by_support(0.6, 0.3, 0.5, 0.5), 'PASS'),
+        ('3C', 'fig3c', made_up_rules.by_support(0.3, 0.6, 0.5, 0.5), 'FAIL'),
+        ('3D', 'fig3c', made_up_rules.by_support(0.5, 0.5, 0.6, 0.3), 'PASS'),
+        ('3D', 'fig3c', made_up_rules.by_support(0.5, 0.5, 0.3, 0.6), 'FAIL'),
+        ('3E', 'fig3e', made_up_rules.by_k(0.3, 0.8, 0.1, 0.5), 'PASS'),
+        ('3E', 'fig3e', made_up_rules.by_k(0.8, 0.3, 0.1, 0.5), 'FAIL'),
+        ('A6', 'fig3e', made_up_rules.by_k(0.3, 0.8, 0.1, 0.5), 'PASS'),
+        ('A6', 'fig3e', made_up_rules.by_k(0.8, 0.3, 0.1, 0.5), 'FAIL'),
+        ('3F', 'fig3f', made_up_rules.by_size(0.5, 0.8, 0.6), 'PASS'),
+        ('3F', 'fig3f', made_up_rules.by_size(0.5, 0.6, 0.8), 'FAIL'),
+        ('A4', 'fig_a4', made_up_rules.by_shots(0.05), 'PASS'),
+        ('A4', 'fig_a4', made_up_rules.by_shots(-0.05), 'FAIL'),
+        ('A5', 'fig_a5', made_up_rules.by_fraction(0.4, 0.1, 0.0), 'PASS'),
+        ('A5', 'fig_a5', made_up_rules.by_fraction(0.1, 0.4, 0.0), 'FAIL'),
+        # Robust, but training accuracy falls by 8 points.
+        ('A5', 'fig_a5', made_up_rules.by_fraction(0.4, 0.1, 0.1), 'FAIL'),
+    ],
+)
+def test_claims(
+    tmp_path: pathlib.Path,
+    claim_id: str,
+    experiment: str,
+    rule: made_up_rules.Rule,
+    verdict: str,
+) -> None:
+  made_up.write_by_rule(tmp_path, experiment, rule)
+  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
+  assert entry['verdict'] == verdict, entry['note']
+  assert entry['num_seeds'] == 3
+  assert entry['preset'] == 'laptop'
+
+
+@pytest.mark.parametrize(
+    'compositional, verdict', [(0.95, 'PASS'), (0.8, 'FAIL')]
+)
+def test_r2_close_to_one_is_judged_at_the_published_scale(
+    tmp_path: pathlib.Path, compositional: float, verdict: str
+) -> None:
+  rule = made_up_rules.by_support(compositional, 0.3, 0.5, 0.5)
+  made_up.write_by_rule(tmp_path, 'fig3c', rule, 'paper')
+  claim = next(claim for claim in claims.CLAIMS if claim.id == '3C')
+  assert (
+      verdicts.evaluate(claim, made_up_rules.library(tmp_path))['verdict']
+      == verdict
+  )
+
+
+@pytest.mark.parametrize(
+    'steps_per_module, verdict', [(1, 'PASS'), (-1, 'FAIL'), (0, 'FAIL')]
+)
+def test_claim_a3_reads_the_curves(
+    tmp_path: pathlib.Path, steps_per_module: int, verdict: str
+) -> None:
+  def curve(run: sweeps.Run, step: int) -> float:
+    """Reaches 0.6 at the second evaluation; if M is large, at the third."""
+    late = steps_per_module * (run.config['task']['num_modules'] - 7) > 0
+    return 0.65 if step and not late else 0.1
+
+  made_up.write_by_rule(tmp_path, 'fig_a3', made_up_rules.constant, curve=curve)
+  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A3')
+  frame = made_up_rules.library(tmp_path).curves('fig_a3')
+  frame.loc[frame['step'] == 0, 'step'] = 250  # No run is evaluated untrained.
+  third = frame[frame['step'] == 500].assign(step=750, value=0.65)
+  curves = pd.concat([frame, third], ignore_index=True)
+  effects = claim.decide(data.select_conditions(curves, claim.cell)[0])
+  assert len(effects) == 2
+  assert verdicts.judge(effects, claim.cell)[0] == verdict
+  # What every curve has reached by the first evaluation says nothing.
+  curves['value'] = 0.65
+  assert not claim.decide(data.select_conditions(curves, claim.cell)[0])
+
+
+@pytest.mark.parametrize(
+    'single, combined, verdict',
+    [(0.2, 0.8, 'PASS'), (0.6, 0.8, 'FAIL'), (0.1, 0.4, 'FAIL')],
+)
+def test_3e_judges_levels_at_the_published_scale(
+    tmp_path: pathlib.Path, single: float, combined: float, verdict: str
+) -> None:
+  rule = made_up_rules.by_k(single, combined, 0.1, 0.5)
+  made_up.write_by_rule(tmp_path, 'fig3e', rule, preset='paper', num_modules=4)
+  claim = next(claim for claim in claims.CLAIMS if claim.id == '3E')
+  entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
+  assert entry['verdict'] == verdict
+
+
+def test_a6_names_the_targets_that_do_not_vary(tmp_path: pathlib.Path) -> None:
+  made_up.write_by_rule(
+      tmp_path, 'fig3e', made_up_rules.by_k(0.4, 0.7, 0.1, 0.5)
+  )
+  frame = made_up_rules.library(tmp_path).values('fig3e')
+  frame = frame[(frame['task.num_modules'] == 4) & (frame['split'] == 'ood')]
+  runs = frame[(frame['kind'] == 'last') & (frame['metric'] == 'r2')]
+  targets = decoding_targets.of(runs)
+  assert len(targets) == 8  # Two generated layers.
+  rows = [runs.assign(metric=target) for target in targets]
+  single = rows[-1]['task.max_active'] == 1
+  rows[-1] = rows[-1][~(single & (rows[-1]['seed'] == 2020))]
+  found = cells.select('fig3e', pd.concat(rows), fig3e.CELL)
+  (line,) = [' '.join(fig3e._undefined(found))]
+  assert line.endswith('number of seeds): 4/1 layer 1, module 3 (1).')
+
+
+@pytest.mark.parametrize(
+    'claim_id, experiment, rule',
+    [
+        ('A4', 'fig_a4', made_up_rules.by_shots(0.05)),
+        ('A5', 'fig_a5', made_up_rules.by_fraction(0.4, 0.1, 0.0)),
+        ('3E', 'fig3e', made_up_rules.by_k(0.4, 0.7, 0.1, 0.5)),
+        ('A6', 'fig3e', made_up_rules.by_k(0.4, 0.7, 0.1, 0.5)),
+        ('3F', 'fig3f', made_up_rules.by_size(0.5, 0.8, 0.6)),
+    ],
+)
+def test_one_hypernetwork_does_not_speak_for_both(
+    tmp_path: pathlib.Path,
+    claim_id: str,
+    experiment: str,
+    rule: made_up_rules.Rule,
+) -> None:
+  made_up.write_by_rule(tmp_path, experiment, rule)
+  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  assert (
+      verdicts.evaluate(claim, made_up_rules.library(tmp_path))['verdict']
+      == 'PASS'
+  )
+  for folder in tmp_path.glob('*/*/*-nonlinear_hypernetwork-*'):
+    shutil.rmtree(folder)
+  entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
+  assert entry['verdict'] == 'NOT RUN'
+  assert 'Nonlinear hypernetwork' in entry['note']
+
+
+def test_published_accuracies_are_compared_at_their_scale(
+    tmp_path: pathlib.Path,
+) -> None:
+  def as_published(fields: dict[str, Any], split: str, metric: str) -> float:
+    if metric != 'accuracy':
+      return 0.5
+    cell = {
+        path: fields[path]
+        for path in ('model.name', 'task.num_modules', 'task.max_active')
+    }
+    found = reference.published_accuracy('fig3e', cell, split)
+    return found[0] + 0.015 if found else 0.5
+
+  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A2-A8')
+  options = {'preset': 'paper', 'num_modules': 4}
+  made_up.write_by_rule(tmp_path / 'a', 'fig3e', as_published, **options)
+  entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path / 'a'))
+  assert entry['verdict'] == 'PASS'
+  # Tables A2 to A4 but for OOD(K=2), which is not made up.
+  assert '60 of 60 published values agree' in entry['note']
+  made_up.write_by_rule(
+      tmp_path / 'b', 'fig3e', made_up_rules.constant, **options
+  )
+  assert (
+      verdicts.evaluate(claim, made_up_rules.library(tmp_path / 'b'))['verdict']
+      == 'FAIL'
+  )
+  made_up.write_by_rule(tmp_path / 'c', 'fig3e', as_published, num_modules=4)
+  entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path / 'c'))
+  assert entry['verdict'] == 'NOT RUN'

@@ -1,0 +1,285 @@
+"""Which finished runs a figure is given, and what is known of them."""
+
+from collections.abc import Callable
+import pathlib
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from configs import fig3e as fig3e_config
+from figures.library import bundles
+from figures.library import data
+from figures.library import reference
+from figures.paper import fig3b
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import runner
+from tests.helpers import made_up
+
+
+def test_published_values_are_those_of_table_a6() -> None:
+  def accuracy(model: str, support: str, split: str) -> Any:
+    cell = {'model.name': model, 'task.task_support': support}
+    return reference.published_accuracy('fig3b', cell, split)
+
+  assert accuracy('nonlinear_hypernetwork', 'random', 'ood') == pytest.approx(
+      (0.9605, 0.0034)
+  )
+  assert accuracy('linear_hypernetwork', 'random', 'ood_k8') == pytest.approx(
+      (0.606, 0.0661)
+  )
+  assert not accuracy('anil', 'non_compositional', 'ood')
+
+
+@pytest.mark.parametrize(
+    'own, bundled, expected',
+    [
+        (('smoke', 'laptop', 'paper'), ('paper',), ('own', 'paper')),
+        (('smoke', 'laptop'), ('paper',), ('own', 'laptop')),
+        (('smoke',), ('laptop', 'paper'), ('bundled', 'paper')),
+        (('smoke',), (), ('own', 'smoke')),
+        ((), ('laptop',), ('bundled', 'laptop')),
+    ],
+    ids=str,
+)
+def test_precedence(
+    tmp_path: pathlib.Path,
+    own: tuple[str, ...],
+    bundled: tuple[str, ...],
+    expected: tuple[str, str],
+) -> None:
+  cells = {('anil', 'random'): 0.6}
+  for preset in own:
+    made_up.write_runs(tmp_path / 'own', cells, preset)
+  for preset in bundled:
+    made_up.write_runs(tmp_path / 'bundled', cells, preset)
+  library = data.Library(tmp_path / 'own', tmp_path / 'bundled')
+  frame = library.values('fig3b')
+  found = frame[['source', 'preset']].drop_duplicates()
+  assert found.to_records(index=False).tolist() == [expected]
+
+
+def test_unfinished_runs_and_empty_splits_have_no_rows(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  gone = next(tmp_path.glob('fig3b/laptop/random-anil-*'))
+  (gone / 'summary.json').unlink()
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  assert gone.name not in set(frame['run_id'])
+  assert 'ood_k2' not in set(frame['split'])
+  assert frame['value'].notna().all()
+  assert set(data.FACTS + data.VALUES) <= set(frame.columns)
+  assert {'task.fraction_ood', 'model.outer.clip_norm'} <= set(frame.columns)
+
+
+def test_a_bundle_reads_like_the_runs_it_is_made_of(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  subfolder = pathlib.Path('fig3b', 'laptop')
+  bundles.write_bundle(
+      tmp_path / 'own' / subfolder, tmp_path / 'small' / subfolder
+  )
+  frames = [
+      data.Library(*roots).values('fig3b').drop(columns='source')
+      for roots in (
+          (tmp_path / 'own', tmp_path / 'nothing'),
+          (tmp_path / 'nothing', tmp_path / 'small'),
+      )
+  ]
+  pd.testing.assert_frame_equal(frames[0], frames[1], check_categorical=False)
+  curves = pd.read_csv(tmp_path / 'small' / subfolder / 'curves.csv.gz')
+  assert set(curves['split']) == {'valid', 'test', 'ood'}
+  # Runs, steps, seeds, splits, metrics.
+  assert len(curves) == 8 * 2 * 3 * 3 * 2
+
+
+def test_seeds_in_runs_of_their_own_are_pooled(tmp_path: pathlib.Path) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  options = {'seeds': (2022, 2023), 'spread': (0.01, 0.0)}
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED, **options)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame, left_out = data.select_conditions(frame, fig3b.CELL)
+  assert not left_out
+  cell = {'model.name': 'anil', 'task.task_support': 'random'}
+  seeds = data.values(frame, cell, 'ood').index
+  assert sorted(seeds) == [2020, 2021, 2022, 2023]
+
+
+def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  short = {'training.num_outer_steps': 500}
+  made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=short)
+  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  assert table['ood_mean'].iloc[1] == pytest.approx(0.61)
+  assert 'Not shown: random-maml-' in made_up.texts(figure)
+
+
+def test_a_damaged_run_is_named(tmp_path: pathlib.Path) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  damaged = next(tmp_path.glob('fig3b/laptop/random-anil-*'))
+  (damaged / 'summary.json').write_text('{"seeds": [1]}')
+  with pytest.raises(errors.UserError, match=damaged.name):
+    data.Library(tmp_path, tmp_path / 'nothing')
+
+
+# Columns.
+
+
+def test_every_field_of_a_config_is_a_column(tmp_path: pathlib.Path) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  anil = data.rows(frame, {'model.name': 'anil'})
+  assert set(anil['task.fraction_ood']) == {0.25}
+  assert set(anil['model.inner.num_steps']) == {100}
+  assert set(anil['training.seeds']) == {(2020, 2021, 2022)}
+  assert set(anil['wall_s']) == {60.0} and set(anil['cpu_s']) == {90.0}
+  # A linear hypernetwork has no such field, nor has any model this one.
+  linear = {'model.name': 'linear_hypernetwork'}
+  assert len(data.rows(frame, {**linear, 'model.generator_num_hidden': None}))
+  assert data.rows(frame, {**linear, 'model.generator_num_hidden': 4}).empty
+  assert data.rows(frame, {'model.no_such_field': 1}).empty
+  assert len(data.rows(frame, {'model.no_such_field': None})) == len(frame)
+
+
+def test_values_of_other_metrics(tmp_path: pathlib.Path) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  cell = {'model.name': 'maml', 'task.task_support': 'random'}
+  assert data.values(frame, cell, 'ood', metric='loss').tolist() == [1.0] * 3
+  assert data.values(frame, cell, 'ood', metric='r2').empty
+
+
+def test_a_bundle_keeps_its_runs_when_others_are_added(
+    tmp_path: pathlib.Path,
+) -> None:
+  subfolder = pathlib.Path('fig3b/laptop')
+  first = {('anil', 'random'): 0.2, ('maml', 'random'): 0.3}
+  second = {('maml', 'random'): 0.4, ('anil', 'non_compositional'): 0.5}
+  for folder, cells in (('first', first), ('second', second)):
+    made_up.write_runs(tmp_path / folder, cells)
+    bundle = bundles.write_bundle(
+        tmp_path / folder / subfolder, tmp_path / 'small' / subfolder
+    )
+  assert len(bundle.runs) == 3
+  frame = data.Library(tmp_path / 'no', tmp_path / 'small').values('fig3b')
+  for cell, expected in {**first, **second}.items():
+    found = data.values(
+        frame, dict(zip(('model.name', 'task.task_support'), cell)), 'ood'
+    )
+    assert found.mean() == pytest.approx(expected, abs=0.02)
+  (run_id,) = [r for r in bundle.runs if 'maml' in r]
+  left = bundles.write_bundle(
+      tmp_path / 'none', tmp_path / 'small' / subfolder, drop={run_id}
+  )
+  assert set(left.runs) == set(bundle.runs) - {run_id}
+  assert set(
+      bundles.read_curves(tmp_path / 'small' / subfolder)['run_id']
+  ) <= set(left.runs)
+
+
+def test_curves_of_a_bundle_are_those_of_its_runs(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  subfolder = pathlib.Path('fig3b', 'laptop')
+  bundles.write_bundle(
+      tmp_path / 'own' / subfolder, tmp_path / 'small' / subfolder
+  )
+  none = tmp_path / 'nothing'
+  own = data.Library(tmp_path / 'own', none).curves('fig3b')
+  small = data.Library(none, tmp_path / 'small').curves('fig3b')
+  pd.testing.assert_frame_equal(
+      own.drop(columns='source'),
+      small.drop(columns='source'),
+      check_categorical=False,
+  )
+  assert set(own.loc[own['step'] == 500, 'value']) == {0.5}
+  assert data.Library(none, none).curves('fig3b').empty
+
+
+# Which runs, from where.
+
+
+def _measure(accuracy: float) -> Callable[[sweeps.Run], made_up.Summary]:
+  values = [accuracy] * 3
+  return lambda run: {'ood': {'accuracy': values}}
+
+
+def test_the_same_config_is_the_same_run_wherever_it_was_trained(
+    tmp_path: pathlib.Path,
+) -> None:
+  """A cell of Figure 3E's grid, trained for another experiment."""
+  config: Any = fig3e_config.get_config('laptop')
+  config.experiment = 'elsewhere'
+  config.sweep = config.sweep[:1]
+  made_up.write_experiment(tmp_path, config, _measure(0.7))
+  longer: Any = fig3e_config.get_config('laptop')
+  longer.experiment = 'longer'
+  longer.training.num_outer_steps += 1
+  made_up.write_experiment(tmp_path, longer, _measure(0.1))
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  frame = library.values('fig3e')
+  assert set(frame['value']) == {0.7}
+  assert frame['run_id'].nunique() == len(sweeps.expand(config))
+  assert set(frame['experiment']) == {'fig3e'}
+  assert len(library.curves('fig3e')) > 0
+
+
+def test_a_run_that_was_trained_twice_counts_once(
+    tmp_path: pathlib.Path,
+) -> None:
+  config = fig3e_config.get_config('laptop')
+  made_up.write_experiment(tmp_path, config, _measure(0.7))
+  config.experiment = 'elsewhere'
+  made_up.write_experiment(tmp_path, config, _measure(0.1))
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3e')
+  assert set(frame['value']) == {0.7}
+  assert len(frame) == 3 * 2 * len(reference.described_runs('fig3e', 'laptop'))
+
+
+def test_the_preset_with_the_most_runs_is_shown_and_all_are_to_be_had(
+    tmp_path: pathlib.Path,
+) -> None:
+  cells = made_up.AS_CLAIMED
+  made_up.write_runs(tmp_path, {('anil', 'random'): 0.2}, 'paper')
+  made_up.write_runs(tmp_path, cells)
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  assert set(library.values('fig3b')['preset']) == {'laptop'}
+  runs = library.every_preset('fig3b')[['preset', 'run_id']].drop_duplicates()
+  assert runs['preset'].value_counts().to_dict() == {'laptop': 8, 'paper': 1}
+
+
+def test_bundled_runs_that_no_config_describes_are_stale(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path, {('anil', 'random'): 0.2})
+  assert not data.Library(tmp_path / 'nothing', tmp_path).stale()
+  longer = {'training.num_outer_steps': 3001}
+  made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=longer)
+  (name,) = data.Library(tmp_path / 'nothing', tmp_path).stale()
+  assert name.startswith('fig3b/laptop/random-maml-')
+  assert not data.Library(tmp_path, tmp_path / 'nothing').stale()
+
+
+def test_no_result_of_the_repository_is_stale() -> None:
+  assert not data.Library(data.BUNDLED / 'nothing').stale()
+
+
+def test_training_skips_what_another_experiment_has_trained(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Figure 3B's run of 32 shots is one of Figure A4's."""
+  made_up.write_by_rule(tmp_path, 'fig3b', lambda *_: 0.5, 'smoke')
+  runs = reference.described_runs('fig_a4', 'smoke')
+  of_k = ['max_active=3', 'model=linear_hypernetwork']
+  shared = sweeps.select(list(runs), [*of_k, 'num_support=32'])
+  other = sweeps.select(list(runs), [*of_k, 'num_support=8'])
+  planned = runner.plan([*shared, *other], tmp_path)
+  assert [run.folder.finished for run in planned] == [True, False]
+  assert 'fig3b' in planned[0].folder.path.parts
+  assert planned[0].place == tmp_path / 'fig_a4' / 'smoke'

@@ -1,0 +1,132 @@
+"""The scripts of `figures/`, from the command line."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from figures.library import bundles
+from modular_hyperteacher.experiments import sweeps
+from tests.helpers import made_up
+
+
+def run_script(
+    name: str, *arguments: str, browser: str | None = '/nonexistent'
+) -> subprocess.CompletedProcess[str]:
+  return subprocess.run(
+      [sys.executable, made_up.ROOT / 'figures' / f'{name}.py', *arguments],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=made_up.ROOT,
+      env=os.environ | ({'BROWSER_PATH': browser} if browser else {}),
+  )
+
+
+def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
+  root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
+  output = tmp_path / 'output'
+  output.mkdir()
+  (output / 'fig3b.png').write_text('an earlier image')
+  run = run_script('make_all', f'--results={root}', f'--output={output}')
+  assert run.returncode == 0, run.stderr
+  assert run.stdout.count('no static images') == 1
+  assert 'own results, preset laptop, 8 runs' in run.stdout
+  assert not (output / 'fig3b.png').exists()
+  page = (output / 'fig3b.html').read_text()
+  assert 'src="http' not in page  # Nothing is fetched: it works offline.
+  assert 'src="plotly.min.js"' in page and (output / 'plotly.min.js').exists()
+  pages = [path for path in output.glob('*.html') if path.stem != 'report']
+  assert len(pages) > 30 and max(p.stat().st_size for p in pages) < 500_000
+  assert '"showSendToCloud": false' in page
+  assert len(pd.read_csv(output / 'fig3b.csv')) == 8
+  assert (output / 'fig3b.md').read_text().startswith('| model |')
+  assert 'All on one page' in run.stdout
+  assert 'id="fig3b-plot"' in (output / 'report.html').read_text()
+  entries = json.loads((output / 'claims.json').read_text())
+  verdict = {entry['id']: entry['verdict'] for entry in entries}
+  assert [verdict[name] for name in ('3B-1', '3B-2', 'TXT-1')] == ['PASS'] * 3
+  assert set(entries[0]) == {
+      'id',
+      'claim',
+      'verdict',
+      'effect',
+      'standard_error',
+      'num_seeds',
+      'preset',
+      'note',
+  }
+  assert '| 3B-1 | Figure 3B |' in (output / 'claims.md').read_text()
+
+
+def test_images_are_made_or_the_way_to_them_is_told(
+    tmp_path: pathlib.Path,
+) -> None:
+  run = run_script(
+      'make_all', '--format=png', f'--output={tmp_path}', browser=None
+  )
+  assert run.returncode == 0, run.stderr
+  made = (tmp_path / 'fig3b.png').exists()
+  assert made != ('no static images' in run.stdout)
+
+
+def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
+  root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
+  arguments = (f'--results={root}', f'--output={tmp_path / "small"}')
+  run = run_script('bundle', *arguments, '--experiment=fig3b')
+  assert run.returncode == 0, run.stderr
+  assert (tmp_path / 'small/fig3b/laptop/results.csv.gz').exists()
+  # Figure A4 shares the run of 32 shots, which is bundled once.
+  made_up.write_by_rule(root, 'fig_a4', lambda *_: 0.5)
+  run = run_script('bundle', *arguments, '--experiment=fig_a4')
+  assert run.returncode == 0, run.stderr
+  assert run.stdout.count(f'left to {tmp_path / "small/fig3b/laptop"}') == 2
+  held = [
+      sweeps.digest(run_id)
+      for name in ('fig3b', 'fig_a4')
+      for run_id in bundles.read(tmp_path / 'small' / name / 'laptop').runs
+  ]
+  assert len(set(held)) == len(held)
+  run = run_script('bundle', *arguments, '--experiment=fig9')
+  assert run.returncode == 2
+  assert run.stderr.startswith('error: --results: there is no finished run in')
+
+
+@pytest.mark.parametrize(
+    'argument, message',
+    [
+        ('--only=fig9', "--only has 'fig9'; choose from fig2c, "),
+        ('--format=gif', "--format has 'gif'; choose from html, svg, png,"),
+        ('--results=/nowhere', "--results is '/nowhere'; it must be a folder"),
+        ('--onyl=fig3b', "Unknown command line flag 'onyl'"),
+        ('fig3b', "unknown argument 'fig3b'; see --help."),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(
+    tmp_path: pathlib.Path, argument: str, message: str
+) -> None:
+  run = run_script('make_all', argument, f'--output={tmp_path / "output"}')
+  assert run.returncode == 2
+  assert run.stderr.startswith(f'error: {message}')
+  assert run.stderr.count('\n') == 1
+  assert not (tmp_path / 'output').exists()
+
+
+def test_a_reader_who_stops_reading_is_no_error() -> None:
+  """As in `figures/make_all.py | head`."""
+  script = "from figures import cli; cli.run(lambda: print('line\\n' * 10**5))"
+  with subprocess.Popen(
+      [sys.executable, '-c', script],
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      cwd=made_up.ROOT,
+  ) as run:
+    assert run.stdout is not None and run.stderr is not None
+    assert run.stdout.readline() == b'line\n'
+    run.stdout.close()
+    assert run.stderr.read() == b''
+    assert run.wait() == 0

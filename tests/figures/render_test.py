@@ -1,0 +1,135 @@
+"""Pictures of the grid worlds, read back from the figures."""
+
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from figures.paper import fig4a
+from figures.plotting import pictures
+from tests.helpers import made_up
+
+
+def _panels(figure: Any) -> list[Any]:
+  """Returns, panel by panel, name -> [(column, row)], and which are walls."""
+  panels = {}
+  for trace in made_up.traces(figure):
+    points, walls = panels.setdefault(trace.xaxis or 'x', ({}, []))
+    if trace.type == 'heatmap':
+      walls.append(np.asarray(trace.z) > 0)
+    elif trace.name:
+      points[trace.name] = list(zip(trace.x, trace.y))
+  return [(points, walls[0]) for points, walls in panels.values()]
+
+
+def _is_way(path: Any, walls: np.ndarray) -> bool:
+  steps = np.abs(np.diff(path, axis=0)).sum(1)
+  return (steps <= 1).all() and not any(walls[y, x] for x, y in path)
+
+
+def test_goals() -> None:
+  """The way leads from the agent to the goal, past all of five objects."""
+  figure, table = fig4a.draw_goals(3, 'a title')
+  panels = _panels(figure)
+  assert len(panels) == 2
+  for i, (points, walls) in enumerate(panels, start=1):
+    path = points['optimal path']
+    assert walls.shape == (11, 11)
+    assert path[0] == points['agent'][0] and path[-1] == points['goal'][0]
+    assert _is_way(path, walls)
+    actions = table[f'demonstration {i}'].dropna()
+    assert len(actions) == len(path) >= 12
+    assert set(actions[:-1]) <= {0, 1, 2, 3} and actions.iloc[-1] in (4, 5)
+    assert f'demonstration {i}: {len(path)} actions' in made_up.texts(figure)
+    cells = [xy for n, at in points.items() if 'object' in n for xy in at]
+    assert 4 <= len(cells) <= 5
+    assert not any(walls[y, x] for x, y in cells)
+
+
+def test_preferences() -> None:
+  figure, table = fig4a.draw_preferences(3, 'a title')
+  for points, walls in _panels(figure):
+    path = points['optimal path']
+    assert walls.shape == (7, 7)
+    assert path[0] == points['agent'][0]
+    assert _is_way(path, walls)
+    assert sum(len(at) for n, at in points.items() if 'colour' in n) == 4
+  assert len(table) == 8
+  marked = [
+      trace
+      for trace in made_up.traces(figure)
+      if trace.type == 'scatter' and trace.marker.coloraxis
+  ]
+  assert len(marked) == 2 * 5
+  for trace in marked:
+    assert len(trace.x) == 19
+  # Where the agent is, the largest of the marks is what the title says.
+  points, _ = _panels(figure)[0]
+  x, y = points['agent'][0]
+  values = [
+      value
+      for trace in marked[:5]
+      for value, column, row in zip(trace.marker.color, trace.x, trace.y)
+      if (round(column), round(row)) == (x, y)
+  ]
+  assert len(values) == 5
+  assert f'worth {max(values):.2f}' in made_up.texts(figure)
+
+
+def test_seeds_differ_and_are_reproducible() -> None:
+  drawn = [fig4a.draw_goals(seed, '')[1] for seed in (3, 3, 4)]
+  assert drawn[0].equals(drawn[1]) and not drawn[0].equals(drawn[2])
+
+
+def test_no_two_types_look_alike() -> None:
+  assert len(set(pictures.COLOURS)) == len(set(pictures.SYMBOLS)) == 8
+
+
+@pytest.mark.parametrize(
+    'argument, message',
+    [
+        ('--world=gaols', "--world is 'gaols'; choose from preferences, goals"),
+        (
+            '--world=hyperteacher --preset=desk',
+            "--preset is 'desk'; choose from smoke, laptop, paper",
+        ),
+        ('--format=gif', "--format is 'gif'; choose from html, svg"),
+        ('--seed=-1', '--seed is -1; it must be at least 0'),
+    ],
+)
+def test_wrong_input_is_one_line(
+    tmp_path: pathlib.Path, argument: str, message: str
+) -> None:
+  run = subprocess.run(
+      [sys.executable, '-m', 'figures.render', '--world=goals']
+      + [*argument.split(), f'--output={tmp_path / "new"}'],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=made_up.ROOT,
+      env=os.environ,
+  )
+  assert run.returncode == 2
+  assert run.stderr.startswith(f'error: {message}')
+  assert run.stderr.count('\n') == 1
+  assert not (tmp_path / 'new').exists()
+
+
+def test_writes_a_page(tmp_path: pathlib.Path) -> None:
+  run = subprocess.run(
+      [sys.executable, '-m', 'figures.render', '--world=preferences']
+      + ['--seed=5', f'--output={tmp_path}'],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=made_up.ROOT,
+      env=os.environ,
+  )
+  assert run.returncode == 0, run.stderr
+  page = (tmp_path / 'preferences_5.html').read_text()
+  assert 'A task of preferences, seed 5' in page
+  assert 'src="http' not in page

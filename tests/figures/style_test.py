@@ -1,0 +1,21 @@
+"""Models that figures know, and those that they do not."""
+
+from figures.plotting import style
+
+
+def test_models_have_styles_of_their_own() -> None:
+  styles = [style.model_style(model) for model in style.MODELS]
+  assert len({(s.colour, s.symbol) for s in styles}) == len(styles)
+
+
+def test_an_unknown_model_has_a_style_that_depends_on_its_name_alone() -> None:
+  known = {style.model_style(model).colour for model in style.MODELS}
+  new = style.model_style('my_own_model')
+  assert new.label == 'my own model'
+  assert new == style.model_style('my_own_model')
+  assert new.colour not in known
+
+
+def test_unknown_models_come_last_by_name() -> None:
+  shuffled = ['zebra', 'maml', 'aardvark', 'anil', 'maml']
+  assert style.sort_models(shuffled) == ['anil', 'maml', 'aardvark', 'zebra']

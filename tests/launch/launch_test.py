@@ -1,0 +1,329 @@
+"""Launchers: plans, progress, failures, on this machine."""
+
+import contextlib
+import io
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+from typing import Any
+
+from absl import flags
+import pytest
+
+from launch import attempts
+from launch import local
+from launch import plan as plans
+from launch import worker
+from modular_hyperteacher import errors
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import locks
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import runner
+from tests.helpers import commands
+from tests.helpers import small_sweep
+
+_CONFIG = '--config=tests/helpers/small_sweep.py'
+_NUM_RUNS = 4
+
+
+@pytest.fixture(autouse=True, scope='module')
+def fixture_flags() -> None:
+  flags.FLAGS(['tests'])
+
+
+def _sweep(root: pathlib.Path, preset: str = 'smoke') -> command_line.Sweep:
+  runs = sweeps.expand(small_sweep.get_config(preset))
+  return command_line.Sweep(runs, runs, root)
+
+
+def _finish(run: runner.PlannedRun) -> None:
+  """Writes what a finished run leaves."""
+  headline = {'accuracy': [0.5]}
+  splits = {'test': headline, 'ood': headline, 'train': {'num_skipped': [0]}}
+  run.folder.path.mkdir(parents=True)
+  files = {
+      'config.json': run.run.config,
+      'summary.json': {'last': splits, 'best_validation': splits},
+  }
+  for name, content in files.items():
+    (run.folder.path / name).write_text(json.dumps(content))
+
+
+def test_plans_list_what_is_left_and_what_it_costs(
+    tmp_path: pathlib.Path,
+) -> None:
+  sweep = _sweep(tmp_path)
+  plan = plans.make_plan(sweep, 1)
+  _finish(plan.runs[0])
+  (plan.runs[1].folder.checkpoints / '10').mkdir(parents=True)
+  plan = plans.make_plan(sweep, 2)
+  assert [len(bundle) for bundle in plan.bundles] == [2, 1]
+  text = plans.describe_plan(plan, 'somewhere')
+  assert '4 runs, 1 of them finished' in text
+  assert '2 tasks for somewhere' in text
+  assert f'{plan.runs[1].run.run_id}: step 10 of 40' in text
+  assert '3 runs of models that were never timed here' in text
+  plan.runs[0].folder.write(
+      'provenance.json',
+      {'sessions': [{'first_step': 0, 'last_step': 40, 'wall_s': 144.0}]},
+  )
+  # (30 + 40 + 40) steps at 3.6 seconds
+  expected = '3 runs take 0.11 hours of one worker'
+  assert expected in plans.describe_plan(plan, 'somewhere')
+
+
+def test_1500_finished_runs_are_planned_listed_and_tabulated_at_once(
+    tmp_path: pathlib.Path,
+) -> None:
+  for run in runner.plan(_sweep(tmp_path, 'paper').runs, tmp_path):
+    _finish(run)
+  started = time.process_time()
+  plan = plans.make_plan(_sweep(tmp_path, 'paper'), 1)
+  text = plans.describe_plan(plan, 'somewhere')
+  with contextlib.redirect_stdout(io.StringIO()) as table:
+    assert plans._end(plan, plans.Outcome({})) == 0
+  assert time.process_time() - started < 10
+  assert '1500 runs, 1500 of them finished' in text and not plan.bundles
+  assert table.getvalue().count('maml') == 1500
+
+
+def test_1500_new_runs_are_planned_and_listed_at_once(
+    tmp_path: pathlib.Path,
+) -> None:
+  started = time.process_time()
+  plan = plans.make_plan(_sweep(tmp_path, 'paper'), 10)
+  text = plans.describe_plan(plan, 'somewhere')
+  assert time.process_time() - started < 10
+  assert len(plan.bundles) == 150 and text.count('step 0 of 40') == 1500
+  assert not list(tmp_path.iterdir())
+
+
+def _bundle(tmp_path: pathlib.Path) -> tuple[Any, list[str]]:
+  (bundle,) = plans.make_plan(_sweep(tmp_path), _NUM_RUNS).bundles
+  return bundle, [run.run.run_id for run in bundle]
+
+
+def test_what_is_worth_another_attempt(tmp_path: pathlib.Path) -> None:
+  bundle, ids = _bundle(tmp_path)
+  outcomes = dict(
+      zip(ids, [worker.FINISHED, worker.HELD, 'refused: x', 'failed: y'])
+  )
+  unfinished = {}
+  held, failed = attempts.take_back(
+      attempts.attempt(bundle), outcomes, unfinished
+  )
+  assert held == attempts.Attempt(bundle[1:2], failures=0, held=True)
+  assert failed == attempts.Attempt(bundle[3:], failures=1)
+  assert unfinished == {ids[2]: 'refused: x'}
+  # Whoever holds another run of the bundle, a failure counts.
+  (held,) = attempts.take_back(
+      attempts.attempt(bundle, failures=2), outcomes, unfinished
+  )
+  assert held.bundle == bundle[1:2] and unfinished[ids[3]] == 'failed: y'
+
+
+def test_after_a_workers_death_its_runs_are_tried_one_by_one(
+    tmp_path: pathlib.Path,
+) -> None:
+  bundle, ids = _bundle(tmp_path)
+  _finish(bundle[0])
+  unfinished = {}
+  again = attempts.take_back(attempts.attempt(bundle), 'it died', unfinished)
+  assert again == [attempts.Attempt([run]) for run in bundle[1:]]
+  for failures in (1, 2):
+    again = attempts.take_back(again[0], 'it died', unfinished)
+    assert again == [attempts.Attempt(bundle[1:2], failures)]
+  (bundle[1].folder.checkpoints / '10').mkdir(parents=True)
+  # It came further: its worker may die as often as it likes.
+  (again,) = attempts.take_back(again[0], 'it died', unfinished)
+  assert again == attempts.Attempt(bundle[1:2], 2, saved_steps=10)
+  assert not unfinished
+  assert not attempts.take_back(again, 'it died', unfinished)
+  assert unfinished == {ids[1]: 'failed: it died'}
+
+
+@pytest.mark.parametrize(
+    'number, cores, gpus, expected',
+    [
+        (None, [0, 1], [], [([0, 1], {})]),
+        (2, [0, 1, 2, 3], [], [([0, 1], {}), ([2, 3], {})]),
+        (3, [5], [], [([5], {})] * 3),
+        (
+            2,
+            [0, 1],
+            ['4'],
+            [
+                (
+                    [core],
+                    {
+                        'CUDA_VISIBLE_DEVICES': '4',
+                        'XLA_PYTHON_CLIENT_MEM_FRACTION': '0.450',
+                    },
+                )
+                for core in (0, 1)
+            ],
+        ),
+        (
+            None,
+            [0, 1, 2],
+            ['4', '6'],
+            [
+                ([0, 1], {'CUDA_VISIBLE_DEVICES': '4'}),
+                ([2], {'CUDA_VISIBLE_DEVICES': '6'}),
+            ],
+        ),
+    ],
+)
+def test_workers_divide_cores_and_gpus(
+    number: int | None,
+    cores: list[int],
+    gpus: list[str],
+    expected: list[tuple[list[int], dict[str, str]]],
+) -> None:
+  assert local.place_workers(number, cores, gpus) == expected
+
+
+def _launch(
+    *arguments: str, module: str = 'launch.local'
+) -> subprocess.Popen[str]:
+  return commands.start(_CONFIG, *arguments, module=module)
+
+
+def test_a_dry_run_does_nothing(tmp_path: pathlib.Path) -> None:
+  output = commands.finish(_launch('--dry_run', f'--results={tmp_path}/new'))
+  assert '4 runs, 0 of them finished' in output and 'cost: ' in output
+  assert not list(tmp_path.iterdir())
+
+
+def test_wrong_input_is_refused(tmp_path: pathlib.Path) -> None:
+  process = _launch('--only=seeds=9', f'--results={tmp_path}')
+  output, _ = process.communicate(timeout=60)
+  assert process.returncode == 2 and 'error: --only: no run has' in output
+
+
+def _children(process: subprocess.Popen[str]) -> list[int]:
+  command = ['ps', '-o', 'pid=', '--ppid', str(process.pid)]
+  return [int(pid) for pid in subprocess.check_output(command).split()]
+
+
+def _finished(folder: pathlib.Path) -> int:
+  return len(list(folder.glob('*/*/*/summary.json')))
+
+
+@pytest.fixture(scope='module', name='cache')
+def fixture_cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+  return f'--compilation_cache={tmp_path_factory.mktemp("cache")}'
+
+
+@pytest.mark.launch
+def test_a_sweep_survives_a_killed_worker_and_a_second_launcher(
+    tmp_path: pathlib.Path, cache: str
+) -> None:
+  arguments = (f'--results={os.path.relpath(tmp_path, commands.ROOT)}', cache)
+  first = _launch(*arguments, '--workers=2')
+  commands.wait_until(lambda: list(tmp_path.glob('*/*/*/checkpoints/*')), first)
+  second = _launch(*arguments)
+  before = set(_children(first))
+  os.kill(min(before), signal.SIGKILL)
+  commands.wait_until(lambda: set(_children(first)) - before, first)
+  for output in (commands.finish(first), commands.finish(second)):
+    assert output.count('maml  random') == _NUM_RUNS
+  assert _finished(tmp_path) == _NUM_RUNS
+  for provenance in tmp_path.glob('*/*/*/provenance.json'):
+    # Nobody trained what another had trained: sessions do not overlap.
+    sessions = json.loads(provenance.read_text())['sessions']
+    steps = [(s['first_step'], s['last_step']) for s in sessions]
+    assert steps[-1][1] == 40 and len(sessions) == 1, steps
+  assert not list(tmp_path.glob('**/.lock-*'))
+
+
+@pytest.mark.launch
+def test_runs_that_differ_in_seeds_are_compiled_once(
+    tmp_path: pathlib.Path,
+) -> None:
+  cache = tmp_path / 'cache'
+  arguments = (f'--results={tmp_path}', f'--compilation_cache={cache}')
+  compiled = []
+  for seeds in ('[0]', '[1]'):
+    commands.finish(_launch(*arguments, f'--only=seeds={seeds}'))
+    compiled.append(sum(p.stat().st_size for p in cache.glob('*/*-cache')))
+  assert _finished(tmp_path) == 2
+  # Small programs, which take long only on a busy machine, may come later.
+  assert 0 < compiled[1] < 1.5 * compiled[0]
+
+
+@pytest.mark.launch
+def test_sigterm_saves_and_the_same_command_goes_on(
+    tmp_path: pathlib.Path, cache: str
+) -> None:
+  long = '--config.training.num_outer_steps=4000'
+  arguments = (f'--results={tmp_path}', cache, '--only=seeds=[0]', long)
+  process = _launch(*arguments)
+  commands.wait_until(
+      lambda: list(tmp_path.glob('*/*/*/checkpoints/[1-9]*')), process
+  )
+  process.send_signal(signal.SIGTERM)
+  output = commands.finish(process, timeout=60)
+  assert 'SIGTERM: saved' in output and not _finished(tmp_path)
+  output = commands.finish(_launch(*arguments, '--dry_run'))
+  assert 'step 0 of' not in output
+
+
+def test_a_run_that_another_process_has_is_left_to_it(
+    tmp_path: pathlib.Path,
+) -> None:
+  run = _sweep(tmp_path).runs[0]
+  folder = run_folder.RunFolder(tmp_path / 'small' / 'smoke' / run.run_id)
+  lock = locks.Locks().acquire(folder)
+  assert lock is not None
+  settings = worker.Settings(str(tmp_path), 1, '')
+  (fields,) = plans.as_json(runner.plan([run], tmp_path))
+  assert worker.train([fields], settings) == {run.run_id: worker.HELD}
+  lock.release()
+
+
+def test_others_may_not_write_to_the_cache_of_programs(
+    tmp_path: pathlib.Path,
+) -> None:
+  folder = tmp_path / socket.gethostname()
+  folder.mkdir(mode=0o777)
+  folder.chmod(0o777)
+  settings = worker.Settings(str(tmp_path), 8, str(tmp_path))
+  with pytest.raises(errors.UserError, match='--compilation_cache: others can'):
+    worker.set_up(settings)
+
+
+def test_a_refused_run_leaves_the_others_alone(tmp_path: pathlib.Path) -> None:
+  first, second = _sweep(tmp_path).runs[:2]
+  fields = plans.as_json(runner.plan([first, second], tmp_path))
+  fields[0]['config']['task']['max_active'] = 9
+  _finish(runner.plan([second], tmp_path)[0])
+  outcomes = worker.train(fields, worker.Settings(str(tmp_path), 1, ''))
+  assert outcomes[first.run_id].startswith('refused: task.max_active is 9')
+  assert outcomes[second.run_id] == worker.FINISHED
+
+
+_YAML = pathlib.Path(__file__).parents[2] / 'launch' / 'clusters'
+
+
+@pytest.mark.launch  # The only tests that run where Ray is installed.
+@pytest.mark.parametrize('name', ['ray_gpu.yaml', 'ray_tpu.yaml'])
+def test_cluster_files_are_valid_by_rays_schema(name: str) -> None:
+  util = pytest.importorskip(
+      'ray.autoscaler._private.util', reason="pip install -e '.[ray]'"
+  )
+  yaml = pytest.importorskip('yaml')
+  config = yaml.safe_load((_YAML / name).read_text())
+  util.validate_config(util.prepare_config(config))
+  with pytest.raises(Exception, match='nonsense'):
+    util.validate_config(util.prepare_config(config | {'nonsense': 1}))
+  assert all(
+      'dashboard-host=127.0.0.1' in command
+      for command in config['head_start_ray_commands']
+      if '--head' in command
+  )

@@ -1,0 +1,131 @@
+"""Seeds side by side, calls of any length, and the evaluation of all splits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.tasks import base as tasks
+from tests.helpers import tiny
+
+
+def _train(
+    compiled: programs.Programs, lengths: Sequence[int]
+) -> tuple[Any, Any]:
+  state = compiled.init()
+  for length in lengths:
+    state, metrics = compiled.train(state, length)
+  return programs.fetch(state), programs.fetch(metrics)
+
+
+def test_a_run_cut_into_calls_is_the_same_run_bit_for_bit() -> None:
+  world = tiny.task()
+  compiled = tiny.make_programs(world, tiny.learner(world), [0, 1])
+  whole, whole_metrics = _train(compiled, [6])
+  pieces, pieces_metrics = _train(compiled, [1, 3, 2])
+  jax.tree.map(np.testing.assert_array_equal, pieces, whole)
+  jax.tree.map(np.testing.assert_array_equal, pieces_metrics, whole_metrics)
+  assert whole.step.tolist() == [6, 6]
+
+
+@pytest.mark.parametrize('name', ['maml', 'linear_hypernetwork'])
+def test_a_seed_alone_and_among_three_has_the_same_curve(name: str) -> None:
+  # In float32, Adam's first steps turn rounding into a part of the curve.
+  with jax.enable_x64(True):
+    world = tiny.task()
+    algorithm = tiny.learner(world, name)
+    alone = tiny.make_programs(world, algorithm, [7])
+    among = tiny.make_programs(world, algorithm, [3, 7, 11])
+    for num_steps in (1, 3):
+      state, metrics = _train(alone, [num_steps])
+      state_3, metrics_3 = _train(among, [num_steps])
+      for metric, values in metrics.items():
+        np.testing.assert_allclose(
+            metrics_3[metric][1], values[0], rtol=1e-5, err_msg=metric
+        )
+  jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a[1], b[0], rtol=1e-5, atol=1e-7),
+      state_3.meta_params,
+      state.meta_params,
+  )
+
+
+def test_what_is_not_optimised_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  compile_ = jax.stages.Lowered.compile
+  asked = []
+
+  def note(lowered: Any, options: Any = None, **others: Any) -> Any:
+    asked.append(options)
+    return compile_(lowered, options, **others)
+
+  monkeypatch.setattr(jax.stages.Lowered, 'compile', note)
+  world = tiny.task()
+  algorithm = tiny.learner(world)
+  soon, fast = (
+      tiny.make_programs(world, algorithm, [0], optimise=optimise)
+      for optimise in (False, True)
+  )
+  (state, metrics), (_, expected) = _train(soon, [1]), _train(fast, [1])
+  level = {'xla_backend_optimization_level': 0}
+  assert asked == [level, None]
+  for name, values in metrics.items():
+    np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
+  soon.evaluate(programs.replicate(state.meta_params))
+  assert asked == [level, None, level]
+
+
+def test_different_seeds_differ() -> None:
+  world = tiny.task()
+  compiled = tiny.make_programs(world, tiny.learner(world), [0, 1])
+  _, metrics = _train(compiled, [1])
+  assert metrics['loss'][0] != metrics['loss'][1]
+
+
+def test_evaluation_averages_what_judge_returns() -> None:
+  world = tiny.task()
+  algorithm = tiny.learner(world)
+  compiled = tiny.make_programs(world, algorithm, [0], num_tasks=16)
+  state = compiled.init()
+  metrics = programs.fetch(compiled.evaluate(state.meta_params)[0])
+  again = programs.fetch(compiled.evaluate(state.meta_params)[0])
+  jax.tree.map(np.testing.assert_array_equal, metrics, again)
+  assert metrics['loss'].shape == (1, len(world.evaluation_splits))
+
+  (root,), ((params, latents),) = tiny.make_worlds(world, [0], 16)
+  key = randomness.stream(root, 'evaluation')
+  host_params = programs.fetch(state.meta_params)
+  meta_params = jax.tree.map(lambda x: jnp.asarray(x[0]), host_params)
+  split_keys = jax.random.split(key, len(world.evaluation_splits))
+  index = world.evaluation_splits.index('ood')
+
+  def evaluate_task(latent: jax.Array, task_key: jax.Array) -> Any:
+    example_key, adapt_key = jax.random.split(task_key)
+    support, query = world.sample_examples(params, example_key, latent, 'ood')
+    return algorithm.evaluate_task(
+        meta_params, params, tasks.Task(support, query, latent), adapt_key
+    )[0]
+
+  keys = jax.random.split(split_keys[index], 16)
+  expected = jax.vmap(evaluate_task)(latents[index], keys)
+  for metric, values in expected.items():
+    np.testing.assert_allclose(
+        metrics[metric][0, index], values.mean(), rtol=1e-4, err_msg=metric
+    )
+
+
+def test_evaluation_latents_are_those_of_their_split() -> None:
+  world = tiny.task(num_modules=4, max_active=2)
+  _, ((_, latents),) = tiny.make_worlds(world, [0], 64)
+  by_split = dict(zip(world.evaluation_splits, np.asarray(latents)))
+  for k in (1, 2, 4):
+    assert (by_split[f'ood_k{k}'].sum(-1) == k).all()
+  seen = {row.tobytes() for row in by_split['valid']}
+  seen |= {row.tobytes() for row in by_split['test']}
+  assert not seen & {row.tobytes() for row in by_split['ood']}

@@ -1,0 +1,378 @@
+"""Trained models by name, on runs of a few steps."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+from configs import fig2c
+from modular_hyperteacher import errors
+from modular_hyperteacher import pretrained
+from modular_hyperteacher import randomness
+from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.pretrained import student
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.tasks import base as tasks
+from tests.helpers import built
+from tests.helpers import commands
+
+_TINY = (
+    '--config.task.num_modules=3',
+    '--config.task.num_support=6',
+    '--config.task.num_query=5',
+    '--config.training.seeds=(7,8)',
+    '--config.training.num_outer_steps=8',
+    '--config.execution.log_every=4',
+)
+
+
+def _run(*command: Any) -> subprocess.CompletedProcess[str]:
+  return subprocess.run(
+      [sys.executable, *command],
+      cwd=commands.ROOT,
+      env=commands.environment(PYTHONPATH=str(commands.ROOT)),
+      capture_output=True,
+      text=True,
+      check=False,
+  )
+
+
+@pytest.fixture(scope='module', name='root')
+def fixture_root(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+  """Two finished runs of two seeds, and a bundle of them."""
+  root = tmp_path_factory.mktemp('trained')
+  done = _run(
+      *('-m', 'modular_hyperteacher.main', '--config=configs/fig3b.py:smoke'),
+      *(f'--results={root / "own"}', '--only=model=linear_hypernetwork'),
+      *_TINY,
+  )
+  assert done.returncode == 0, done.stderr
+  _bundle(root, root / 'small', '--parameters')
+  return root
+
+
+def _bundle(
+    root: pathlib.Path,
+    output: pathlib.Path,
+    *arguments: str,
+    returncode: int = 0,
+) -> subprocess.CompletedProcess[str]:
+  done = _run(
+      *('figures/bundle.py', f'--results={root / "own"}', '--preset=smoke'),
+      *('--experiment=fig3b', f'--output={output}', *arguments),
+  )
+  assert done.returncode == returncode, done.stderr
+  return done
+
+
+def _load(
+    root: pathlib.Path, source: str = 'own', **fields: Any
+) -> pretrained.Pretrained:
+  """Loads from the run itself, or from the bundle alone."""
+  own = root / ('own' if source == 'own' else 'nothing')
+  fields = {'task_support': 'random', **fields}
+  return pretrained.load(
+      'fig3b/smoke', results_root=own, bundled_root=root / 'small', **fields
+  )
+
+
+@pytest.mark.parametrize('source', ['own', 'bundled'])
+@pytest.mark.parametrize('seed', [7, 8])
+def test_what_is_loaded_gives_the_results_that_the_run_reported(
+    root: pathlib.Path, source: str, seed: int
+) -> None:
+  loaded = _load(root, source)
+  summary = run_folder.RunFolder(
+      next(root.glob(f'own/*/*/{loaded.run_id}'))
+  ).read('summary.json')
+  assert summary is not None
+  index = summary['seeds'].index(seed)
+  evaluated = loaded.student(seed).evaluate()
+  for split, metrics in evaluated.items():
+    for name, value in metrics.items():
+      reported = summary['last'][split][name][index]
+      if reported is None:  # An empty split.
+        assert np.isnan(value)
+      else:
+        np.testing.assert_allclose(value, reported, rtol=2e-4, atol=1e-5)
+
+
+def test_a_shared_run_is_found_by_either_name() -> None:
+  """Figure A4's run of 32 shots is Figure 3B's, and bundled there."""
+  of_a4 = pretrained.load(
+      'fig_a4/laptop',
+      results_root='nothing',
+      model='linear_hypernetwork',
+      max_active=3,
+      num_support=32,
+  )
+  of_3b = pretrained.load(
+      'fig3b/laptop',
+      results_root='nothing',
+      model='linear_hypernetwork',
+      task_support='random',
+  )
+  assert of_a4.run_id == of_3b.run_id and of_a4.folder == of_3b.folder
+  for name in ('common/laptop', 'fig3b/publisht'):
+    with pytest.raises(errors.UserError, match=f"no .* parameters of '{name}"):
+      pretrained.load(name, results_root='nothing')
+
+
+def test_a_bundle_holds_what_was_trained(root: pathlib.Path) -> None:
+  trees = [_load(root, source).meta_params for source in ('own', 'bundled')]
+  jax.tree.map(np.testing.assert_array_equal, *trees)
+  assert jax.tree.leaves(trees[1])[0].dtype == np.float32
+  assert str(root / 'small') in str(_load(root, 'bundled').folder)
+
+
+def test_adaptation_is_that_of_the_learner(root: pathlib.Path) -> None:
+  trained = _load(root).student(8)
+  task = trained.sample('ood', jax.random.key(3))
+  adapted = trained.adapt(task.support)
+  before = trained.experiment.model.init_fast(trained.meta_params)
+  losses = [
+      float(trained.score(fast, task.support)['loss'])
+      for fast in (before, adapted)
+  ]
+  assert losses[1] < losses[0]
+  metrics, _ = trained.experiment.learner.evaluate_task(
+      trained.meta_params, trained.world.task_params, task, trained.root
+  )
+  np.testing.assert_allclose(
+      losses,
+      [metrics['support_loss_before'], metrics['support_loss_after']],
+      rtol=1e-4,
+  )
+  outputs = trained.predict(adapted, task.query.inputs)
+  labels = task.query.targets.argmax(-1)
+  assert trained.score(adapted, task.query)['accuracy'] == pytest.approx(
+      (outputs.argmax(-1) == labels).mean()
+  )
+
+
+def test_a_support_set_of_ones_own(root: pathlib.Path) -> None:
+  """Adapting to any inputs and targets makes these targets likelier."""
+  trained = _load(root).student()
+  inputs = jax.random.normal(jax.random.key(1), (20, 8))
+  targets = jax.nn.one_hot(jnp.full(20, 2), 8)
+  fast_params = trained.adapt(tasks.examples(inputs, targets))
+  probability = jax.nn.softmax(trained.predict(fast_params, inputs))[:, 2]
+  start = trained.experiment.model.init_fast(trained.meta_params)
+  at_first = jax.nn.softmax(trained.predict(start, inputs))[:, 2]
+  assert probability.mean() > at_first.mean()
+
+
+def test_the_decoder_is_the_one_of_the_analysis(root: pathlib.Path) -> None:
+  """On a task that it was fitted on, drawn and adapted to by hand."""
+  trained = _load(root).student(7)
+  world, split_index = trained.world, trained.splits.index('test') - 1
+  key = jax.random.split(
+      randomness.stream(trained.root, 'evaluation'),
+      len(world.evaluation_latents),
+  )[split_index]
+  latents = world.evaluation_latents[split_index]
+  fast_params = []
+  for latent, task_key in zip(latents, jax.random.split(key, len(latents))):
+    example_key, adapt_key = jax.random.split(task_key)
+    drawn = trained.experiment.task.sample_examples(
+        world.task_params, example_key, latent, 'test'
+    )
+    fast_params.append(
+        trained.adapt(tasks.Task(drawn[0], drawn[1], latent), adapt_key)
+    )
+  features = np.stack([
+      np.concatenate([x.ravel() for x in jax.tree.leaves(fast)])
+      for fast in fast_params
+  ])
+  expected = decoding.predict(decoding.fit(features, latents), features)
+  decoded = trained.fit_decoder()(fast_params[2])
+  assert decoded.shape == latents.shape[1:]
+  np.testing.assert_allclose(decoded, expected[2], rtol=1e-3, atol=1e-3)
+
+
+def test_other_seeds_are_other_worlds(root: pathlib.Path) -> None:
+  loaded = _load(root)
+  worlds = [loaded.student(s).world.task_params.generator for s in (7, 8)]
+  assert not np.allclose(*worlds)
+  assert loaded.seeds == (7, 8)
+
+
+def test_a_run_can_be_named_by_its_folder(root: pathlib.Path) -> None:
+  loaded = _load(root)
+  (folder,) = root.glob(f'own/*/*/{loaded.run_id}')
+  again = pretrained.load(folder, kind='best_validation')
+  assert again.run_id == loaded.run_id
+  assert again.kind == 'best_validation'
+
+
+def test_some_seeds_of_some_runs_can_be_bundled(
+    root: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  arguments = ('--only=task_support=random', '--num_seeds=1', '--parameters')
+  done = _bundle(root, tmp_path, *arguments)
+  assert 'Parameters of all bundles: 0.' in done.stdout
+  found = pretrained.available(tmp_path / 'nothing', tmp_path)
+  assert found['seeds'].tolist() == [(7,)]
+  loaded = pretrained.load(
+      'fig3b/smoke', results_root=tmp_path / 'nothing', bundled_root=tmp_path
+  )
+  whole = _load(root).meta_params
+  jax.tree.map(
+      lambda part, all_: np.testing.assert_array_equal(part, all_[:1]),
+      loaded.meta_params,
+      whole,
+  )
+  without = '--without=task_support=random'
+  _bundle(root, tmp_path, '--parameters', without)
+  found = pretrained.available(tmp_path / 'nothing', tmp_path)
+  assert found['seeds'].tolist() == [(7, 8)]
+  assert 'non_compositional' in found['run_id'].iloc[0]
+  _bundle(root, tmp_path)  # Without any: none are left that could be another's.
+  assert not list(tmp_path.rglob('*.npz'))
+
+
+def test_damaged_parameters_are_not_loaded(
+    root: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  shutil.copytree(root / 'small', tmp_path, dirs_exist_ok=True)
+  loaded = _load(root)
+  path = tmp_path / 'fig3b/smoke/parameters' / f'{loaded.run_id}.npz'
+  with np.load(path) as file:
+    arrays = dict(file)
+  name = next(iter(arrays))
+  np.savez(path, **(arrays | {name: arrays[name] + 1}))
+  where: dict[str, Any] = {
+      'bundled_root': tmp_path,
+      'results_root': tmp_path / 'nothing',
+      'task_support': 'random',
+  }
+  with pytest.raises(errors.UserError, match='does not hold the parameters'):
+    pretrained.load('fig3b/smoke', **where)
+  path.write_bytes(b'no longer an archive')
+  with pytest.raises(errors.UserError, match='cannot be read'):
+    pretrained.load('fig3b/smoke', **where)
+
+
+@pytest.mark.parametrize(
+    'name, fields, message',
+    [
+        ('fig9/smoke', {}, "'fig9/smoke', but of: fig3b/smoke. python -m"),
+        ('fig3b/smoke', {'task_support': 'randm'}, "there is 'non_comp.*', 'r"),
+        ('fig3b/smoke', {}, "2 runs of fig3b/smoke fit; .* task_support: 'non"),
+        ('fig3b/smoke', {'spport': 3}, "has a field 'spport'; did you mean"),
+        ('fig3b/smoke', {'weight_decay': 3}, 'may be model.inner.weight_dec'),
+        ('fig3b/smoke', {'kind': 'first'}, 'choose one of last, best_val'),
+    ],
+    ids=str,
+)
+def test_what_is_not_there_is_told_with_what_is(
+    root: pathlib.Path, name: str, fields: dict[str, Any], message: str
+) -> None:
+  with pytest.raises(errors.UserError, match=message):
+    pretrained.load(
+        name,
+        results_root=root / 'own',
+        bundled_root=root / 'small',
+        **fields,
+    )
+
+
+def test_what_a_student_cannot_do_is_told(root: pathlib.Path) -> None:
+  loaded = _load(root, 'bundled')
+  with pytest.raises(errors.UserError, match='seed is 3; .* has 7, 8'):
+    loaded.student(3)
+  with pytest.raises(errors.UserError, match="split is 'odd'; choose one of"):
+    loaded.student().sample('odd', jax.random.key(0))
+  with pytest.raises(errors.UserError, match="only 'last' is bundled"):
+    _load(root, 'bundled', kind='best_validation')
+
+
+def test_bundled_parameters_belong_to_bundled_runs() -> None:
+  """Of the repository: each is of a run beside it, and loads."""
+  for _, row in pretrained.available('/nowhere').iterrows():
+    loaded = pretrained.load(
+        row['name'], results_root='/nowhere', run_id=row['run_id']
+    )
+    assert loaded.run_id == row['run_id'] and loaded.seeds == row['seeds']
+    leaves = jax.tree.leaves(loaded.meta_params)
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
+  files = pretrained.BUNDLED.glob('*/*/parameters/*')
+  assert sum(path.stat().st_size for path in files) <= 10_000_000
+
+
+def test_bundled_parameters_give_the_bundled_results() -> None:
+  """One seed of Figure 3B's, on all evaluation tasks."""
+  loaded = pretrained.load(
+      'fig3b/laptop',
+      model='linear_hypernetwork',
+      task_support='random',
+      results_root='/nowhere',
+  )
+  evaluated = loaded.student(2020).evaluate()
+  table = pd.read_csv(pretrained.BUNDLED / 'fig3b/laptop/results.csv.gz')
+  reported = table[
+      (table['run_id'] == loaded.run_id)
+      & (table['seed'] == 2020)
+      & (table['kind'] == 'last')
+  ].set_index(['split', 'metric'])['value']
+  for split in ('test', 'ood', 'ood_k8'):
+    for metric, tolerance in (('accuracy', 2e-3), ('loss', 1e-3)):
+      assert evaluated[split][metric] == pytest.approx(
+          reported[split, metric], abs=tolerance
+      )
+
+
+def test_the_example_runs(root: pathlib.Path) -> None:
+  done = _run(
+      *('examples/pretrained.py', '--name=fig3b/smoke'),
+      f'--results={root / "own"}',
+  )
+  assert done.returncode == 0, done.stderr
+  assert 'accuracy 0.' in done.stdout and 'decoded [' in done.stdout
+
+
+def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
+  arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')
+  arguments += (f'--results={root / "own"}', f'--output={tmp_path}')
+  done = _run(*arguments, '--model=linear_hypernetwork')
+  assert done.returncode == 0, done.stderr
+  (page,) = tmp_path.glob('random-linear_hypernetwork-*_ood_4.html')
+  assert 'Linear hypernetwork in a task of hyperteacher' in page.read_text()
+  done = _run(*arguments, '--model=linear_hypernetwork', '--world=goals')
+  assert done.returncode == 2
+  assert done.stderr == (
+      "error: --world is 'goals'; the run's is 'hyperteacher'.\n"
+  )
+
+
+def test_a_student_that_draws_fresh_examples_needs_the_task() -> None:
+  """The theory's, before any training."""
+  run = next(
+      run
+      for run in sweeps.expand(fig2c.get_config('smoke'))
+      if run.config['model']['inner']['fresh_support']
+  )
+  experiment = built.bilevel_experiment(run.config)
+  root = build.root_keys(experiment.training)[0]
+  untrained = student.Student(
+      run.config,
+      experiment,
+      run.config['training']['seeds'][0],
+      root,
+      build.draw_worlds(experiment)[0],
+      experiment.model.init(root),
+  )
+  task = untrained.sample('ood', root)
+  with pytest.raises(errors.UserError, match='adapt it to a drawn task'):
+    untrained.adapt(task.support)
+  fast_params = untrained.adapt(task)
+  assert np.isfinite(untrained.score(fast_params, task.query)['loss'])

@@ -1,0 +1,136 @@
+"""What the benchmark prints; steps take no longer than they did.
+
+Steps are timed with -m benchmark, in minutes, relative to a fixed matrix
+product. The figures compared with are those of
+docs/performance.json; after a change that is meant to cost time, measure again:
+
+  python -m modular_hyperteacher.performance --only=steps --tasks=16 --again
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from configs import fig3b
+from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.profiling import performance_page
+from modular_hyperteacher.runs import provenance
+from tests.helpers import commands
+
+_MOST = 1.3
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize(
+    'case', performance_page.guarded_cases(), ids=lambda case: case.name
+)
+def test_steps_are_not_much_slower_than_they_were(
+    case: performance_page.Case,
+) -> None:
+  committed = performance_page.known().get(case.name)
+  here = provenance.describe()['processor']
+  if committed is None or committed['provenance']['processor'] != here:
+    pytest.skip(f'{case.name}: nothing to compare with on {here}')
+  measured = performance_page.measure(case, committed['num_tasks'], repeats=5)
+  # Processor times: waiting for other processes does not count.
+  ratio = measured['cpu_mu'] / committed['cpu_mu']
+  assert ratio <= _MOST, f'{case.name} takes {ratio:.2f} times as long'
+
+
+def _benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
+  return subprocess.run(
+      [sys.executable, '-m', 'modular_hyperteacher.benchmark', *arguments],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=commands.ROOT,
+      env=commands.environment(),
+  )
+
+
+def test_the_command_measures_what_it_says(tmp_path: pathlib.Path) -> None:
+  path = tmp_path / 'rows.json'
+  run = _benchmark(
+      *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
+      *('--repeats=1', '--steps=2', f'--json={path}'),
+  )
+  assert run.returncode == 0, run.stderr
+  (row,) = json.loads(path.read_text())
+  assert (row['task'], row['model']) == ('hyperteacher', 'linear_hypernetwork')
+  for field in ('step_seconds', 'mu', 'peak_bytes', 'compile_seconds'):
+    assert row[field] > 0, field
+  assert 0 < row['matmul_share'] < 1
+  assert row['mu'] == pytest.approx(row['step_seconds'] / row['unit_seconds'])
+  # As training does: a device per core, as far as they divide the batches.
+  config = fig3b.get_config('smoke')
+  cores = len(os.sched_getaffinity(0))
+  assert row['num_devices'] == host_devices.suit(
+      [run.config for run in sweeps.expand(config)], cores
+  )
+  assert 'linear_hypernetwork' in run.stdout
+
+
+def test_as_many_devices_as_asked_for(tmp_path: pathlib.Path) -> None:
+  path = tmp_path / 'rows.json'
+  run = _benchmark(
+      *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
+      *('--repeats=1', '--host_devices=4', f'--json={path}'),
+  )
+  assert run.returncode == 0, run.stderr
+  (row,) = json.loads(path.read_text())
+  assert row['num_devices'] == 4
+
+
+@pytest.mark.parametrize(
+    'arguments, message',
+    [
+        (['--config.task.max_active=9'], 'task.max_active is 9'),
+        (['stray'], "unknown argument 'stray'"),
+        (['--json=nowhere/rows.json'], "--json is 'nowhere/rows.json'; cannot"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: list[str], message: str) -> None:
+  run = _benchmark('--config=configs/fig3b.py:smoke', *arguments)
+  assert run.returncode == 2
+  assert run.stderr.startswith(f'error: {message}')
+  assert run.stderr.count('\n') == 1
+
+
+# In a process of its own, as every command defines its flags when imported.
+_TIMED_TOGETHER = """
+from absl import flags
+from configs import fig3b
+from modular_hyperteacher import benchmark
+from modular_hyperteacher.experiments import sweeps
+
+seconds = iter([100.0, 6.0, 9.0, 60.0])  # The first call is not timed.
+now = [0.0]
+
+def train(compiled, state):
+  now[0] += next(seconds)
+  return state
+
+flags.FLAGS(['', '--repeats=3', '--steps=3'])
+benchmark.time.perf_counter = lambda: now[0]
+benchmark.unit_times = lambda: (0.5, 0.5)
+benchmark.train = train
+row = benchmark.measure(sweeps.expand(fig3b.get_config('smoke'))[0].config)
+print(row['step_seconds'], row['mu'])
+"""
+
+
+def test_steps_timed_together_are_told_one_by_one() -> None:
+  run = subprocess.run(
+      [sys.executable, '-c', _TIMED_TOGETHER],
+      capture_output=True,
+      text=True,
+      check=False,
+      cwd=commands.ROOT,
+      env=commands.environment(),
+  )
+  assert run.stdout.split() == ['3.0', '6.0'], run.stderr

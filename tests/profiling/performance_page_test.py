@@ -1,0 +1,130 @@
+"""The performance page: rows, tables, markers. Nothing is timed here."""
+
+import pathlib
+import types
+from typing import Any
+
+import jax
+import pytest
+
+from modular_hyperteacher.profiling import performance_page
+from modular_hyperteacher.runs import provenance
+from tests.profiling import benchmark_test
+
+_ROW = {
+    'num_tasks': 16,
+    'step_cpu_seconds': 0.5,
+    'unit_cpu_seconds': 0.25,
+    'cpu_mu': 2.0,
+    # As many operations as a matrix product does in the time of the step.
+    'least_flops': 2 * 2 * 3072**3,
+    'peak_bytes': 2**30,
+    'num_seeds': 3,
+    'task_chunk_size': 4,
+    'load_average': 12.3,
+}
+
+
+def test_cases_have_names_of_their_own() -> None:
+  names = [case.name for case in performance_page.cases()]
+  assert len(set(names)) == len(names)
+  guarded = {case.name for case in performance_page.guarded_cases()}
+  assert guarded <= set(names)
+
+
+def test_times_are_given_for_the_published_number_of_tasks() -> None:
+  rows = {'steps goals maml': _ROW}
+  table = performance_page.tables(rows)['steps']
+  (line,) = table[table['tasks timed'] == '16'].to_dict('records')
+  assert (line['world'], line['model']) == ('goals', 'maml')
+  assert line['processor s / 128 tasks'] == '4'
+  assert line['MU'] == '16'
+  assert line['share of matmul rate'] == '1.00'
+  assert line['seeds x steps / processor s'] == '0.75'
+  assert line['peak memory, MiB'] == '1024'
+  assert (table['tasks timed'] == 'not measured').sum() == len(table) - 1
+
+
+def test_on_a_gpu_wall_times_are_given_as_they_are() -> None:
+  name = 'gpu theory modular_student 3 seeds, 32 at once'
+  row = _ROW | {'step_seconds': 0.03, 'least_flops': 6e10, 'num_tasks': 64}
+  table = performance_page.tables({name: row})['gpu']
+  (line,) = table[table['tasks timed'] == '64'].to_dict('records')
+  assert (line['seeds'], line['ms / step']) == ('3', '30')
+  assert line['ms / step and seed'] == '10'
+  assert line['least TFLOP/s'] == '2'
+
+
+@pytest.mark.parametrize('backend', ['cpu', 'gpu'])
+def test_only_what_the_machine_has_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, backend: str
+) -> None:
+  measured = []
+
+  def measure(case: performance_page.Case, *args: Any) -> dict[str, Any]:
+    del args
+    measured.append(case.table == 'gpu')
+    return _ROW | {'step_seconds': 0.03}
+
+  page = tmp_path / 'page.md'
+  page.write_text(performance_page._PAGE.read_text())
+  monkeypatch.setattr(performance_page, '_PAGE', page)
+  monkeypatch.setattr(performance_page, '_JSON', tmp_path / 'rows.json')
+  monkeypatch.setattr(performance_page, 'measure', measure)
+  monkeypatch.setattr(jax, 'default_backend', lambda: backend)
+  monkeypatch.setenv('XLA_PYTHON_CLIENT_PREALLOCATE', 'true')
+  given = {'only': '', 'tasks': 128, 'repeats': 5}
+  given |= {'again': False, 'draw_only': False}
+  monkeypatch.setattr(
+      performance_page.flags, 'FLAGS', types.SimpleNamespace(**given)
+  )
+  performance_page.main([])
+  on_gpu = [case.table == 'gpu' for case in performance_page.cases()]
+  assert len(measured) == on_gpu.count(backend == 'gpu')
+  assert set(measured) == {backend == 'gpu'}
+
+
+def test_tables_go_between_their_markers_again_and_again() -> None:
+  frames = performance_page.tables({})
+  page = ''.join(
+      f'Before.\n<!-- table: {name} -->\nold\n<!-- end -->\n' for name in frames
+  )
+  filled = performance_page.fill(page, frames)
+  assert 'old' not in filled and filled.count('Before.') == len(frames)
+  assert '| hyperteacher | maml | not measured |' in filled
+  assert performance_page.fill(filled, frames) == filled
+  with pytest.raises(ValueError, match="no marker for the table 'steps'"):
+    performance_page.fill('', frames)
+
+
+def _guard(
+    monkeypatch: pytest.MonkeyPatch, cpu_mu: float, processor: str
+) -> None:
+  """Runs the guard on a step that took 10 MU when its figure was committed."""
+  case = performance_page.guarded_cases()[0]
+  committed = {
+      'cpu_mu': 10.0,
+      'num_tasks': 8,
+      'provenance': {'processor': processor},
+  }
+  monkeypatch.setattr(performance_page, 'known', lambda: {case.name: committed})
+  monkeypatch.setattr(
+      performance_page, 'measure', lambda *args, **kwargs: {'cpu_mu': cpu_mu}
+  )
+  benchmark_test.test_steps_are_not_much_slower_than_they_were(case)
+
+
+def test_the_guard_fails_where_a_step_takes_a_third_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  here = provenance.describe()['processor']
+  _guard(monkeypatch, 12.9, here)
+  with pytest.raises(AssertionError, match='takes 1.33 times as long'):
+    _guard(monkeypatch, 13.3, here)
+
+
+def test_the_guard_skips_on_other_processors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  with pytest.raises(pytest.skip.Exception, match='nothing to compare'):
+    _guard(monkeypatch, 99.0, 'another processor')

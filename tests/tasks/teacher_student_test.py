@@ -1,0 +1,304 @@
+"""The theory's world: teacher, latents, splits, and how its student learns."""
+
+import dataclasses
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.models import modular_student
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import objectives
+from modular_hyperteacher.tasks import teacher_student
+from modular_hyperteacher.tasks.supports import families
+from tests.helpers import tiny
+
+_LM = inner_loop.InnerConfig(
+    num_steps=12, solver='levenberg_marquardt', second_order=False
+)
+_ADAM = inner_loop.InnerConfig(
+    num_steps=5, learning_rate=0.01, fresh_support=True, second_order=False
+)
+
+
+def _make(**overrides: Any) -> tasks.TaskDistribution:
+  fields: dict[str, Any] = dict(
+      num_modules=6,
+      task_support='singles_ring',
+      latent_type='discrete',
+      sampler='released',
+      input_dim=5,
+      output_dim=2,
+      teacher_hidden_dim=3,
+      num_support=24,
+      num_query=9,
+      num_evaluation_query=11,
+  )
+  return teacher_student.make(**(fields | overrides))
+
+
+def _student(**overrides: Any) -> models.MetaModel:
+  sizes: dict[str, Any] = dict(
+      input_dim=5, output_dim=2, hidden_dim=4, num_modules=7
+  )
+  return modular_student.make(**(sizes | overrides))
+
+
+def _learner(
+    world: tasks.TaskDistribution,
+    inner: inner_loop.InnerConfig,
+    student: models.MetaModel | None = None,
+    **outer: Any,
+) -> outer_loop.Learner:
+  fields: dict[str, Any] = dict(
+      learning_rate=1e-2,
+      weight_decay=0.1,
+      clip_norm=None,
+      max_consecutive_skips=0,
+      meta_batch_size=8,
+  )
+  return outer_loop.make_learner(
+      world,
+      objectives.REGRESSION,
+      student or _student(),
+      inner,
+      outer_loop.OuterConfig(**(fields | outer)),
+  )
+
+
+def _latents(
+    world: tasks.TaskDistribution, split: str, num_draws: int = 300
+) -> np.ndarray:
+  keys = jax.random.split(jax.random.key(0), num_draws)
+  draw = lambda key: world.sample_latent(None, key, split)
+  return np.asarray(jax.vmap(draw)(keys))[:, 0]
+
+
+def test_teacher_against_numpy() -> None:
+  world = _make()
+  params = world.init(jax.random.key(0))
+  task = world.sample(params, jax.random.key(1), 'train')
+  theta, readout = np.asarray(params.modules), np.asarray(params.readout)
+  latent, inputs = np.asarray(task.latent[0]), np.asarray(task.query.inputs)
+  for row, x in enumerate(inputs):
+    hidden = np.zeros(3)
+    for k in range(3):
+      weights = sum(latent[m] * theta[m, :, k] for m in range(6))
+      hidden[k] = max(weights @ x / np.sqrt(5), 0)
+    np.testing.assert_allclose(
+        task.query.targets[row], hidden @ readout, atol=1e-6
+    )
+
+
+def test_inputs_have_unit_variance_and_initial_weights_are_cut() -> None:
+  world = _make(num_query=4000)
+  params = world.init(jax.random.key(0))
+  inputs = world.sample(params, jax.random.key(1), 'train').query.inputs
+  assert float(jnp.abs(inputs).max()) <= np.sqrt(3)
+  assert float(inputs.std()) == pytest.approx(1, abs=0.02)
+  assert float(inputs.mean()) == pytest.approx(0, abs=0.02)
+  quarters, _ = np.histogram(inputs, np.linspace(-(3**0.5), 3**0.5, 5))
+  np.testing.assert_allclose(quarters / inputs.size, 0.25, atol=0.015)
+  # Halves of a random word are independent.
+  first, second = np.asarray(inputs).ravel().reshape(2, -1)
+  assert abs(np.corrcoef(first, second)[0, 1]) < 0.03
+  modules, readout = teacher_student.init_modular(
+      jax.random.key(2), 6, 40, 40, 4
+  )
+  assert float(jnp.abs(modules).max()) <= 2 / np.sqrt(6)
+  assert float(modules.std()) == pytest.approx(0.8796 / np.sqrt(6), rel=0.03)
+  assert float(readout.std()) == pytest.approx(0.8796 / np.sqrt(40), rel=0.15)
+
+
+def test_discrete_training_and_continuous_evaluation() -> None:
+  world = _make()
+  train = _latents(world, 'train')
+  np.testing.assert_allclose(np.linalg.norm(train, axis=1), 1, rtol=1e-5)
+  masks = families.masks(families.FAMILIES['singles_ring'])
+  drawn = {tuple(row) for row in train > 0}
+  assert drawn == {tuple(row) for row in masks}
+  ood = _latents(world, 'ood')
+  assert not {tuple(row) for row in ood > 0} & drawn
+  assert len(np.unique(ood, axis=0)) == len(ood)
+  for k in range(1, 7):
+    assert ((_latents(world, f'all_k{k}') > 0).sum(1) == k).all()
+
+
+def test_continuous_training_follows_the_sampler() -> None:
+  released = _latents(_make(latent_type='continuous'), 'train')
+  assert (released.sum(1) < 1.5).all()
+  paper = _latents(_make(latent_type='continuous', sampler='paper'), 'train')
+  num_active = (paper > 0).sum(1)
+  np.testing.assert_allclose(paper.sum(1), (num_active + 1) / 2, rtol=1e-5)
+
+
+def test_counts() -> None:
+  world = _make()
+  count = lambda split: world.num_combinations(None, split)
+  assert count('train') == count('test') == 12
+  assert count('ood') == 63 - 12
+  assert [count(f'all_k{k}') for k in range(1, 7)] == [6, 15, 20, 15, 6, 1]
+
+
+def test_evaluation_has_its_own_number_of_examples() -> None:
+  world = _make()
+  params = world.init(jax.random.key(0))
+  shapes = {
+      split: [
+          batch.inputs.shape[0]
+          for batch in world.sample(params, jax.random.key(1), split)[:2]
+      ]
+      for split in ('train', 'ood')
+  }
+  assert shapes == {'train': [24, 9], 'ood': [24, 11]}
+
+
+@pytest.mark.parametrize(
+    'field, value, message',
+    [
+        ('task_support', 'rings', "task_support is 'rings'.*'singles_ring'"),
+        ('latent_type', 'binary', "latent_type is 'binary'.*'continuous'"),
+        ('sampler', 'uniform', "sampler is 'uniform'.*'released'"),
+        ('num_modules', 4, 'num_modules is 4.*6'),
+        ('num_query', 0, 'num_query is 0.*positive'),
+    ],
+)
+def test_impossible_values(field: str, value: Any, message: str) -> None:
+  with pytest.raises(ValueError, match=message):
+    _make(**{field: value})
+
+
+@pytest.mark.parametrize('inner', [_LM, _ADAM], ids=['lm', 'adam'])
+def test_no_gradient_through_the_adaptation(
+    inner: inner_loop.InnerConfig,
+) -> None:
+  """The outer gradient is that of the query loss at a constant latent."""
+  world = _make()
+  task_params = world.init(jax.random.key(0))
+  student = _student()
+  meta_params = student.init(jax.random.key(1))
+  drawn = world.sample(task_params, jax.random.key(2), 'train')
+  learner = _learner(world, inner)
+
+  def query_loss(meta_params: Any) -> tuple[jax.Array, Any]:
+    metrics, latent = learner.evaluate_task(
+        meta_params, task_params, drawn, jax.random.key(3)
+    )
+    return metrics['loss'], latent
+
+  gradient, latent = jax.grad(query_loss, has_aux=True)(meta_params)
+
+  def at_constant_latent(meta_params: Any) -> jax.Array:
+    outputs = student.decode(meta_params, latent, drawn.query.inputs)
+    return objectives.REGRESSION.loss(outputs, drawn.query)
+
+  expected = jax.grad(at_constant_latent)(meta_params)
+  jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
+      gradient,
+      expected,
+  )
+  second_order = dataclasses.replace(_ADAM, second_order=True, eps_root=1e-7)
+  learner = _learner(world, second_order)
+  other, _ = jax.grad(query_loss, has_aux=True)(meta_params)
+  difference = optax.tree.norm(optax.tree.sub(other, expected))
+  assert float(difference) > 1e-4
+
+
+def test_latent_start_is_not_learned() -> None:
+  world = _make()
+  learner = _learner(world, _LM)
+  task_params = world.init(jax.random.key(0))
+  state = learner.init(jax.random.key(1))
+  step = jax.pmap(
+      learner.step, axis_name=outer_loop.DEVICE_AXIS, devices=jax.devices()[:1]
+  )
+  add_axis = lambda tree: jax.tree.map(lambda x: x[None], tree)
+  after, _ = step(
+      add_axis(state), add_axis(task_params), add_axis(jax.random.key(2))
+  )
+  moved = jax.tree.map(
+      lambda a, b: bool((a != b[0]).any()),
+      state.meta_params,
+      after.meta_params,
+  )
+  assert moved == {'modules': True, 'readout': True, 'latent_start': False}
+
+
+def test_levenberg_marquardt_finds_the_latent_of_a_faithful_student() -> None:
+  world = _make()
+  task_params = world.init(jax.random.key(0))
+  student = _student(hidden_dim=3, num_modules=6)
+  meta_params = {
+      'modules': task_params.modules,
+      'readout': task_params.readout,
+      'latent_start': jnp.full(6, 0.3),
+  }
+  learner = _learner(world, _LM, student)
+  drawn = world.sample(task_params, jax.random.key(5), 'ood')
+  metrics, latent = learner.evaluate_task(
+      meta_params, task_params, drawn, jax.random.key(0)
+  )
+  assert float(metrics['loss']) < 1e-9
+  np.testing.assert_allclose(latent, drawn.latent[0], atol=1e-3)
+
+
+def test_random_start_differs_between_tasks() -> None:
+  world = _make()
+  task_params = world.init(jax.random.key(0))
+  meta_params = _student().init(jax.random.key(1))
+  drawn = world.sample(task_params, jax.random.key(2), 'train')
+  config = dataclasses.replace(_ADAM, random_start=True, learning_rate=1e-9)
+  learner = _learner(world, config)
+  starts = [
+      learner.evaluate_task(
+          meta_params, task_params, drawn, jax.random.key(seed)
+      )[1]
+      for seed in (3, 3, 4)
+  ]
+  np.testing.assert_array_equal(starts[0], starts[1])
+  assert float(jnp.abs(starts[0] - starts[2]).max()) > 0.1
+  assert float(jnp.abs(starts[0] - meta_params['latent_start']).max()) > 0.1
+
+
+def test_cosine_schedule() -> None:
+  outer = outer_loop.OuterConfig(
+      learning_rate=1e-3,
+      weight_decay=0.0,
+      clip_norm=None,
+      max_consecutive_skips=0,
+      meta_batch_size=1,
+      num_outer_steps=100,
+      final_fraction=1e-3,
+  )
+  optimizer = outer_loop.make_optimizer(outer)
+  params = jnp.zeros(1)
+  state, sizes = optimizer.init(params), []
+  for _ in range(101):
+    updates, state = optimizer.update(jnp.ones(1), state, params)
+    sizes.append(float(-cast(jax.Array, updates)[0]))
+  # A constant gradient moves Adam by the learning rate.
+  halfway = 1e-3 * (0.999 * 0.5 + 1e-3)
+  np.testing.assert_allclose(
+      [sizes[0], sizes[50], sizes[100]], [1e-3, halfway, 1e-6], rtol=1e-3
+  )
+
+
+def test_tiny_world_still_fits_the_shared_learner() -> None:
+  """The other worlds take the same path, fresh support sets included."""
+  world = tiny.task()
+  inner = dict(fresh_support=True)
+  learner = tiny.learner(world, 'linear_hypernetwork', inner=inner)
+  params = world.init(jax.random.key(0))
+  meta_params = tiny.MODELS['linear_hypernetwork']().init(jax.random.key(1))
+  drawn = world.sample(params, jax.random.key(2), 'train')
+  metrics, _ = learner.evaluate_task(
+      meta_params, params, drawn, jax.random.key(3)
+  )
+  assert jnp.isfinite(metrics['loss'])
