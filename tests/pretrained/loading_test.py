@@ -96,6 +96,10 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
   ).read('summary.json')
   assert summary is not None
   index = summary['seeds'].index(seed)
+  # Bundled parameters are rounded to half precision, which may flip one of the
+  # forty examples.
+  rtol = 2e-4 if source == 'own' else 1e-2
+  atol = {'own': 1e-5, 'bundled': 0.026}
   evaluated = loaded.student(seed).evaluate()
   for split, metrics in evaluated.items():
     for name, value in metrics.items():
@@ -103,7 +107,12 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
       if reported is None:  # An empty split.
         assert np.isnan(value)
       else:
-        np.testing.assert_allclose(value, reported, rtol=2e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            value,
+            reported,
+            rtol=rtol,
+            atol=atol[source] if name == 'accuracy' else 1e-5,
+        )
 
 
 def test_a_shared_run_is_found_by_either_name() -> None:
@@ -128,9 +137,12 @@ def test_a_shared_run_is_found_by_either_name() -> None:
 
 
 def test_a_bundle_holds_what_was_trained(root: pathlib.Path) -> None:
-  trees = [_load(root, source).meta_params for source in ('own', 'bundled')]
-  jax.tree.map(np.testing.assert_array_equal, *trees)
-  assert jax.tree.leaves(trees[1])[0].dtype == np.float32
+  own, bundled = (_load(root, source) for source in ('own', 'bundled'))
+  rounded = jax.tree.map(
+      lambda x: np.asarray(x, np.float16).astype(np.float32), own.meta_params
+  )
+  jax.tree.map(np.testing.assert_array_equal, rounded, bundled.meta_params)
+  assert jax.tree.leaves(bundled.meta_params)[0].dtype == np.float32
   assert str(root / 'small') in str(_load(root, 'bundled').folder)
 
 
@@ -225,7 +237,7 @@ def test_some_seeds_of_some_runs_can_be_bundled(
   loaded = pretrained.load(
       'fig3b/smoke', results_root=tmp_path / 'nothing', bundled_root=tmp_path
   )
-  whole = _load(root).meta_params
+  whole = _load(root, 'bundled').meta_params
   jax.tree.map(
       lambda part, all_: np.testing.assert_array_equal(part, all_[:1]),
       loaded.meta_params,
