@@ -10,7 +10,7 @@ from figures.claims import verdicts
 from figures.library import cells
 from figures.paper import fig3f
 from figures.paper import fig_a8
-from figures.paper import gridworld_bars
+from figures.paper import model_bars
 from figures.plotting import stats
 from figures.plotting import style
 
@@ -25,9 +25,7 @@ _PAIRS = tuple(itertools.product(style.HYPERNETWORKS, style.MONOLITHIC))
 def _on(
     frame: pd.DataFrame, model: str, support: str, metric: str
 ) -> verdicts.Sample:
-  return verdicts.sample(
-      frame, gridworld_bars.cell(model, support), metric=metric
-  )
+  return verdicts.sample(frame, model_bars.cell(model, support), metric=metric)
 
 
 def _loss_is_higher(
@@ -148,7 +146,7 @@ def _claim(
     experiment: str,
     decide: verdicts.Decide,
     sentence: str,
-    cell: tuple[str, ...] = gridworld_bars.CELL,
+    cell: tuple[str, ...] = model_bars.CELL,
 ) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,

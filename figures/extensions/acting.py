@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 from figures.library import cells
 from figures.library import data
 from figures.paper import fig4e
-from figures.paper import gridworld_bars
-from figures.plotting import style
+from figures.paper import model_bars
 
 TITLE_SUCCESS = 'Acting on goals: how often the agent gets there'
 TITLE_PATHS = 'Acting on goals: the way of agents that get there'
@@ -28,7 +27,6 @@ def draw_success(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       fig4e.EXPERIMENT,
       'success',
       supports=fig4e.SUPPORTS,
-      models=style.MODELS,
       title=TITLE_SUCCESS,
       y_title='success (fraction of OOD tasks)',
       y_range=(0, 1),
@@ -44,7 +42,6 @@ def draw_paths(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       'Of tasks in which the agent succeeds: 1 is the shortest path. A'
       ' model that succeeds rarely does so where the way is easy.',
       supports=fig4e.SUPPORTS,
-      models=style.MODELS,
       title=TITLE_PATHS,
       y_title='moves / shortest path (OOD tasks)',
   )
@@ -56,7 +53,6 @@ def draw_return(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       library,
       'fig4c',
       supports=('random', 'non_compositional'),
-      models=style.MODELS,
       title=TITLE_RETURN,
   )
 
@@ -67,7 +63,6 @@ def draw_connected(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       library,
       'fig4b',
       supports=('connected', 'disconnected'),
-      models=style.HYPERNETWORKS,
       title=TITLE_CONNECTED,
   )
 
@@ -93,8 +88,8 @@ def _draw(
     **options: Any,
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the bars and the table of a metric; notes go into the caption."""
-  found = cells.read(library, experiment, gridworld_bars.CELL)
+  found = cells.read(library, experiment, model_bars.CELL)
   caption = [*found.caption, *notes, _NOT_IN_PAPER]
-  figure = gridworld_bars.draw_bars(found, metric, caption=caption, **options)
+  figure = model_bars.draw_bars(found, metric, caption=caption, **options)
   measures = {split: (split, metric) for split in ('test', 'ood')}
   return figure, cells.make_table(found, measures)

@@ -31,7 +31,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               for cell in found.find(name=model)
               for tasks in shown or [0]
           }
-          for model in style.HYPERNETWORKS
+          for model in found.models
       },
       title=TITLE,
       x_title='training tasks (outer steps × tasks per step)',

@@ -30,7 +30,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   table = fig_a3.make_table(found)
   panels, laws, rows = {}, {}, []
   for max_active in found.axis('max_active'):
-    for model in style.MODELS:
+    for model in found.models:
       if not found.find(name=model, max_active=max_active):
         continue
       rows_of_model = data.rows(table, {'model': model, 'K': max_active})

@@ -33,7 +33,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           )
           for cell in found.find(name=model, num_modules=num_modules)
       ]
-      for model in style.HYPERNETWORKS
+      for model in found.models
       for num_modules in found.axis('num_modules')
   }
   figure = bars.draw(

@@ -39,6 +39,11 @@ class Cells(NamedTuple):
     """Returns the values of the column that ends in a name, in order."""
     return list(dict.fromkeys(_get(cell, name) for cell in self.cells))
 
+  @property
+  def models(self) -> list[str]:
+    """The models of the cells, in the order of every figure."""
+    return style.sort_models(self.axis('name'))
+
   def missing(self, cell: Cell) -> str:
     """Returns why a cell is empty."""
     found = not data.rows(self.frame, cell).empty

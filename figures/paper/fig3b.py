@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 
 from figures.library import data
 from figures.library import reference
-from figures.paper import gridworld_bars
+from figures.paper import model_bars
 from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
@@ -22,7 +22,7 @@ from figures.plotting import style
 EXPERIMENT = 'fig3b'
 TITLE = 'Figure 3B: accuracy on module combinations never seen in training'
 SUPPORTS = ('random', 'non_compositional')
-CELL = gridworld_bars.CELL
+CELL = model_bars.CELL
 
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -31,7 +31,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   table = make_table(frame)
   panels = {
       style.SUPPORT_NAMES[support]: [
-          _bar(frame, model, support) for model in style.MODELS
+          _bar(frame, model, support) for model in _models(frame)
       ]
       for support in SUPPORTS
   }
@@ -61,8 +61,13 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
   return pd.DataFrame([
       _table_row(frame, splits, model, support)
       for support in SUPPORTS
-      for model in style.MODELS
+      for model in _models(frame)
   ])
+
+
+def _models(frame: pd.DataFrame) -> list[str]:
+  """Returns the paper's models, run or not, and others that were run."""
+  return style.sort_models([*style.MODELS, *frame['model.name']])
 
 
 def _table_row(
@@ -71,7 +76,7 @@ def _table_row(
     model: str,
     support: str,
 ) -> dict[str, Any]:
-  cell = gridworld_bars.cell(model, support)
+  cell = model_bars.cell(model, support)
   runs = data.rows(frame, cell)
   row: dict[str, Any] = {'model': model, 'task_support': support}
   for name, (split, kind) in splits.items():
@@ -93,9 +98,9 @@ def _table_row(
 
 
 def _bar(frame: pd.DataFrame, model: str, support: str) -> bars.Bar:
-  cell = gridworld_bars.cell(model, support)
+  cell = model_bars.cell(model, support)
   return bars.Bar(
-      label=gridworld_bars.label(model),
+      label=model_bars.label(model),
       colour=style.COLOURS[model],
       seeds=data.values(frame, cell, 'ood'),
       missing=(
@@ -119,7 +124,7 @@ def _caption(
       ),
   ]
   for row in table.to_dict('records'):
-    cell = gridworld_bars.cell(row['model'], row['task_support'])
+    cell = model_bars.cell(row['model'], row['task_support'])
     trained = data.rows(frame, cell)['seed'].nunique()
     if 0 < row['num_seeds'] < trained:
       lines.append(

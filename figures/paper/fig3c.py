@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from figures.library import cells
 from figures.library import data
 from figures.paper import decoding_targets
-from figures.paper import gridworld_bars
+from figures.paper import model_bars
 from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
@@ -21,7 +21,7 @@ from figures.plotting import style
 EXPERIMENT = 'fig3c'
 TITLE_3C = 'Figure 3C: decoding modules, compositional support or not'
 TITLE_3D = 'Figure 3D: decoding modules, connected support or not'
-CELL = gridworld_bars.CELL
+CELL = model_bars.CELL
 
 
 def draw_3c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -40,7 +40,7 @@ def _draw(
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       style.SUPPORT_NAMES[support]: [
-          _bar(found, model, support) for model in style.HYPERNETWORKS
+          _bar(found, model, support) for model in found.models
       ]
       for support in supports
   }
@@ -62,10 +62,10 @@ def _draw(
 
 
 def _bar(found: cells.Cells, model: str, support: str) -> bars.Bar:
-  cell = gridworld_bars.cell(model, support)
+  cell = model_bars.cell(model, support)
   exact = stats.mean(data.values(found.frame, cell, 'ood', metric='r2_exact'))
   return bars.Bar(
-      label=gridworld_bars.label(model),
+      label=model_bars.label(model),
       colour=style.COLOURS[model],
       seeds=data.values(found.frame, cell, 'ood', metric='r2'),
       missing=found.missing(cell),

@@ -76,7 +76,7 @@ def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   panels = {
       f'M = {num_modules}, K = {max_active}': [
           line
-          for model in style.MODELS
+          for model in found.models
           for line in _curves(
               found, dict(zip(CELL, (model, num_modules, max_active)))
           )
@@ -105,7 +105,7 @@ def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def _thinned(found: cells.Cells) -> list[str]:
   """Returns lines that name the published cells without a run here."""
   left_out = []
-  for model in style.MODELS:
+  for model in found.models:
     published = {
         (task['num_modules'], task['max_active'])
         for run in reference.described_runs(EXPERIMENT, 'paper')
@@ -164,7 +164,7 @@ def _panels(
           for cell in sorted(found.find(name=model), key=_size)
           for number in [published(cell)]
       }
-      for model in style.MODELS
+      for model in found.models
   }
 
 

@@ -58,7 +58,7 @@ def make_panels(
           )
           for cell in best_rates(found, model, size_columns)
       }
-      for model in style.HYPERNETWORKS
+      for model in found.models
   }
 
 

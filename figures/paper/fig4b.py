@@ -11,8 +11,7 @@ import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
-from figures.paper import gridworld_bars
-from figures.plotting import style
+from figures.paper import model_bars
 
 TITLE_4B = 'Figure 4B: loss on new preferences, connected support or not'
 TITLE_4C = 'Figure 4C: loss on new preferences, compositional support or not'
@@ -31,29 +30,27 @@ _MEASURES = {
 
 def draw_4b(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 4B and the table of what it shows."""
-  found = cells.read(library, 'fig4b', gridworld_bars.CELL)
+  found = cells.read(library, 'fig4b', model_bars.CELL)
   supports = ('connected', 'disconnected')
-  return _draw(found, TITLE_4B, supports, style.HYPERNETWORKS)
+  return _draw(found, TITLE_4B, supports)
 
 
 def draw_4c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 4C and the table of what it shows."""
-  found = cells.read(library, 'fig4c', gridworld_bars.CELL)
+  found = cells.read(library, 'fig4c', model_bars.CELL)
   supports = ('random', 'non_compositional')
-  return _draw(found, TITLE_4C, supports, style.MODELS)
+  return _draw(found, TITLE_4C, supports)
 
 
 def _draw(
     found: cells.Cells,
     title: str,
     supports: Sequence[str],
-    models: Sequence[str],
 ) -> tuple[go.Figure, pd.DataFrame]:
-  figure = gridworld_bars.draw_bars(
+  figure = model_bars.draw_bars(
       found,
       'loss',
       supports=supports,
-      models=models,
       title=title,
       y_title='OOD loss (lower is better)',
       caption=found.caption + [LOSS_NOTE],

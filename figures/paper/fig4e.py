@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
-from figures.paper import gridworld_bars
+from figures.paper import model_bars
 from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
@@ -35,12 +35,11 @@ _MEASURES = {
 
 def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 4E and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, gridworld_bars.CELL)
-  figure = gridworld_bars.draw_bars(
+  found = cells.read(library, EXPERIMENT, model_bars.CELL)
+  figure = model_bars.draw_bars(
       found,
       'accuracy',
       supports=('random',),
-      models=style.MODELS,
       title=TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
@@ -52,12 +51,11 @@ def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure A9 and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, gridworld_bars.CELL)
-  figure = gridworld_bars.draw_bars(
+  found = cells.read(library, EXPERIMENT, model_bars.CELL)
+  figure = model_bars.draw_bars(
       found,
       'accuracy_all',
       supports=SUPPORTS,
-      models=style.MODELS,
       title=TITLE_A9,
       y_title='without a mistake (fraction of OOD tasks)',
       y_range=(0, 1),
@@ -72,24 +70,24 @@ def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def draw_4f(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 4F and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, gridworld_bars.CELL)
+  found = cells.read(library, EXPERIMENT, model_bars.CELL)
   figure = bars.draw(
       {
           'Compositional - non-compositional support': [
               bars.Bar(
-                  label=gridworld_bars.label(model),
+                  label=model_bars.label(model),
                   colour=style.COLOURS[model],
                   seeds=_cost(found, model),
                   missing=_missing(found, model),
               )
-              for model in style.MODELS
+              for model in found.models
           ]
       },
       title=TITLE_4F,
       y_title='fall of OOD accuracy (fraction of actions)',
       caption=found.caption + ['Differences are taken seed by seed.'],
   )
-  return figure, pd.DataFrame([_row(found, model) for model in style.MODELS])
+  return figure, pd.DataFrame([_row(found, model) for model in found.models])
 
 
 def _cost(found: cells.Cells, model: str) -> pd.Series:
@@ -99,12 +97,12 @@ def _cost(found: cells.Cells, model: str) -> pd.Series:
 
 
 def _accuracy(found: cells.Cells, model: str, support: str) -> pd.Series:
-  return data.values(found.frame, gridworld_bars.cell(model, support), 'ood')
+  return data.values(found.frame, model_bars.cell(model, support), 'ood')
 
 
 def _missing(found: cells.Cells, model: str) -> str:
   reasons = [
-      found.missing(gridworld_bars.cell(model, support))
+      found.missing(model_bars.cell(model, support))
       for support in SUPPORTS
       if _accuracy(found, model, support).empty
   ]

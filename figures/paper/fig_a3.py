@@ -31,7 +31,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   never = [f'{level:g}' for level in LEVELS if level not in reached]
   panels = {}
   for max_active in found.axis('max_active'):
-    for model in style.MODELS:
+    for model in found.models:
       if found.find(name=model, max_active=max_active):
         name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
         panels[name] = [

@@ -33,7 +33,7 @@ def draw_a4(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               ),
               'num_support',
           )
-          for model in style.HYPERNETWORKS
+          for model in found.models
       ]
       for num_modules in found.axis('num_modules')
       for max_active in found.axis('max_active')
@@ -65,7 +65,7 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               dash=dash,
               dash_name=style.SPLIT_NAMES[split],
           )
-          for model in style.MODELS
+          for model in found.models
           if found.find(name=model)
           for split, dash in (('train', 'solid'), ('ood', 'dash'))
       ]

@@ -46,8 +46,7 @@ def _draw(name: str, library: data.Library) -> tuple[None, pd.DataFrame]:
     for field in sorted(names):
       values = {
           style.MODEL_NAMES[model]: _text(by_model[model], field)
-          for model in style.MODELS
-          if model in by_model
+          for model in style.sort_models(by_model)
       }
       rows.append({'preset': preset, 'field': field, **values})
   return None, pd.DataFrame(rows)

@@ -23,7 +23,6 @@ def draw_bars(
     metric: str,
     *,
     supports: Sequence[str],
-    models: Sequence[str],
     title: str,
     y_title: str,
     caption: Sequence[str],
@@ -37,7 +36,6 @@ def draw_bars(
     found: of CELL.
     metric: such as 'loss'.
     supports: one panel each.
-    models: one bar each, where a run is expected.
     title: of the figure.
     y_title: with the unit.
     caption: lines below.
@@ -59,7 +57,7 @@ def draw_bars(
       {
           style.SUPPORT_NAMES[support]: [
               bar(model, support)
-              for model in models
+              for model in found.models
               if cell(model, support) in found.cells
           ]
           for support in supports
