@@ -9,6 +9,9 @@ and accepts the step if it lowers the squared norm of r. It then lowers the
 damping: steps approach those of Gauss-Newton, which reaches a solution without
 residual error in a few iterations. Otherwise it raises the damping, which
 shortens the next step.
+
+Optimistix 0.1.0 reached the same losses on 128 small problems, in three to
+twelve times the time (QR; on two busy cores), and would not make this shorter.
 """
 
 from collections.abc import Callable

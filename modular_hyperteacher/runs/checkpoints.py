@@ -4,6 +4,10 @@ Orbax writes each checkpoint to a temporary folder that is then renamed, so that
 a kill at any moment leaves the previous one intact. Checkpoints hold arrays
 only, so loading one cannot execute code. A checksum of the arrays detects
 damage; the newest undamaged checkpoint is used.
+
+Orbax's CheckpointManager would take over the two lines that delete old
+checkpoints. It does not replace the checkpoint of a step, nor fall back to an
+older one when the newest is damaged, so it is not used.
 """
 
 from collections.abc import Iterator, Mapping
