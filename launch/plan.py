@@ -20,6 +20,7 @@ from launch import worker
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.runs import preemption
@@ -38,8 +39,8 @@ _RUNS_PER_TASK = flags.DEFINE_integer(
 )
 _CACHE = flags.DEFINE_string(
     'compilation_cache',
-    '~/.cache/modular_hyperteacher',
-    'Where workers of a machine share compiled programs; empty for nowhere.'
+    compilation_cache.DEFAULT,
+    'Where workers share compiled programs; empty for nowhere.'
     ' Programs from there are executed: keep it to yourself.',
 )
 

@@ -12,7 +12,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import sys
 import traceback
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ import jax
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
@@ -33,9 +33,6 @@ FINISHED = 'finished'
 HELD = 'another launcher is training it'
 REFUSED = 'refused: '  # and why; another try would be refused too
 FAILED = 'failed: '  # and how; another try may succeed
-
-# Programs that take less than this to compile are not worth a file.
-_MIN_COMPILE_S = 0.3
 
 
 class Settings(NamedTuple):
@@ -62,21 +59,7 @@ def set_up(settings: Settings) -> None:
   ):
     host_devices.divide(number, number)
   if settings.compilation_cache:
-    # Machine code of one processor is not for another.
-    cache = pathlib.Path(settings.compilation_cache).expanduser()
-    folder = cache / socket.gethostname()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
-      raise errors.UserError(
-          f'--compilation_cache: others can write to {folder}, and what is in'
-          ' there is executed. Choose another folder, or mend its owner and'
-          ' mode (chmod 700).'
-      )
-    jax.config.update('jax_compilation_cache_dir', str(folder))
-    jax.config.update(
-        'jax_persistent_cache_min_compile_time_secs', _MIN_COMPILE_S
-    )
+    compilation_cache.enable(settings.compilation_cache)
 
 
 def train(

@@ -28,6 +28,7 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import progress
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import components
@@ -90,6 +91,7 @@ def _run() -> int:
   cores = len(os.sched_getaffinity(0))
   suitable = host_devices.suit([run.config for run in sweep.runs], cores)
   host_devices.divide(_HOST_DEVICES.value, suitable)
+  compilation_cache.enable_by_default()
   for run in sweep.runs:
     components.allow(run.config)
   planned = runner.plan(sweep.runs, sweep.root)

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import time
 from typing import Any
@@ -18,7 +17,6 @@ from launch import attempts
 from launch import local
 from launch import plan as plans
 from launch import worker
-from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import locks
@@ -285,17 +283,6 @@ def test_a_run_that_another_process_has_is_left_to_it(
   (fields,) = plans.as_json(runner.plan([run], tmp_path))
   assert worker.train([fields], settings) == {run.run_id: worker.HELD}
   lock.release()
-
-
-def test_others_may_not_write_to_the_cache_of_programs(
-    tmp_path: pathlib.Path,
-) -> None:
-  folder = tmp_path / socket.gethostname()
-  folder.mkdir(mode=0o777)
-  folder.chmod(0o777)
-  settings = worker.Settings(str(tmp_path), 8, str(tmp_path))
-  with pytest.raises(errors.UserError, match='--compilation_cache: others can'):
-    worker.set_up(settings)
 
 
 def test_a_refused_run_leaves_the_others_alone(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,58 @@
+"""Compiled programs are kept between processes, and only for their user."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.devices import compilation_cache
+
+_PROGRAM = """
+import jax, jax.numpy as jnp
+from modular_hyperteacher.devices import compilation_cache
+compilation_cache.enable_by_default()
+jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
+jax.jit(lambda x: jnp.sin(x) @ x)(jnp.ones((3, 3))).block_until_ready()
+"""
+
+
+def _run(home: pathlib.Path, **variables: str) -> None:
+  kept = {k: v for k, v in os.environ.items() if 'COMPILATION_CACHE' not in k}
+  subprocess.run(
+      [sys.executable, '-c', _PROGRAM],
+      env={**kept, 'HOME': str(home), **variables},
+      check=True,
+  )
+
+
+def test_programs_are_kept_in_the_users_cache_folder(
+    tmp_path: pathlib.Path,
+) -> None:
+  _run(tmp_path)
+  (folder,) = (tmp_path / '.cache' / 'modular_hyperteacher').iterdir()
+  written = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+  assert any('lambda' in path.name for path in written)
+  _run(tmp_path)
+  assert written == {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+
+def test_jaxs_own_setting_comes_first(tmp_path: pathlib.Path) -> None:
+  _run(tmp_path, JAX_COMPILATION_CACHE_DIR=str(tmp_path / 'own'))
+  assert [path.name for path in tmp_path.iterdir()] == ['own']
+
+
+def test_a_home_that_is_no_folder_does_without(tmp_path: pathlib.Path) -> None:
+  home = tmp_path / 'home'
+  home.write_text('')
+  _run(home)
+
+
+def test_others_may_not_write_to_it(tmp_path: pathlib.Path) -> None:
+  folder = tmp_path / compilation_cache._processor()
+  folder.mkdir()
+  folder.chmod(0o777)
+  with pytest.raises(errors.UserError, match='others can write'):
+    compilation_cache.enable(str(tmp_path))
