@@ -12,8 +12,8 @@ two minutes are measured by the observer's monotonic clock, so neither clock
 skew between machines nor a change of the system time matters.
 
 filelock has no leases: where it uses flock, nobody sees who holds a lock on
-another machine, and its plain lock files outlive a killed holder. flufl.lock has
-leases, but compares the clocks of different machines.
+another machine, and its plain lock files outlive a killed holder. flufl.lock
+has leases, but compares the clocks of different machines.
 
 A holder that was suspended may find its lock gone when it resumes; it then
 stops (`Lock.check`).
