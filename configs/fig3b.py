@@ -17,23 +17,19 @@ seeds took 30 to 37 minutes of one core, by machine.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  return hyperteacher.make(
       'fig3b',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+      sweeps.grid(
+          task_support=['random', 'non_compositional'],
+          model=models.MODELS,
+      ),
+      num_modules=8,
   )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  config.sweep = common.model_grids(
-      preset,
-      common.MODELS,
-      ('task.task_support', ('random', 'non_compositional')),
-  )
-  return config

@@ -15,23 +15,25 @@ about zero.
 
 import ml_collections
 
-from configs.blocks import common
-
-_SUPPORTS = ('random', 'non_compositional', 'connected', 'disconnected')
-_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  return hyperteacher.make(
       'fig3c',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+      sweeps.grid(
+          task_support=[
+              'random',
+              'non_compositional',
+              'connected',
+              'disconnected',
+          ],
+          model=models.HYPERNETWORKS,
+      ),
+      num_modules=8,
+      max_active=2,  # Connected support is of pairs.
   )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  config.task.max_active = 2  # Connected support is of pairs.
-  config.sweep = ((('task.task_support', _SUPPORTS), ('model', _MODELS)),)
-  return config

@@ -15,41 +15,37 @@ grid is about them.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  cells = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
+  if preset != 'paper':
+    cells = {4: (1, 2, 4), 8: (1, 2, 8)}
+  return hyperteacher.make(
       'fig3e',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=100_000),
+      [
+          sweeps.grid(
+              {'task.num_modules': [num_modules]},
+              max_active=[max_active],
+              model=_models(preset, num_modules, max_active),
+          )
+          for num_modules, all_active in cells.items()
+          for max_active in all_active
+      ],
+      two_layers=True,
+      num_outer_steps=100_000,
   )
-  common.scale_hyperteacher(config)
-  grid = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
-  if preset != 'paper':
-    common.generate_two_layers(config)
-    grid = {4: (1, 2, 4), 8: (1, 2, 8)}
-  config.sweep = tuple(
-      cells
-      for num_modules, all_active in grid.items()
-      for max_active in all_active
-      for cells in common.model_grids(
-          preset,
-          _models(preset, num_modules, max_active),
-          ('task.num_modules', (num_modules,)),
-          ('task.max_active', (max_active,)),
-      )
-  )
-  return config
 
 
 def _models(preset: str, num_modules: int, max_active: int) -> tuple[str, ...]:
   """Returns the models of a cell: all, or as many as there is time for."""
   if preset == 'paper':
-    return common.MODELS
+    return models.MODELS
   if (num_modules, max_active) == (8, 2):
-    return common.HYPERNETWORKS + ('anil',)
-  return common.HYPERNETWORKS
+    return models.HYPERNETWORKS + ('anil',)
+  return models.HYPERNETWORKS

@@ -11,24 +11,20 @@ where students are far from trained, supports hardly differ.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import models
+from configs.blocks import preferences
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  return preferences.make(
       'fig4b',
       preset,
-      task=common.preferences_task(),
-      models=common.preferences_models(),
-      training=common.training(num_outer_steps=100_000, num_seeds=6),
-  )
-  config.task.max_active = 2
-  common.scale_preferences(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('connected', 'disconnected')),
-          ('model', common.HYPERNETWORKS),
+      sweeps.grid(
+          task_support=['connected', 'disconnected'],
+          model=models.HYPERNETWORKS,
       ),
+      num_seeds=6,
+      max_active=2,
   )
-  return config

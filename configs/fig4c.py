@@ -11,23 +11,19 @@ it rises markedly.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import models
+from configs.blocks import preferences
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  return preferences.make(
       'fig4c',
       preset,
-      task=common.preferences_task(),
-      models=common.preferences_models(),
-      training=common.training(num_outer_steps=100_000, num_seeds=6),
-  )
-  common.scale_preferences(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('random', 'non_compositional')),
-          ('model', common.MODELS),
+      sweeps.grid(
+          task_support=['random', 'non_compositional'],
+          model=models.MODELS,
       ),
+      num_seeds=6,
   )
-  return config

@@ -16,23 +16,18 @@ modules in place of 8, which learn faster: with 8 the linear one beats ANIL by
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import goals
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  return goals.make(
       'fig4e',
       preset,
-      task=common.goals_task(),
-      models=common.goals_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  common.scale_goals(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('random', 'non_compositional')),
-          ('model', common.MODELS),
+      sweeps.grid(
+          task_support=['random', 'non_compositional'],
+          model=models.MODELS,
       ),
   )
-  return config

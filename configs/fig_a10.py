@@ -10,28 +10,23 @@ numbers of modules and one learning rate.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import goals
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  widths, modules, rates = (32, 64), (8, 32), (3e-3,)
+  if preset == 'paper':
+    widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
+  return goals.make(
       'fig_a10',
       preset,
-      task=common.goals_task(),
-      models=common.goals_models(),
-      training=common.training(num_outer_steps=200_000),
+      sweeps.grid({
+          'model': models.HYPERNETWORKS,
+          'hidden_dim': widths,
+          'num_modules': modules,
+          'outer.learning_rate': rates,
+      }),
   )
-  common.scale_goals(config)
-  widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
-  if preset != 'paper':
-    widths, modules, rates = (32, 64), (8, 32), (3e-3,)
-  config.sweep = (
-      (
-          ('model', common.HYPERNETWORKS),
-          ('model.hidden_dim', widths),
-          ('model.num_modules', modules),
-          ('model.outer.learning_rate', rates),
-      ),
-  )
-  return config

@@ -11,31 +11,24 @@ four values of M, and evaluated more often.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  num_modules, max_active, students = (4, 6, 8, 10), (3,), models.HYPERNETWORKS
+  if preset == 'paper':
+    num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
+    students = models.MODELS
+  return hyperteacher.make(
       'fig_a3',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  common.scale_hyperteacher(config)
-  num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
-  models = common.MODELS
-  if preset != 'paper':
-    num_modules, max_active = (4, 6, 8, 10), (3,)
-    models = ('linear_hypernetwork', 'nonlinear_hypernetwork')
-  if preset == 'laptop':
-    config.training.evaluate_every = 250
-  config.sweep = (
-      (
-          ('task.num_modules', num_modules),
-          ('task.max_active', max_active),
-          ('model', models),
+      sweeps.grid(
+          {'task.num_modules': num_modules},
+          max_active=max_active,
+          model=students,
       ),
+      evaluate_every=250,
   )
-  return config

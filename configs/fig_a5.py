@@ -11,30 +11,27 @@ K = 3, and three shares.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  num_modules, fractions, students = (
+      (6, 10),
+      (0.1, 0.5, 0.8),
+      models.HYPERNETWORKS,
+  )
+  if preset == 'paper':
+    num_modules, fractions = (4, 8, 16), (0.1, 0.3, 0.5, 0.7, 0.9)
+    students = models.MODELS
+  return hyperteacher.make(
       'fig_a5',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  common.scale_hyperteacher(config)
-  num_modules, fractions = (4, 8, 16), (0.1, 0.3, 0.5, 0.7, 0.9)
-  models = common.MODELS
-  if preset != 'paper':
-    config.task.max_active = 3
-    num_modules, fractions = (6, 10), (0.1, 0.5, 0.8)
-    models = ('linear_hypernetwork', 'nonlinear_hypernetwork')
-  config.sweep = (
-      (
-          ('task.num_modules', num_modules),
-          ('task.fraction_ood', fractions),
-          ('model', models),
+      sweeps.grid(
+          {'task.num_modules': num_modules},
+          fraction_ood=fractions,
+          model=students,
       ),
   )
-  return config

@@ -14,24 +14,19 @@ has what they took.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  num_support = (4, 8, 16, 32, 64)
+  if preset == 'paper':
+    num_support = (16, 32, 64, 128, 256)
+  return hyperteacher.make(
       'sample_complexity',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+      sweeps.grid(num_support=num_support, model=models.HYPERNETWORKS),
+      num_modules=8,
   )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  num_support = (16, 32, 64, 128, 256)
-  if preset != 'paper':
-    num_support = (4, 8, 16, 32, 64)
-  config.sweep = (
-      (('task.num_support', num_support), ('model', common.HYPERNETWORKS)),
-  )
-  return config

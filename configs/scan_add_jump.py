@@ -15,26 +15,26 @@ of standard networks.
 import ml_collections
 
 from configs.blocks import seq2seq
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  task = seq2seq.scan_task('add_jump', 'permuted')
-  config = seq2seq.experiment('scan_add_jump', preset, task)
-  seq2seq.scale(config)
-  seq2seq.limit_actions(config, 8)
-  longer = ()
-  if preset == 'laptop':
-    longer = (('training.num_outer_steps', (10_000,)),)
-  config.sweep = (
-      (('model', seq2seq.META),),
-      (*seq2seq.standard_axes(), *longer),
-      (
-          ('model', seq2seq.META),
-          ('task.meanings', ('extended',)),
-          ('task.num_extra', (20,)),
-          *longer,
-      ),
-      (*seq2seq.standard_axes('aligned', num_extra=20), *longer),
+  longer = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
+  limit = seq2seq.limit_actions(preset, 8)
+  return seq2seq.make(
+      'scan_add_jump',
+      preset,
+      [
+          sweeps.grid(model=seq2seq.META),
+          seq2seq.standard_grid(**longer),
+          sweeps.grid(
+              model=seq2seq.META,
+              meanings=['extended'],
+              num_extra=[20],
+              **longer,
+          ),
+          seq2seq.standard_grid('aligned', num_extra=20, **longer),
+      ],
+      seq2seq.scan_task('add_jump', 'permuted', **limit),
   )
-  return config

@@ -11,16 +11,18 @@ was not trained on.
 import ml_collections
 
 from configs.blocks import seq2seq
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  task = seq2seq.mutual_exclusivity_task()
-  config = seq2seq.experiment('scan_me', preset, task)
-  seq2seq.scale(config, num_outer_steps=10_000, decay_after=0.5)
-  if preset != 'paper':
-    network = config.models.meta_seq2seq
-    network.dropout_rate = 0.0
-    network.outer.learning_rate = 3e-3
-  config.sweep = ((('model', ('meta_seq2seq',)),),)
-  return config
+  return seq2seq.make(
+      'scan_me',
+      preset,
+      sweeps.grid(model=['meta_seq2seq']),
+      seq2seq.mutual_exclusivity_task(),
+      num_outer_steps=10_000,
+      dropout_rate=0.0,
+      learning_rate=3e-3,
+      decay_after=0.5,
+  )

@@ -10,27 +10,21 @@ have two, as published, and six modules; at the published scale six or eight.
 
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
+  return hyperteacher.make(
       'two_layers',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  common.scale_hyperteacher(config)
-  if preset != 'paper':
-    common.generate_two_layers(config)
-  config.task.max_active = 2  # Connected support is of pairs.
-  config.sweep = (
-      (
-          ('task.num_modules', (6, 8) if preset == 'paper' else (6,)),
-          ('task.task_support', ('connected', 'disconnected')),
-          ('model', common.HYPERNETWORKS),
+      sweeps.grid(
+          {'task.num_modules': [6, 8] if preset == 'paper' else [6]},
+          task_support=['connected', 'disconnected'],
+          model=models.HYPERNETWORKS,
       ),
+      two_layers=True,
+      max_active=2,  # Connected support is of pairs.
   )
-  return config

@@ -407,7 +407,7 @@ def test_a_few_steps_on_scan_lower_the_loss(
     conditions: tuple[str, ...], fields: dict[str, Any]
 ) -> None:
   config: Any = scan_add_jump.get_config('smoke')
-  seq2seq.limit_actions(config, 4)
+  config.task.update(seq2seq.limit_actions('smoke', 4))
   config.training.update({'meta_batch_size': 8, 'num_evaluation_tasks': 8})
   run = sweeps.select(sweeps.expand(config), list(conditions))[0]
   model = dict(run.config['model'])
