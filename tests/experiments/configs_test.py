@@ -122,7 +122,7 @@ def test_every_kind_of_run_takes_a_step(name: str) -> None:
     compiled = programs.Programs(
         built.system,
         build.root_keys(built.training),
-        build.draw_worlds(built),
+        build.draw_tasks(built),
     )
     state = compiled.init()
     before = programs.fetch(state.meta_params)

@@ -84,7 +84,7 @@ def test_rows_of_the_table_can_be_told_apart(
   summary = {'last': metrics, 'best_validation': metrics}
   folder = types.SimpleNamespace(read=lambda name: summary)
   planned: list[Any] = [
-      types.SimpleNamespace(run=run, folder=folder) for run in runs
+      types.SimpleNamespace(spec=run, folder=folder) for run in runs
   ]
   report.print_table(planned, _runs('fig3e', 'paper'))
   header, *lines = capsys.readouterr().out.strip().splitlines()
