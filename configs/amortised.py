@@ -12,8 +12,7 @@ the eight other runs takes about three minutes of one core.
 
 from typing import Any
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from configs.blocks import presets
@@ -34,21 +33,18 @@ _ENCODER = {
 }
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  networks = hyperteacher.make_models(preset)
+  blocks = hyperteacher.blocks(preset, num_modules=8)
   for inference, inner in _INFERENCE.items():
-    adapted = hyperteacher.make_models(preset)
+    adapted = hyperteacher.blocks(preset)['models']
     for name in models.HYPERNETWORKS:
       predicting = {'name': f'amortised_{name}', 'inner': inner, **_ENCODER}
-      networks[f'{inference}_{name}'] = presets.merge(adapted[name], predicting)
-  return hyperteacher.make(
-      'amortised',
-      preset,
-      sweeps.grid(
-          task_support=['random', 'non_compositional'],
-          model=[name for name in networks if name not in ('anil', 'maml')],
-      ),
-      models=networks,
-      num_modules=8,
+      blocks['models'][f'{inference}_{name}'] = presets.merge(
+          adapted[name], predicting
+      )
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'],
+      model=[name for name in blocks['models'] if name not in ('anil', 'maml')],
   )
+  return experiment.make('amortised', preset, sweep, **blocks)

@@ -9,12 +9,11 @@ modules as two, four or all nine of them do.
   python figures/make_all.py --only=bridges
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   suffixes = ['', '_1_bridges']
   if preset != 'smoke':
@@ -33,4 +32,4 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
           ('discrete', 'singles_triangles'),
       )
   ]
-  return theory.make('bridges', preset, sweep)
+  return experiment.make('bridges', preset, sweep, **theory.blocks(preset))

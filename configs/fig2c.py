@@ -14,13 +14,12 @@ idle cores. With Adam 0.45 to 0.62 for all families: far from trained.
   python figures/make_all.py --only=fig2c
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 from modular_hyperteacher.tasks.supports import families
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   sweep = [
       theory.grid(
@@ -37,5 +36,5 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       for solver, steps in theory.solvers(preset, 8000, 1500).items()
       for latent_type in ('discrete', 'continuous')
   ]
-  num_seeds = 5 if preset == 'laptop' else 3
-  return theory.make('fig2c', preset, sweep, num_seeds=num_seeds)
+  blocks = theory.blocks(preset, num_seeds=5 if preset == 'laptop' else 3)
+  return experiment.make('fig2c', preset, sweep, **blocks)

@@ -13,15 +13,14 @@ teacher's size on, with discrete latents, too.
   python figures/make_all.py --only=fig2d,fig_a2
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import presets
 from configs.blocks import theory
 
 _FACTORS = (2, 4, 8, 16, 32)
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   # Hidden units and modules, as multiples of the teacher's: every one of these
   # with every one of those.
@@ -43,4 +42,6 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       for solver, steps in theory.solvers(preset, 2000, 1500).items()
       for hidden_factors, module_factors in sizes
   ]
-  return theory.make('fig2d', preset, sweep, chunk_size=1)
+  return experiment.make(
+      'fig2d', preset, sweep, **theory.blocks(preset, chunk_size=1)
+  )

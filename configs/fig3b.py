@@ -15,21 +15,16 @@ seeds took 30 to 37 minutes of one core, by machine.
   python figures/make_all.py --only=fig3b
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  return hyperteacher.make(
-      'fig3b',
-      preset,
-      sweeps.grid(
-          task_support=['random', 'non_compositional'],
-          model=models.MODELS,
-      ),
-      num_modules=8,
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'], model=models.MODELS
   )
+  blocks = hyperteacher.blocks(preset, num_modules=8)
+  return experiment.make('fig3b', preset, sweep, **blocks)

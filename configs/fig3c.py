@@ -13,27 +13,16 @@ about zero.
   python figures/make_all.py --only=fig3c,fig3d
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  return hyperteacher.make(
-      'fig3c',
-      preset,
-      sweeps.grid(
-          task_support=[
-              'random',
-              'non_compositional',
-              'connected',
-              'disconnected',
-          ],
-          model=models.HYPERNETWORKS,
-      ),
-      num_modules=8,
-      max_active=2,  # Connected support is of pairs.
-  )
+  supports = ['random', 'non_compositional', 'connected', 'disconnected']
+  sweep = sweeps.grid(task_support=supports, model=models.HYPERNETWORKS)
+  # Connected support is of pairs.
+  blocks = hyperteacher.blocks(preset, num_modules=8, max_active=2)
+  return experiment.make('fig3c', preset, sweep, **blocks)

@@ -13,33 +13,28 @@ grid is about them.
   python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   cells = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
   if preset != 'paper':
     cells = {4: (1, 2, 4), 8: (1, 2, 8)}
-  return hyperteacher.make(
-      'fig3e',
-      preset,
-      [
-          sweeps.grid(
-              {'task.num_modules': [num_modules]},
-              max_active=[max_active],
-              model=_models(preset, num_modules, max_active),
-          )
-          for num_modules, all_active in cells.items()
-          for max_active in all_active
-      ],
-      two_layers=True,
-      num_outer_steps=100_000,
-  )
+  sweep = [
+      sweeps.grid(
+          {'task.num_modules': [num_modules]},
+          max_active=[max_active],
+          model=_models(preset, num_modules, max_active),
+      )
+      for num_modules, all_active in cells.items()
+      for max_active in all_active
+  ]
+  blocks = hyperteacher.blocks(preset, two_layers=True, num_outer_steps=100_000)
+  return experiment.make('fig3e', preset, sweep, **blocks)
 
 
 def _models(preset: str, num_modules: int, max_active: int) -> tuple[str, ...]:

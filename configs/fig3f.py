@@ -14,14 +14,13 @@ for which M = 4 modules make too few combinations.
 
 from typing import Any
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   factors, widths, rates = (1, 4, 16), (8, 32, 64), (3e-3,)
   task: dict[str, Any] = {'num_modules': 6, 'max_active': 3}
@@ -29,14 +28,11 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
     factors, widths = (1, 2, 4, 8, 16), (16, 32, 64, 128, 256, 512)
     rates = (3e-4, 1e-3, 3e-3)
     task = {'teacher_hidden_dim': 16}
-  return hyperteacher.make(
-      'fig3f',
-      preset,
-      sweeps.grid({
-          'modules_per_teacher_module': factors,  # M-hat / M
-          'hidden_dim': widths,
-          'outer.learning_rate': rates,
-          'model': models.HYPERNETWORKS,
-      }),
-      **task,
-  )
+  sweep = {
+      'modules_per_teacher_module': factors,  # M-hat / M
+      'hidden_dim': widths,
+      'outer.learning_rate': rates,
+      'model': models.HYPERNETWORKS,
+  }
+  blocks = hyperteacher.blocks(preset, **task)
+  return experiment.make('fig3f', preset, sweeps.grid(sweep), **blocks)

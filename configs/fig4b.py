@@ -9,22 +9,15 @@ where students are far from trained, supports hardly differ.
   python figures/make_all.py --only=fig4b
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import models
 from configs.blocks import preferences
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  return preferences.make(
-      'fig4b',
-      preset,
-      sweeps.grid(
-          task_support=['connected', 'disconnected'],
-          model=models.HYPERNETWORKS,
-      ),
-      num_seeds=6,
-      max_active=2,
-  )
+  supports = ['connected', 'disconnected']
+  sweep = sweeps.grid(task_support=supports, model=models.HYPERNETWORKS)
+  blocks = preferences.blocks(preset, num_seeds=6, max_active=2)
+  return experiment.make('fig4b', preset, sweep, **blocks)

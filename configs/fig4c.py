@@ -9,21 +9,16 @@ it rises markedly.
   python figures/make_all.py --only=fig4c
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import models
 from configs.blocks import preferences
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  return preferences.make(
-      'fig4c',
-      preset,
-      sweeps.grid(
-          task_support=['random', 'non_compositional'],
-          model=models.MODELS,
-      ),
-      num_seeds=6,
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'], model=models.MODELS
   )
+  blocks = preferences.blocks(preset, num_seeds=6)
+  return experiment.make('fig4c', preset, sweep, **blocks)

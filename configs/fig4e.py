@@ -14,20 +14,15 @@ modules in place of 8, which learn faster: with 8 the linear one beats ANIL by
   python figures/make_all.py --only=fig4e,fig4f,fig_a9
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import goals
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  return goals.make(
-      'fig4e',
-      preset,
-      sweeps.grid(
-          task_support=['random', 'non_compositional'],
-          model=models.MODELS,
-      ),
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'], model=models.MODELS
   )
+  return experiment.make('fig4e', preset, sweep, **goals.blocks(preset))

@@ -8,25 +8,22 @@ numbers of modules and one learning rate.
   python figures/make_all.py --only=fig_a10
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import goals
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   widths, modules, rates = (32, 64), (8, 32), (3e-3,)
   if preset == 'paper':
     widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
-  return goals.make(
-      'fig_a10',
-      preset,
-      sweeps.grid({
-          'model': models.HYPERNETWORKS,
-          'hidden_dim': widths,
-          'num_modules': modules,
-          'outer.learning_rate': rates,
-      }),
-  )
+  sweep = {
+      'model': models.HYPERNETWORKS,
+      'hidden_dim': widths,
+      'num_modules': modules,
+      'outer.learning_rate': rates,
+  }
+  blocks = goals.blocks(preset)
+  return experiment.make('fig_a10', preset, sweeps.grid(sweep), **blocks)

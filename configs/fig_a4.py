@@ -9,26 +9,23 @@ K of 2 and 3, and three numbers of shots.
   python figures/make_all.py --only=fig_a4
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   num_modules, max_active, num_support = (8,), (2, 3), (8, 16, 32)
   if preset == 'paper':
     num_modules, max_active = (4, 8), (2, 4)
     num_support = (16, 32, 64, 128, 256)
-  return hyperteacher.make(
-      'fig_a4',
-      preset,
-      sweeps.grid(
-          {'task.num_modules': num_modules},
-          max_active=max_active,
-          num_support=num_support,
-          model=models.HYPERNETWORKS,
-      ),
+  sweep = sweeps.grid(
+      {'task.num_modules': num_modules},
+      max_active=max_active,
+      num_support=num_support,
+      model=models.HYPERNETWORKS,
   )
+  blocks = hyperteacher.blocks(preset)
+  return experiment.make('fig_a4', preset, sweep, **blocks)

@@ -9,14 +9,13 @@ of one learning rate.
   python figures/make_all.py --only=fig_a8
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import models
 from configs.blocks import preferences
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   # Every width with every number of modules, of one grid or more.
   sizes, rates = [((32, 64), (16,)), ((32,), (64,))], (3e-3,)
@@ -31,4 +30,5 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       })
       for widths, modules in sizes
   ]
-  return preferences.make('fig_a8', preset, sweep)
+  blocks = preferences.blocks(preset)
+  return experiment.make('fig_a8', preset, sweep, **blocks)

@@ -11,8 +11,7 @@ Levenberg-Marquardt and by Adam, from the fixed start and from a random one.
 
 from typing import Any
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
 # Iterations of Levenberg-Marquardt; steps and learning rate of Adam.
@@ -20,7 +19,7 @@ _ITERATIONS = (2, 4, 12)
 _ADAM = ((100, 0.003), (300, 0.003), (100, 0.01), (300, 0.01))
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   factors = (2,) if preset == 'smoke' else (2, 4)
   sweep = [
@@ -37,7 +36,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       for factor in factors
       for effort in _efforts(preset, solver)
   ]
-  return theory.make('inference', preset, sweep)
+  return experiment.make('inference', preset, sweep, **theory.blocks(preset))
 
 
 def _efforts(preset: str, solver: str) -> list[dict[str, Any]]:

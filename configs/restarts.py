@@ -8,12 +8,11 @@ many starts, that is, seeds: `task.teacher_seed` keeps the teacher.
   python figures/make_all.py --only=restarts
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   grid = theory.grid(
       preset,
@@ -23,4 +22,5 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       modules_per_teacher_module=[1],
       teacher_seed=[0] if preset == 'smoke' else [0, 1, 2],
   )
-  return theory.make('restarts', preset, [grid], num_seeds=8, teacher_seed=0)
+  blocks = theory.blocks(preset, num_seeds=8, teacher_seed=0)
+  return experiment.make('restarts', preset, grid, **blocks)

@@ -12,21 +12,17 @@ has what they took.
   python figures/make_all.py --only=sample_complexity
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   num_support = (4, 8, 16, 32, 64)
   if preset == 'paper':
     num_support = (16, 32, 64, 128, 256)
-  return hyperteacher.make(
-      'sample_complexity',
-      preset,
-      sweeps.grid(num_support=num_support, model=models.HYPERNETWORKS),
-      num_modules=8,
-  )
+  sweep = sweeps.grid(num_support=num_support, model=models.HYPERNETWORKS)
+  blocks = hyperteacher.blocks(preset, num_modules=8)
+  return experiment.make('sample_complexity', preset, sweep, **blocks)

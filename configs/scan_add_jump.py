@@ -12,29 +12,22 @@ of standard networks.
   python figures/make_all.py --only=scan_table2,scan_table3
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import seq2seq
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   longer = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
+  extended = {'meanings': ['extended'], 'num_extra': [20]}
+  sweep = [
+      sweeps.grid(model=seq2seq.META),
+      seq2seq.standard_grid(**longer),
+      sweeps.grid(model=seq2seq.META, **extended, **longer),
+      seq2seq.standard_grid('aligned', num_extra=20, **longer),
+  ]
   limit = seq2seq.limit_actions(preset, 8)
-  return seq2seq.make(
-      'scan_add_jump',
-      preset,
-      [
-          sweeps.grid(model=seq2seq.META),
-          seq2seq.standard_grid(**longer),
-          sweeps.grid(
-              model=seq2seq.META,
-              meanings=['extended'],
-              num_extra=[20],
-              **longer,
-          ),
-          seq2seq.standard_grid('aligned', num_extra=20, **longer),
-      ],
-      seq2seq.scan_task('add_jump', 'permuted', **limit),
-  )
+  task = seq2seq.scan_task('add_jump', 'permuted', **limit)
+  blocks = seq2seq.blocks(preset, task)
+  return experiment.make('scan_add_jump', preset, sweep, **blocks)

@@ -7,13 +7,12 @@ for longer ones still. No network of the paper gets far.
   python figures/make_all.py --only=scan_table3,scan_lengths
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import seq2seq
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   limits = {
       'num_support': 40,
@@ -27,9 +26,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
         'max_query_actions': 22,
         'max_support_actions': 11,
     }
-  return seq2seq.make(
-      'scan_length',
-      preset,
-      [sweeps.grid(model=['meta_seq2seq']), seq2seq.standard_grid()],
-      seq2seq.scan_task('length', 'extended', num_extra=20, **limits),
-  )
+  sweep = [sweeps.grid(model=['meta_seq2seq']), seq2seq.standard_grid()]
+  task = seq2seq.scan_task('length', 'extended', num_extra=20, **limits)
+  blocks = seq2seq.blocks(preset, task)
+  return experiment.make('scan_length', preset, sweep, **blocks)

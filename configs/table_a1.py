@@ -9,15 +9,14 @@ preset runs the grid of Figure 2D.
   python figures/make_all.py --only=table_a1
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import presets
 from configs.blocks import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   # Hidden units and modules, as multiples of the teacher's.
   sizes = presets.choose(
@@ -38,7 +37,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       for solver, steps in theory.solvers(preset, 2000, 1500).items()
       for hidden_factors, module_factors in sizes
   ]
-  return theory.make('table_a1', preset, sweep)
+  return experiment.make('table_a1', preset, sweep, **theory.blocks(preset))
 
 
 def _decays(preset: str, solver: str) -> tuple[float, ...]:

@@ -12,12 +12,11 @@ them apart, the four outputs of the paper's experiments do.
   python figures/make_all.py --only=theorem
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   # With one output, few starts reach zero error.
   num_seeds = {1: 1, 4: 1} if preset == 'smoke' else {1: 32, 4: 12}
@@ -34,11 +33,7 @@ def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
       )
       for output_dim, number in num_seeds.items()
   ]
-  return theory.make(
-      'theorem',
-      preset,
-      sweep,
-      chunk_size=1,
-      teacher_hidden_dim=4,
-      latent_type='continuous',
+  blocks = theory.blocks(
+      preset, chunk_size=1, teacher_hidden_dim=4, latent_type='continuous'
   )
+  return experiment.make('theorem', preset, sweep, **blocks)

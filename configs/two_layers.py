@@ -8,23 +8,19 @@ have two, as published, and six modules; at the published scale six or eight.
   python figures/make_all.py --only=two_layers
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  return hyperteacher.make(
-      'two_layers',
-      preset,
-      sweeps.grid(
-          {'task.num_modules': [6, 8] if preset == 'paper' else [6]},
-          task_support=['connected', 'disconnected'],
-          model=models.HYPERNETWORKS,
-      ),
-      two_layers=True,
-      max_active=2,  # Connected support is of pairs.
+  sweep = sweeps.grid(
+      {'task.num_modules': [6, 8] if preset == 'paper' else [6]},
+      task_support=['connected', 'disconnected'],
+      model=models.HYPERNETWORKS,
   )
+  # Connected support is of pairs.
+  blocks = hyperteacher.blocks(preset, two_layers=True, max_active=2)
+  return experiment.make('two_layers', preset, sweep, **blocks)

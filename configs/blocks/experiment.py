@@ -26,6 +26,11 @@ SMOKE = {
     'evaluate_every': 4,
     'num_evaluation_tasks': 8,
 }
+LAPTOP_GRIDWORLD = {
+    'num_outer_steps': 3000,
+    'meta_batch_size': 16,
+    'num_evaluation_tasks': 256,
+}
 
 
 def make(

@@ -6,52 +6,24 @@ examples), and makes do with narrower students, higher outer learning rates that
 decay, and fewer and smaller outer steps.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
-from ml_collections import config_dict
-
 from configs.blocks import experiment
-from configs.blocks import gridworld
 from configs.blocks import models
 from configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 
-def make(
-    name: str,
-    preset: str,
-    sweep: sweeps.Grid | Iterable[sweeps.Grid],
-    *,
-    num_seeds: int = 3,
-    **task_fields: Any,
-) -> experiment.Config:
-  """Returns a config of compositional preferences.
+def blocks(
+    preset: str, num_seeds: int = 3, **fields: Any
+) -> dict[str, experiment.Block]:
+  """Returns the task, models and training of a preset.
 
   Args:
-    name: of the experiment.
     preset: one of `presets.PRESETS`.
-    sweep: one grid or several.
     num_seeds: at the published scale.
-    **task_fields: of the task, in place of the published.
+    **fields: of the task, in place of the published.
   """
-  return experiment.make(
-      name,
-      preset,
-      sweep,
-      task=task() | task_fields,
-      models=make_models(preset),
-      training=gridworld.training(
-          preset,
-          num_outer_steps=100_000,
-          seeds=tuple(range(2020, 2020 + num_seeds)),
-      ),
-  )
-
-
-def task() -> experiment.Block:
-  """Returns the task block, the same at all scales."""
-  return {
+  task = {
       'name': 'preferences',
       # M, and K: how many of them a task mixes at most.
       'num_modules': 8,
@@ -67,48 +39,34 @@ def task() -> experiment.Block:
       'num_query': 16,
       'num_query_evaluation': 1,
   }
-
-
-def make_models(preset: str) -> dict[str, experiment.Block]:
-  """Returns the four models of a preset (Table A11)."""
-  published = {
-      'anil': {
-          'name': 'anil',
-          'num_hidden': 4,
-          'hidden_dim': 512,
-          'inner': models.inner(100, 0.01, batch_size=64),
-          'outer': models.outer(3e-4, clip_norm=2.0, weight_decay=1e-2),
-      },
-      'maml': {
-          'name': 'maml',
-          'num_hidden': 3,
-          'hidden_dim': 368,
-          'inner': models.inner(10, 0.01),
-          'outer': models.outer(1e-3, clip_norm=2.0, weight_decay=1e-2),
-      },
-      'linear_hypernetwork': models.hypernetwork(
-          'linear_hypernetwork',
-          num_hidden=3,
-          hidden_dim=64,
-          num_modules=32,
-          inner=models.inner(10, 0.1),
-          outer=models.outer(3e-4, clip_norm=1.0, weight_decay=1e-2),
-      ),
-      'nonlinear_hypernetwork': models.hypernetwork(
-          'nonlinear_hypernetwork',
-          num_hidden=2,
-          hidden_dim=64,
-          num_modules=32,
-          inner=models.inner(10, 0.1),
-          outer=models.outer(3e-4, clip_norm=2.0, weight_decay=1e-2),
-          generator_num_hidden=4,
-          generator_hidden_dim=32,
-      ),
+  table_a11: dict[str, Any] = {
+      'num_hidden': (4, 3, 3, 2),
+      'hidden_dim': (512, 368, 64, 64),
+      'num_modules': (None, None, 32, 32),
+      'num_steps': (100, 10, 10, 10),
+      'inner_rate': (0.01, 0.01, 0.1, 0.1),
+      'batch_size': (64, None, None, None),
+      'outer_rate': (3e-4, 1e-3, 3e-4, 3e-4),
+      'clip_norm': (2.0, 2.0, 1.0, 2.0),
+      'weight_decay': (1e-2, 1e-2, 1e-2, 1e-2),
   }
-  if preset == 'paper':
-    return published
-  small = gridworld.small_models(
-      num_modules=16, monolithic_rate=1e-3, modular_rate=3e-3
+  if preset != 'paper':
+    table_a11 |= models.SMALL_GRIDWORLD | {
+        'num_modules': (None, None, 16, 16),
+        'batch_size': (None, None, None, None),
+        'outer_rate': (1e-3, 1e-3, 3e-3, 3e-3),
+    }
+  training = presets.choose(
+      preset,
+      smoke=experiment.SMOKE,
+      laptop=experiment.LAPTOP_GRIDWORLD,
+      paper={
+          'seeds': tuple(range(2020, 2020 + num_seeds)),
+          'num_outer_steps': 100_000,
+      },
   )
-  small['anil']['inner'] = {'batch_size': config_dict.placeholder(int)}
-  return presets.merge(published, small)
+  return {
+      'task': task | fields,
+      'models': models.make_all(**table_a11),
+      'training': experiment.training(**training),
+  }

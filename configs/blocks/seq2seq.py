@@ -8,7 +8,6 @@ to use its memory; the learning rate must not decay before. 'smoke' takes a few
 steps of tiny networks.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from configs.blocks import experiment
@@ -19,23 +18,19 @@ from modular_hyperteacher.experiments import sweeps
 META = ('meta_seq2seq', 'no_support_loss', 'no_decoder_attention')
 
 
-def make(
-    name: str,
+def blocks(
     preset: str,
-    sweep: sweeps.Grid | Iterable[sweeps.Grid],
     task: experiment.Block,
     *,
     num_outer_steps: int = 5000,
     dropout_rate: float = 0.1,
     learning_rate: float = 2e-3,
     decay_after: float = 0.8,
-) -> experiment.Config:
-  """Returns a config of these blocks.
+) -> dict[str, Any]:
+  """Returns the task, models and training of a preset.
 
   Args:
-    name: of the experiment.
     preset: one of `presets.PRESETS`.
-    sweep: one grid or several.
     task: as the functions below return it.
     num_outer_steps: at laptop scale.
     dropout_rate: of small networks, as are the next two.
@@ -64,18 +59,13 @@ def make(
         'dropout_rate': dropout_rate,
         'outer': {'learning_rate': learning_rate, 'decay_after': decay_after},
     }
-  return experiment.make(
-      name,
-      preset,
-      sweep,
-      task=task,
-      models={
-          model: presets.merge(block, network)
-          for model, block in _networks().items()
-      },
-      training=experiment.training(**published | scale),
-      log_every=100 if preset == 'laptop' else None,
-  )
+  networks = _networks().items()
+  return {
+      'task': task,
+      'models': {name: presets.merge(n, network) for name, n in networks},
+      'training': experiment.training(**published | scale),
+      'log_every': 100 if preset == 'laptop' else None,
+  }
 
 
 def mutual_exclusivity_task() -> experiment.Block:

@@ -8,7 +8,6 @@ training: fewer examples and tasks, a higher learning rate, and for 'adam' fewer
 and longer inner steps.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from ml_collections import config_dict
@@ -20,25 +19,17 @@ from modular_hyperteacher.experiments import sweeps
 _SMALL_TASK = {'num_support': 64, 'num_query': 64, 'num_evaluation_query': 256}
 
 
-def make(
-    name: str,
-    preset: str,
-    sweep: Iterable[sweeps.Grid],
-    *,
-    num_seeds: int = 3,
-    chunk_size: int = 2,
-    **task_fields: Any,
-) -> experiment.Config:
-  """Returns a config of the theory's blocks.
+def blocks(
+    preset: str, *, num_seeds: int = 3, chunk_size: int = 2, **fields: Any
+) -> dict[str, experiment.Block]:
+  """Returns the task, models and training of a preset.
 
   Args:
-    name: of the experiment.
     preset: one of `presets.PRESETS`.
-    sweep: grids, as made by `grid`.
     num_seeds: above the smoke scale.
     chunk_size: tasks that Levenberg-Marquardt computes at once at laptop scale.
       Jacobians of few tasks stay in the cache.
-    **task_fields: of the task, in place of the preset's.
+    **fields: of the task, in place of the preset's.
   """
   scale = presets.choose(
       preset,
@@ -49,16 +40,13 @@ def make(
   num_seeds = 1 if preset == 'smoke' else num_seeds
   seeds = {'seeds': tuple(range(100, 100 + num_seeds))}
   small = {} if preset == 'paper' else _SMALL_TASK
-  return experiment.make(
-      name,
-      preset,
-      sweep,
-      task=_task() | small | task_fields,
-      models=_models(preset, chunk_size),
-      training=experiment.training(
+  return {
+      'task': _task() | small | fields,
+      'models': _models(preset, chunk_size),
+      'training': experiment.training(
           **{'num_outer_steps': 60_000} | scale | seeds
       ),
-  )
+  }
 
 
 def grid(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import summary as report
@@ -103,7 +104,8 @@ def test_rows_of_the_table_can_be_told_apart(
 
 
 def _config(*grids: sweeps.Grid) -> Any:
-  return hyperteacher.make('test', 'laptop', grids)
+  blocks = hyperteacher.blocks('laptop')
+  return experiment.make('test', 'laptop', grids, **blocks)
 
 
 def test_a_grid_s_order_is_no_matter_but_for_names() -> None:

@@ -24,13 +24,14 @@ _TINY = {
 def get_config(preset: str = 'smoke') -> ml_collections.ConfigDict:
   """Returns four runs that differ in their seeds; 1,500 for 'paper'."""
   number = 1500 if preset == 'paper' else 4
+  blocks = hyperteacher.blocks('paper')
   tiny = {'num_hidden': 2, 'hidden_dim': 4, 'inner': {'num_steps': 2}}
   config = experiment.make(
       'small',
       preset,
       sweeps.grid(model=['maml'], seeds=[(seed,) for seed in range(number)]),
-      task=hyperteacher.task('paper') | _TINY,
-      models=presets.merge(hyperteacher.make_models('paper'), {'maml': tiny}),
+      task=blocks['task'] | _TINY,
+      models=presets.merge(blocks['models'], {'maml': tiny}),
       training=experiment.training(
           num_outer_steps=40,
           meta_batch_size=8,

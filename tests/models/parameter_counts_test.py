@@ -6,6 +6,7 @@ import pytest
 
 from configs import fig4c
 from configs import fig4e
+from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base
@@ -120,9 +121,9 @@ def test_published_counts_of_the_hyperteacher_config(
     num_modules: int, name: str, meta: int, fast: int
 ) -> None:
   """The config's blocks, built as a run builds them."""
-  config = hyperteacher.make(
-      'test', 'paper', sweeps.grid(model=[name]), num_modules=num_modules
-  )
+  blocks = hyperteacher.blocks('paper', num_modules=num_modules)
+  grid = sweeps.grid(model=[name])
+  config = experiment.make('test', 'paper', grid, **blocks)
   (run,) = sweeps.expand(config)
   model = built.bilevel_experiment(run.config).model
   assert base.count_params(model) == (meta, fast)
