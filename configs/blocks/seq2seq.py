@@ -37,19 +37,14 @@ def blocks(
     learning_rate: at their first step.
     decay_after: share of their steps after which it is lower.
   """
-  published = {'meta_batch_size': 1, 'num_evaluation_tasks': 64}
   scale = presets.choose(
       preset,
-      smoke={
-          'seeds': (2020,),
-          'num_outer_steps': 4,
-          'evaluate_every': 4,
-          'num_evaluation_tasks': 4,
-      },
-      laptop={'num_outer_steps': num_outer_steps},
+      smoke=experiment.SMOKE | {'num_evaluation_tasks': 4},
+      laptop={'num_outer_steps': num_outer_steps, 'num_evaluation_tasks': 64},
       paper={
           'num_outer_steps': 10_000,
-          'seeds': (2020, 2021, 2022, 2023, 2024),
+          'num_evaluation_tasks': 64,
+          'seeds': tuple(range(2020, 2025)),
       },
   )
   network: dict[str, Any] = {}
@@ -63,7 +58,7 @@ def blocks(
   return {
       'task': task,
       'models': {name: presets.merge(n, network) for name, n in networks},
-      'training': experiment.training(**published | scale),
+      'training': experiment.training(**scale | {'meta_batch_size': 1}),
       'log_every': 100 if preset == 'laptop' else None,
   }
 

@@ -126,20 +126,18 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
 def _check_sweep(sweep: Any) -> Sequence[Grid]:
   """Returns a sweep, or raises UserError if it has not the right form."""
   lists = (tuple, list)
-  if (
-      isinstance(sweep, lists)
-      and sweep
-      and all(isinstance(axes, dict) and axes for axes in sweep)
-      and all(
-          isinstance(v, lists) and v for axes in sweep for v in axes.values()
-      )
+  valid = isinstance(sweep, lists) and all(isinstance(g, dict) for g in sweep)
+  items = [item for g in sweep for item in g.items()] if valid else ()
+  if not items or not all(
+      isinstance(field, str) and isinstance(values, lists) and values
+      for field, values in items
   ):
-    return sweep
-  raise errors.UserError(
-      f'sweep is {sweep!r}; it must be a tuple of grids such as'
-      " {'task_support': ['random'], 'model': ['maml', 'anil']}, and neither"
-      ' it nor a grid nor its lists may be empty.'
-  )
+    raise errors.UserError(
+        f'sweep is {sweep!r}; it must be a tuple of grids such as'
+        " {'task_support': ['random'], 'model': ['maml', 'anil']}, and"
+        ' neither it nor its lists may be empty.'
+    )
+  return sweep
 
 
 def select(runs: list[Run], only: list[str]) -> list[Run]:
@@ -245,24 +243,27 @@ def _make_run(
     point: Mapping[str, Any],
     overrides: Mapping[str, Any],
 ) -> Run:
-  blocks = config.to_dict()
-  if point.get('model') not in blocks['models']:
+  blocks, name = config.to_dict(), point.get('model')
+  if name not in list(blocks['models']):
     raise errors.UserError(
-        f"sweep: model is '{point.get('model')}'; choose one of"
-        f' {", ".join(blocks["models"])}.'
+        f"sweep: model is '{name}'; choose one of"
+        f" {', '.join(blocks['models'])}."
     )
-  model, execution = blocks['models'][point['model']], blocks['execution']
-  # Which affects speed only, so it is no part of what the model is.
-  chunk_size = model.pop('task_chunk_size', None)
-  if execution.get('task_chunk_size') is None:
-    execution['task_chunk_size'] = chunk_size
+  execution = blocks['execution']
   identity = {
       'task': blocks['task'],
-      'model': model,
+      'model': blocks['models'][name],
       'training': blocks['training'],
   }
+  # It affects speed only, so it is no part of a run's identity.
+  chunk_size = identity['model'].pop('task_chunk_size', None)
+  if execution.get('task_chunk_size') is None:
+    execution['task_chunk_size'] = chunk_size
   point = {_full_path(field, identity): value for field, value in point.items()}
-  point |= {field: overrides[field] for field in point if field in overrides}
+  for path, value in overrides.items():
+    path = path.replace(f'models.{name}.', 'model.', 1)
+    if path in point:
+      point[path] = value
   for path, value in point.items():
     if path != 'model':
       *parents, leaf = path.split('.')

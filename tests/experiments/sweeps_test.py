@@ -145,6 +145,17 @@ def test_an_override_is_all_that_is_left_of_a_swept_field() -> None:
   assert {run.config['task']['max_active'] for run in runs} == {3}
 
 
+def test_an_override_of_a_model_leaves_others_swept() -> None:
+  models = ['linear_hypernetwork', 'nonlinear_hypernetwork']
+  config = _config(sweeps.grid(hidden_dim=[8, 16], model=models))
+  runs = sweeps.expand(config, {'models.linear_hypernetwork.hidden_dim': 4})
+  assert [tuple(run.point.values()) for run in runs] == [
+      (4, 'linear_hypernetwork'),
+      (8, 'nonlinear_hypernetwork'),
+      (16, 'nonlinear_hypernetwork'),
+  ]
+
+
 def test_how_many_tasks_at_once_is_no_part_of_a_run_id() -> None:
   grid = sweeps.grid(model=['linear_hypernetwork', 'maml'])
 
@@ -167,11 +178,13 @@ def test_how_many_tasks_at_once_is_no_part_of_a_run_id() -> None:
         ({'model': 'maml'}, 'must be a tuple of grids'),
         ({'model': []}, 'may be empty'),
         ({}, 'may be empty'),
+        ({5: [1]}, 'must be a tuple of grids'),
         ({'max_active': [2]}, "model is 'None'; choose one of anil, linear"),
         (
             {'model': ['mlp']},
             "model is 'mlp'; choose one of anil, linear",
         ),
+        ({'model': [['maml']]}, 'choose one of anil, linear'),
         ({'model': ['maml'], 'support': ['random']}, "no field 'support'"),
         (
             {'model': ['linear_hypernetwork'], 'num_modules': [4]},
