@@ -12,6 +12,8 @@ of standard networks.
   python figures/make_all.py --only=scan_table2,scan_table3
 """
 
+from typing import Any
+
 from configs.blocks import experiment
 from configs.blocks import seq2seq
 from modular_hyperteacher.experiments import sweeps
@@ -19,7 +21,7 @@ from modular_hyperteacher.experiments import sweeps
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  longer = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
+  longer: dict[str, Any] = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
   extended = {'meanings': ['extended'], 'num_extra': [20]}
   sweep = [
       sweeps.grid(model=seq2seq.META),

@@ -14,7 +14,7 @@ from configs.blocks import models
 from configs.blocks import presets
 
 
-def blocks(preset: str) -> dict[str, experiment.Block]:
+def blocks(preset: str) -> experiment.Block:
   """Returns the task, models and training of a preset."""
   task = {
       'name': 'goals',

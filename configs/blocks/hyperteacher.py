@@ -40,7 +40,7 @@ def blocks(
     num_outer_steps: int = 200_000,
     evaluate_every: int = 500,
     **fields: Any,
-) -> dict[str, experiment.Block]:
+) -> experiment.Block:
   """Returns the task, models and training of a preset.
 
   Args:

@@ -15,7 +15,7 @@ from configs.blocks import presets
 
 def blocks(
     preset: str, num_seeds: int = 3, **fields: Any
-) -> dict[str, experiment.Block]:
+) -> experiment.Block:
   """Returns the task, models and training of a preset.
 
   Args:

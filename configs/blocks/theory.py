@@ -21,7 +21,7 @@ _SMALL_TASK = {'num_support': 64, 'num_query': 64, 'num_evaluation_query': 256}
 
 def blocks(
     preset: str, *, num_seeds: int = 3, chunk_size: int = 2, **fields: Any
-) -> dict[str, experiment.Block]:
+) -> experiment.Block:
   """Returns the task, models and training of a preset.
 
   Args:
@@ -95,7 +95,7 @@ def _task() -> experiment.Block:
   }
 
 
-def _models(preset: str, chunk_size: int) -> dict[str, experiment.Block]:
+def _models(preset: str, chunk_size: int) -> experiment.Block:
   published = {
       'adam': _student('adamw', 300, 0.003, fresh_support=True),
       'levenberg_marquardt': _student('levenberg_marquardt', 12, 0.0),

@@ -76,7 +76,9 @@ def digest(run_id: str) -> str:
 
 
 def grid(
-    fields: Mapping[str, Sequence[Any]] | None = None, **named: Sequence[Any]
+    fields: Mapping[str, Sequence[Any]] | None = None,
+    /,
+    **named: Sequence[Any],
 ) -> Grid:
   """Returns a grid of fields; those with a dot in their name come first.
 
