@@ -21,7 +21,9 @@ from modular_hyperteacher.experiments import sweeps
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  longer: dict[str, Any] = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
+  longer: dict[str, Any] = {}
+  if preset == 'laptop':
+    longer = {'num_outer_steps': [10_000]}
   extended = {'meanings': ['extended'], 'num_extra': [20]}
   sweep = [
       sweeps.grid(model=seq2seq.META),
