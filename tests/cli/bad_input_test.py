@@ -84,7 +84,7 @@ _BAD_INPUT = [
     ),
     (
         ['--config.sweep=({"model": ["maml"], "task_suport": ["random"]},)'],
-        "no field 'task_suport'; did you mean task.task_support",
+        "no field 'task_suport'; did you mean .*task.task_support",
     ),
     (
         ['--config.sweep=({"model": ["maml"], "learning_rate": [1.0]},)'],
