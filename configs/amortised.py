@@ -10,58 +10,42 @@ the eight other runs takes about three minutes of one core.
   python figures/make_all.py --only=amortised
 """
 
-import copy
 from typing import Any
 
-import ml_collections
-
-from configs.blocks import common
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from configs.blocks import presets
+from modular_hyperteacher.experiments import sweeps
 
 # How a model infers a task -> the inner loop that follows its prediction. Three
 # steps at the published rate of 0.3 are too coarse: they undid what the encoder
 # predicted, and training collapsed in one of three seeds.
-_INFERENCE = {
+_INFERENCE: dict[str, dict[str, Any]] = {
     'amortised': {'num_steps': 0},
     'combined': {'num_steps': 3, 'learning_rate': 0.03},
 }
+# Of the set encoder: width, layers per example, questions per embedding.
+_ENCODER = {
+    'encoder_hidden_dim': 128,
+    'encoder_num_hidden': 2,
+    'encoder_num_queries': 4,
+}
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'amortised',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  models: list[str] = list(common.HYPERNETWORKS)
+  blocks = hyperteacher.blocks(preset, num_modules=8)
   for inference, inner in _INFERENCE.items():
-    for name in common.HYPERNETWORKS:
-      models.append(f'{inference}_{name}')
-      config.models[models[-1]] = _predicting(config.models[name], inner)
-  config.sweep = (
-      (
-          ('task.task_support', ('random', 'non_compositional')),
-          ('model', tuple(models)),
-      ),
+    # Made anew, so that they share no field with those above.
+    adapted = hyperteacher.blocks(preset)['models']
+    for name in models.HYPERNETWORKS:
+      predicting = {'name': f'amortised_{name}', 'inner': inner, **_ENCODER}
+      blocks['models'][f'{inference}_{name}'] = presets.merge(
+          adapted[name], predicting
+      )
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'],
+      model=[name for name in blocks['models'] if name not in ('anil', 'maml')],
   )
-  return config
-
-
-def _predicting(
-    hypernetwork: common.Config, inner: dict[str, Any]
-) -> common.Config:
-  """Returns the block of a hypernetwork that predicts its embeddings."""
-  model = copy.deepcopy(hypernetwork)
-  model.name = f'amortised_{hypernetwork.name}'
-  model.inner.update(inner)
-  model.update({
-      # Of the set encoder: width, layers per example, questions per embedding.
-      'encoder_hidden_dim': 128,
-      'encoder_num_hidden': 2,
-      'encoder_num_queries': 4,
-  })
-  return model
+  return experiment.make('amortised', preset, sweep, **blocks)

@@ -9,31 +9,27 @@ modules as two, four or all nine of them do.
   python figures/make_all.py --only=bridges
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
-_LAPTOP = {'levenberg_marquardt': (4000, 2)}
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('bridges', preset)
-  suffixes = ('', '_1_bridges')
+  suffixes = ['', '_1_bridges']
   if preset != 'smoke':
-    suffixes += tuple(f'_{count}_bridges' for count in range(2, 10))
-    suffixes += tuple(f'_bridge_of_{pairs}_pairs' for pairs in (2, 4, 9))
-  if preset == 'laptop':
-    config.training.seeds = (100, 101, 102)
-  config.sweep = tuple(
-      theory.solver_axes('levenberg_marquardt', preset, _LAPTOP)
-      + (
-          ('task.latent_type', (latent_type,)),
-          ('task.task_support', tuple(base + suffix for suffix in suffixes)),
+    suffixes += [f'_{count}_bridges' for count in range(2, 10)]
+    suffixes += [f'_bridge_of_{pairs}_pairs' for pairs in (2, 4, 9)]
+  sweep = [
+      theory.grid(
+          preset,
+          'levenberg_marquardt',
+          4000,
+          latent_type=[latent_type],
+          task_support=[base + suffix for suffix in suffixes],
       )
       for latent_type, base in (
           ('continuous', 'triangles'),
           ('discrete', 'singles_triangles'),
       )
-  )
-  return config
+  ]
+  return experiment.make('bridges', preset, sweep, **theory.blocks(preset))

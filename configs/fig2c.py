@@ -14,30 +14,27 @@ idle cores. With Adam 0.45 to 0.62 for all families: far from trained.
   python figures/make_all.py --only=fig2c
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 from modular_hyperteacher.tasks.supports import families
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('fig2c', preset)
-  config.sweep = tuple(
-      theory.solver_axes(solver, preset)
-      + (
-          ('task.latent_type', (latent_type,)),
-          ('task.task_support', _supports(latent_type)),
+  sweep = [
+      theory.grid(
+          preset,
+          solver,
+          steps,
+          latent_type=[latent_type],
+          task_support=[
+              support
+              for kind, support in families.TABLE_A9.values()
+              if kind == latent_type
+          ],
       )
-      for solver in theory.solvers(preset)
+      for solver, steps in theory.solvers(preset, 8000, 1500).items()
       for latent_type in ('discrete', 'continuous')
-  )
-  return config
-
-
-def _supports(latent_type: str) -> tuple[str, ...]:
-  return tuple(
-      support
-      for kind, support in families.TABLE_A9.values()
-      if kind == latent_type
-  )
+  ]
+  blocks = theory.blocks(preset, num_seeds=5 if preset == 'laptop' else 3)
+  return experiment.make('fig2c', preset, sweep, **blocks)

@@ -13,35 +13,35 @@ teacher's size on, with discrete latents, too.
   python figures/make_all.py --only=fig2d,fig_a2
 """
 
-import itertools
-
-import ml_collections
-
+from configs.blocks import experiment
+from configs.blocks import presets
 from configs.blocks import theory
 
-_PAPER_FACTORS = (2, 4, 8, 16, 32)
-# (hidden units, modules), as multiples of the teacher's.
-_LAPTOP_SIZES = ((1, 1), *itertools.product((2, 4, 8), repeat=2))
-# Inner loop -> outer steps and tasks computed at once.
-_LAPTOP = {'levenberg_marquardt': (2000, 1), 'adam': (1500, 8)}
+_FACTORS = (2, 4, 8, 16, 32)
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('fig2d', preset)
-  config.task.task_support = 'singles_ring'
-  if preset == 'laptop':
-    config.training.seeds = (100, 101, 102)
-  sizes = {
-      'smoke': ((1, 1), (2, 4)),
-      'laptop': _LAPTOP_SIZES,
-      'paper': tuple(itertools.product(_PAPER_FACTORS, repeat=2)),
-  }[preset]
-  config.sweep = tuple(
-      theory.solver_axes(solver, preset, _LAPTOP)
-      + theory.size_axes(config, *size)
-      + (('task.latent_type', ('discrete', 'continuous')),)
-      for solver in theory.solvers(preset)
-      for size in sizes
+  # Hidden units and modules, as multiples of the teacher's: every one of these
+  # with every one of those.
+  sizes = presets.choose(
+      preset,
+      smoke=[((1,), (1,)), ((2,), (4,))],
+      laptop=[((1,), (1,)), (_FACTORS[:3], _FACTORS[:3])],
+      paper=[(_FACTORS, _FACTORS)],
   )
-  return config
+  sweep = [
+      theory.grid(
+          preset,
+          solver,
+          steps,
+          hidden_dim=[16 * factor for factor in hidden_factors],
+          modules_per_teacher_module=module_factors,
+          latent_type=['discrete', 'continuous'],
+      )
+      for solver, steps in theory.solvers(preset, 2000, 1500).items()
+      for hidden_factors, module_factors in sizes
+  ]
+  return experiment.make(
+      'fig2d', preset, sweep, **theory.blocks(preset, chunk_size=1)
+  )

@@ -15,25 +15,16 @@ seeds took 30 to 37 minutes of one core, by machine.
   python figures/make_all.py --only=fig3b
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig3b',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'], model=models.MODELS
   )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  config.sweep = common.model_grids(
-      preset,
-      common.MODELS,
-      ('task.task_support', ('random', 'non_compositional')),
-  )
-  return config
+  blocks = hyperteacher.blocks(preset, num_modules=8)
+  return experiment.make('fig3b', preset, sweep, **blocks)

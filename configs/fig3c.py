@@ -13,25 +13,16 @@ about zero.
   python figures/make_all.py --only=fig3c,fig3d
 """
 
-import ml_collections
-
-from configs.blocks import common
-
-_SUPPORTS = ('random', 'non_compositional', 'connected', 'disconnected')
-_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig3c',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  config.task.max_active = 2  # Connected support is of pairs.
-  config.sweep = ((('task.task_support', _SUPPORTS), ('model', _MODELS)),)
-  return config
+  supports = ['random', 'non_compositional', 'connected', 'disconnected']
+  sweep = sweeps.grid(task_support=supports, model=models.HYPERNETWORKS)
+  # Connected support is of pairs.
+  blocks = hyperteacher.blocks(preset, num_modules=8, max_active=2)
+  return experiment.make('fig3c', preset, sweep, **blocks)

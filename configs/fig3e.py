@@ -13,43 +13,34 @@ grid is about them.
   python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig3e',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=100_000),
-  )
-  common.scale_hyperteacher(config)
-  grid = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
+  cells = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
   if preset != 'paper':
-    common.generate_two_layers(config)
-    grid = {4: (1, 2, 4), 8: (1, 2, 8)}
-  config.sweep = tuple(
-      cells
-      for num_modules, all_active in grid.items()
-      for max_active in all_active
-      for cells in common.model_grids(
-          preset,
-          _models(preset, num_modules, max_active),
-          ('task.num_modules', (num_modules,)),
-          ('task.max_active', (max_active,)),
+    cells = {4: (1, 2, 4), 8: (1, 2, 8)}
+  sweep = [
+      sweeps.grid(
+          {'task.num_modules': [num_modules]},
+          max_active=[max_active],
+          model=_models(preset, num_modules, max_active),
       )
-  )
-  return config
+      for num_modules, all_active in cells.items()
+      for max_active in all_active
+  ]
+  blocks = hyperteacher.blocks(preset, two_layers=True, num_outer_steps=100_000)
+  return experiment.make('fig3e', preset, sweep, **blocks)
 
 
 def _models(preset: str, num_modules: int, max_active: int) -> tuple[str, ...]:
   """Returns the models of a cell: all, or as many as there is time for."""
   if preset == 'paper':
-    return common.MODELS
+    return models.MODELS
   if (num_modules, max_active) == (8, 2):
-    return common.HYPERNETWORKS + ('anil',)
-  return common.HYPERNETWORKS
+    return models.HYPERNETWORKS + ('anil',)
+  return models.HYPERNETWORKS

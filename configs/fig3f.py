@@ -12,37 +12,27 @@ for which M = 4 modules make too few combinations.
   python figures/make_all.py --only=fig3f
 """
 
-import ml_collections
+from typing import Any
 
-from configs.blocks import common
-
-_FACTORS = (1, 2, 4, 8, 16)  # M-hat / M
-_WIDTHS = (16, 32, 64, 128, 256, 512)
-_LEARNING_RATES = (3e-4, 1e-3, 3e-3)
-_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig3f',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  config.task.teacher_hidden_dim = 16
-  common.scale_hyperteacher(config)
-  factors, widths, rates = _FACTORS, _WIDTHS, _LEARNING_RATES
-  if preset != 'paper':
-    config.task.update({'num_modules': 6, 'max_active': 3})
-    factors, widths, rates = (1, 4, 16), (8, 32, 64), (3e-3,)
-  config.sweep = (
-      (
-          ('model.modules_per_teacher_module', factors),
-          ('model.hidden_dim', widths),
-          ('model.outer.learning_rate', rates),
-          ('model', _MODELS),
-      ),
-  )
-  return config
+  factors, widths, rates = (1, 4, 16), (8, 32, 64), (3e-3,)
+  task: dict[str, Any] = {'num_modules': 6, 'max_active': 3}
+  if preset == 'paper':
+    factors, widths = (1, 2, 4, 8, 16), (16, 32, 64, 128, 256, 512)
+    rates = (3e-4, 1e-3, 3e-3)
+    task = {'teacher_hidden_dim': 16}
+  sweep = {
+      'modules_per_teacher_module': factors,  # M-hat / M
+      'hidden_dim': widths,
+      'outer.learning_rate': rates,
+      'model': models.HYPERNETWORKS,
+  }
+  blocks = hyperteacher.blocks(preset, **task)
+  return experiment.make('fig3f', preset, sweeps.grid(sweep), **blocks)

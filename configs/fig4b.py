@@ -9,26 +9,15 @@ where students are far from trained, supports hardly differ.
   python figures/make_all.py --only=fig4b
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import models
+from configs.blocks import preferences
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig4b',
-      preset,
-      task=common.preferences_task(),
-      models=common.preferences_models(),
-      training=common.training(num_outer_steps=100_000, num_seeds=6),
-  )
-  config.task.max_active = 2
-  common.scale_preferences(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('connected', 'disconnected')),
-          ('model', common.HYPERNETWORKS),
-      ),
-  )
-  return config
+  supports = ['connected', 'disconnected']
+  sweep = sweeps.grid(task_support=supports, model=models.HYPERNETWORKS)
+  blocks = preferences.blocks(preset, num_seeds=6, max_active=2)
+  return experiment.make('fig4b', preset, sweep, **blocks)

@@ -9,25 +9,16 @@ it rises markedly.
   python figures/make_all.py --only=fig4c
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import models
+from configs.blocks import preferences
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig4c',
-      preset,
-      task=common.preferences_task(),
-      models=common.preferences_models(),
-      training=common.training(num_outer_steps=100_000, num_seeds=6),
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'], model=models.MODELS
   )
-  common.scale_preferences(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('random', 'non_compositional')),
-          ('model', common.MODELS),
-      ),
-  )
-  return config
+  blocks = preferences.blocks(preset, num_seeds=6)
+  return experiment.make('fig4c', preset, sweep, **blocks)

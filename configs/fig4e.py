@@ -14,25 +14,15 @@ modules in place of 8, which learn faster: with 8 the linear one beats ANIL by
   python figures/make_all.py --only=fig4e,fig4f,fig_a9
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import goals
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig4e',
-      preset,
-      task=common.goals_task(),
-      models=common.goals_models(),
-      training=common.training(num_outer_steps=200_000),
+  sweep = sweeps.grid(
+      task_support=['random', 'non_compositional'], model=models.MODELS
   )
-  common.scale_goals(config)
-  config.sweep = (
-      (
-          ('task.task_support', ('random', 'non_compositional')),
-          ('model', common.MODELS),
-      ),
-  )
-  return config
+  return experiment.make('fig4e', preset, sweep, **goals.blocks(preset))

@@ -8,30 +8,22 @@ numbers of modules and one learning rate.
   python figures/make_all.py --only=fig_a10
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import goals
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig_a10',
-      preset,
-      task=common.goals_task(),
-      models=common.goals_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  common.scale_goals(config)
-  widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
-  if preset != 'paper':
-    widths, modules, rates = (32, 64), (8, 32), (3e-3,)
-  config.sweep = (
-      (
-          ('model', common.HYPERNETWORKS),
-          ('model.hidden_dim', widths),
-          ('model.num_modules', modules),
-          ('model.outer.learning_rate', rates),
-      ),
-  )
-  return config
+  widths, modules, rates = (32, 64), (8, 32), (3e-3,)
+  if preset == 'paper':
+    widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
+  sweep = {
+      'model': models.HYPERNETWORKS,
+      'hidden_dim': widths,
+      'num_modules': modules,
+      'outer.learning_rate': rates,
+  }
+  blocks = goals.blocks(preset)
+  return experiment.make('fig_a10', preset, sweeps.grid(sweep), **blocks)

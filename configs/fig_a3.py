@@ -9,33 +9,20 @@ four values of M, and evaluated more often.
   python figures/make_all.py --only=fig_a3
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig_a3',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+  num_modules, max_active, students = (4, 6, 8, 10), (3,), models.HYPERNETWORKS
+  if preset == 'paper':
+    num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
+    students = models.MODELS
+  sweep = sweeps.grid(
+      {'task.num_modules': num_modules}, max_active=max_active, model=students
   )
-  common.scale_hyperteacher(config)
-  num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
-  models = common.MODELS
-  if preset != 'paper':
-    num_modules, max_active = (4, 6, 8, 10), (3,)
-    models = ('linear_hypernetwork', 'nonlinear_hypernetwork')
-  if preset == 'laptop':
-    config.training.evaluate_every = 250
-  config.sweep = (
-      (
-          ('task.num_modules', num_modules),
-          ('task.max_active', max_active),
-          ('model', models),
-      ),
-  )
-  return config
+  blocks = hyperteacher.blocks(preset, evaluate_every=250)
+  return experiment.make('fig_a3', preset, sweep, **blocks)

@@ -9,31 +9,23 @@ K of 2 and 3, and three numbers of shots.
   python figures/make_all.py --only=fig_a4
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig_a4',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+  num_modules, max_active, num_support = (8,), (2, 3), (8, 16, 32)
+  if preset == 'paper':
+    num_modules, max_active = (4, 8), (2, 4)
+    num_support = (16, 32, 64, 128, 256)
+  sweep = sweeps.grid(
+      {'task.num_modules': num_modules},
+      max_active=max_active,
+      num_support=num_support,
+      model=models.HYPERNETWORKS,
   )
-  common.scale_hyperteacher(config)
-  num_modules, max_active = (4, 8), (2, 4)
-  num_support = (16, 32, 64, 128, 256)
-  if preset != 'paper':
-    num_modules, max_active, num_support = (8,), (2, 3), (8, 16, 32)
-  config.sweep = (
-      (
-          ('task.num_modules', num_modules),
-          ('task.max_active', max_active),
-          ('task.num_support', num_support),
-          ('model', ('linear_hypernetwork', 'nonlinear_hypernetwork')),
-      ),
-  )
-  return config
+  blocks = hyperteacher.blocks(preset)
+  return experiment.make('fig_a4', preset, sweep, **blocks)

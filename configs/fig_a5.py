@@ -9,32 +9,21 @@ K = 3, and three shares.
   python figures/make_all.py --only=fig_a5
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig_a5',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+  num_modules, fractions = (6, 10), (0.1, 0.5, 0.8)
+  students = models.HYPERNETWORKS
+  if preset == 'paper':
+    num_modules, fractions = (4, 8, 16), (0.1, 0.3, 0.5, 0.7, 0.9)
+    students = models.MODELS
+  sweep = sweeps.grid(
+      {'task.num_modules': num_modules}, fraction_ood=fractions, model=students
   )
-  common.scale_hyperteacher(config)
-  num_modules, fractions = (4, 8, 16), (0.1, 0.3, 0.5, 0.7, 0.9)
-  models = common.MODELS
-  if preset != 'paper':
-    config.task.max_active = 3
-    num_modules, fractions = (6, 10), (0.1, 0.5, 0.8)
-    models = ('linear_hypernetwork', 'nonlinear_hypernetwork')
-  config.sweep = (
-      (
-          ('task.num_modules', num_modules),
-          ('task.fraction_ood', fractions),
-          ('model', models),
-      ),
-  )
-  return config
+  blocks = hyperteacher.blocks(preset)
+  return experiment.make('fig_a5', preset, sweep, **blocks)

@@ -9,33 +9,26 @@ of one learning rate.
   python figures/make_all.py --only=fig_a8
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import models
+from configs.blocks import preferences
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'fig_a8',
-      preset,
-      task=common.preferences_task(),
-      models=common.preferences_models(),
-      training=common.training(num_outer_steps=100_000),
-  )
-  common.scale_preferences(config)
   # Every width with every number of modules, of one grid or more.
-  grids = [((32, 64, 128), (16, 32, 64, 128))]
-  rates = (1e-4, 3e-4, 1e-3)
-  if preset != 'paper':
-    grids, rates = [((32, 64), (16,)), ((32,), (64,))], (3e-3,)
-  config.sweep = tuple(
-      (
-          ('model', common.HYPERNETWORKS),
-          ('model.hidden_dim', widths),
-          ('model.num_modules', modules),
-          ('model.outer.learning_rate', rates),
-      )
-      for widths, modules in grids
-  )
-  return config
+  sizes, rates = [((32, 64), (16,)), ((32,), (64,))], (3e-3,)
+  if preset == 'paper':
+    sizes, rates = [((32, 64, 128), (16, 32, 64, 128))], (1e-4, 3e-4, 1e-3)
+  sweep = [
+      sweeps.grid({
+          'model': models.HYPERNETWORKS,
+          'hidden_dim': widths,
+          'model.num_modules': modules,
+          'outer.learning_rate': rates,
+      })
+      for widths, modules in sizes
+  ]
+  blocks = preferences.blocks(preset)
+  return experiment.make('fig_a8', preset, sweep, **blocks)

@@ -9,53 +9,43 @@ Levenberg-Marquardt and by Adam, from the fixed start and from a random one.
   python figures/make_all.py --only=inference
 """
 
-import ml_collections
+from typing import Any
 
+from configs.blocks import experiment
 from configs.blocks import theory
 
-_SIZES = ((2, 2), (4, 4))
-_LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1000, 8)}
 # Iterations of Levenberg-Marquardt; steps and learning rate of Adam.
 _ITERATIONS = (2, 4, 12)
 _ADAM = ((100, 0.003), (300, 0.003), (100, 0.01), (300, 0.01))
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('inference', preset)
-  config.task.update(
-      {'task_support': 'singles_ring', 'latent_type': 'discrete'}
-  )
-  if preset == 'laptop':
-    config.training.seeds = (100, 101, 102)
-  sizes = _SIZES[:1] if preset == 'smoke' else _SIZES
-  config.sweep = tuple(
-      theory.solver_axes(solver, preset, _LAPTOP)
-      + theory.size_axes(config, *size)
-      + effort
-      + (('model.inner.random_start', (False, True)),)
-      for solver, efforts in _efforts(preset).items()
-      for size in sizes
-      for effort in efforts
-  )
-  return config
+  factors = (2,) if preset == 'smoke' else (2, 4)
+  sweep = [
+      theory.grid(
+          preset,
+          solver,
+          steps,
+          hidden_dim=[16 * factor],
+          modules_per_teacher_module=[factor],
+          **effort,
+          random_start=[False, True],
+      )
+      for solver, steps in (('levenberg_marquardt', 2000), ('adam', 1000))
+      for factor in factors
+      for effort in _efforts(preset, solver)
+  ]
+  return experiment.make('inference', preset, sweep, **theory.blocks(preset))
 
 
-def _efforts(preset: str) -> dict[str, list[tuple]]:
-  """Returns solver -> the axes of each effort."""
-  efforts: dict[str, list[tuple]] = {
-      'levenberg_marquardt': [
-          (('model.inner.num_steps', _ITERATIONS),),
-      ],
-      'adam': [
-          (
-              ('model.inner.num_steps', (num_steps,)),
-              ('model.inner.learning_rate', (learning_rate,)),
-          )
-          for num_steps, learning_rate in _ADAM
-      ],
-  }
+def _efforts(preset: str, solver: str) -> list[dict[str, Any]]:
+  """Returns the axes of each effort."""
   if preset == 'smoke':
-    efforts['levenberg_marquardt'] = [(('model.inner.num_steps', (2,)),)]
-    efforts['adam'] = [(('model.inner.num_steps', (2,)),)]
-  return efforts
+    return [{'num_steps': [2]}]
+  if solver == 'levenberg_marquardt':
+    return [{'num_steps': _ITERATIONS}]
+  return [
+      {'num_steps': [num_steps], 'inner.learning_rate': [learning_rate]}
+      for num_steps, learning_rate in _ADAM
+  ]

@@ -8,28 +8,19 @@ many starts, that is, seeds: `task.teacher_seed` keeps the teacher.
   python figures/make_all.py --only=restarts
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
-_LAPTOP = {'levenberg_marquardt': (4000, 2)}
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('restarts', preset)
-  config.task.update({
-      'task_support': 'singles_ring',
-      'latent_type': 'discrete',
-      # Of the teacher that all seeds share.
-      'teacher_seed': 0,
-  })
-  if preset != 'smoke':
-    config.training.seeds = tuple(range(100, 108))
-  teachers = (0,) if preset == 'smoke' else (0, 1, 2)
-  config.sweep = (
-      theory.solver_axes('levenberg_marquardt', preset, _LAPTOP)
-      + theory.size_axes(config, 1, 1)
-      + (('task.teacher_seed', teachers),),
+  grid = theory.grid(
+      preset,
+      'levenberg_marquardt',
+      4000,
+      hidden_dim=[16],
+      modules_per_teacher_module=[1],
+      teacher_seed=[0] if preset == 'smoke' else [0, 1, 2],
   )
-  return config
+  blocks = theory.blocks(preset, num_seeds=8, teacher_seed=0)
+  return experiment.make('restarts', preset, grid, **blocks)

@@ -12,26 +12,17 @@ has what they took.
   python figures/make_all.py --only=sample_complexity
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'sample_complexity',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  num_support = (16, 32, 64, 128, 256)
-  if preset != 'paper':
-    num_support = (4, 8, 16, 32, 64)
-  config.sweep = (
-      (('task.num_support', num_support), ('model', common.HYPERNETWORKS)),
-  )
-  return config
+  num_support = (4, 8, 16, 32, 64)
+  if preset == 'paper':
+    num_support = (16, 32, 64, 128, 256)
+  sweep = sweeps.grid(num_support=num_support, model=models.HYPERNETWORKS)
+  blocks = hyperteacher.blocks(preset, num_modules=8)
+  return experiment.make('sample_complexity', preset, sweep, **blocks)

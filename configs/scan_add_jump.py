@@ -12,29 +12,26 @@ of standard networks.
   python figures/make_all.py --only=scan_table2,scan_table3
 """
 
-import ml_collections
+from typing import Any
 
+from configs.blocks import experiment
 from configs.blocks import seq2seq
+from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  task = seq2seq.scan_task('add_jump', 'permuted')
-  config = seq2seq.experiment('scan_add_jump', preset, task)
-  seq2seq.scale(config)
-  seq2seq.limit_actions(config, 8)
-  longer = ()
+  longer: dict[str, Any] = {}
   if preset == 'laptop':
-    longer = (('training.num_outer_steps', (10_000,)),)
-  config.sweep = (
-      (('model', seq2seq.META),),
-      (*seq2seq.standard_axes(), *longer),
-      (
-          ('model', seq2seq.META),
-          ('task.meanings', ('extended',)),
-          ('task.num_extra', (20,)),
-          *longer,
-      ),
-      (*seq2seq.standard_axes('aligned', num_extra=20), *longer),
-  )
-  return config
+    longer = {'num_outer_steps': [10_000]}
+  extended = {'meanings': ['extended'], 'num_extra': [20]}
+  sweep = [
+      sweeps.grid(model=seq2seq.META),
+      seq2seq.standard_grid(**longer),
+      sweeps.grid(model=seq2seq.META, **extended, **longer),
+      seq2seq.standard_grid('aligned', num_extra=20, **longer),
+  ]
+  limit = seq2seq.limit_actions(preset, 8)
+  task = seq2seq.scan_task('add_jump', 'permuted', **limit)
+  blocks = seq2seq.blocks(preset, task)
+  return experiment.make('scan_add_jump', preset, sweep, **blocks)

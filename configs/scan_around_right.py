@@ -9,20 +9,19 @@ twenty extra directions in place of two the paper found it much harder.
   python figures/make_all.py --only=scan_table3
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import seq2seq
+from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  task = seq2seq.scan_task('around_right', 'extended', num_extra=2)
-  config = seq2seq.experiment('scan_around_right', preset, task)
-  seq2seq.scale(config)
+  sweep = [
+      sweeps.grid(model=['meta_seq2seq'], num_extra=[2, 20]),
+      seq2seq.standard_grid(),
+  ]
   # "run around right" takes eight actions: fewer would leave few tests.
-  seq2seq.limit_actions(config, 10)
-  config.sweep = (
-      (('model', ('meta_seq2seq',)), ('task.num_extra', (2, 20))),
-      seq2seq.standard_axes(),
-  )
-  return config
+  limit = seq2seq.limit_actions(preset, 10)
+  task = seq2seq.scan_task('around_right', 'extended', num_extra=2, **limit)
+  blocks = seq2seq.blocks(preset, task)
+  return experiment.make('scan_around_right', preset, sweep, **blocks)

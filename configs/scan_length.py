@@ -7,30 +7,26 @@ for longer ones still. No network of the paper gets far.
   python figures/make_all.py --only=scan_table3,scan_lengths
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import seq2seq
+from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  task = seq2seq.scan_task('length', 'extended', num_extra=20)
-  task.update({
-      'num_support': 100,
-      'max_query_actions': 22,
-      'max_support_actions': 11,
-  })
-  config = seq2seq.experiment('scan_length', preset, task)
-  seq2seq.scale(config)
-  if preset != 'paper':
-    config.task.update({
-        'num_support': 40,
-        'max_actions': 12,
-        'max_query_actions': 8,
-        'max_support_actions': 6,
-    })
-  config.sweep = (
-      (('model', ('meta_seq2seq',)),),
-      seq2seq.standard_axes(),
-  )
-  return config
+  limits = {
+      'num_support': 40,
+      'max_actions': 12,
+      'max_query_actions': 8,
+      'max_support_actions': 6,
+  }
+  if preset == 'paper':
+    limits = {
+        'num_support': 100,
+        'max_query_actions': 22,
+        'max_support_actions': 11,
+    }
+  sweep = [sweeps.grid(model=['meta_seq2seq']), seq2seq.standard_grid()]
+  task = seq2seq.scan_task('length', 'extended', num_extra=20, **limits)
+  blocks = seq2seq.blocks(preset, task)
+  return experiment.make('scan_length', preset, sweep, **blocks)

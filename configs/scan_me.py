@@ -8,19 +8,20 @@ was not trained on.
   python figures/make_all.py --only=scan_me
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import seq2seq
+from modular_hyperteacher.experiments import sweeps
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  task = seq2seq.mutual_exclusivity_task()
-  config = seq2seq.experiment('scan_me', preset, task)
-  seq2seq.scale(config, num_outer_steps=10_000, decay_after=0.5)
-  if preset != 'paper':
-    network = config.models.meta_seq2seq
-    network.dropout_rate = 0.0
-    network.outer.learning_rate = 3e-3
-  config.sweep = ((('model', ('meta_seq2seq',)),),)
-  return config
+  sweep = sweeps.grid(model=['meta_seq2seq'])
+  blocks = seq2seq.blocks(
+      preset,
+      seq2seq.mutual_exclusivity_task(),
+      num_outer_steps=10_000,
+      dropout_rate=0.0,
+      learning_rate=3e-3,
+      decay_after=0.5,
+  )
+  return experiment.make('scan_me', preset, sweep, **blocks)

@@ -9,44 +9,43 @@ preset runs the grid of Figure 2D.
   python figures/make_all.py --only=table_a1
 """
 
-import itertools
-
-import ml_collections
-
+from configs.blocks import experiment
+from configs.blocks import presets
 from configs.blocks import theory
 
 _PAPER_FACTORS = (2, 4, 8, 16, 32)
-_LAPTOP = {'levenberg_marquardt': (2000, 2), 'adam': (1500, 8)}
-# 1e-3 times (60,000 steps at 1e-3) over (2,000 at 1e-2, or 1,500 at 3e-3).
-_LAPTOP_DECAYS = {
-    'levenberg_marquardt': (0.0, 3e-3),
-    'adam': (0.0, 1.3e-2),
-}
 
 
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('table_a1', preset)
-  config.task.update(
-      {'task_support': 'singles_ring', 'latent_type': 'discrete'}
+  # Hidden units and modules, as multiples of the teacher's.
+  sizes = presets.choose(
+      preset,
+      smoke=[((2,), (2,))],
+      laptop=[((2,), (2,)), ((4,), (4,))],
+      paper=[(_PAPER_FACTORS, _PAPER_FACTORS)],
   )
-  if preset == 'laptop':
-    config.training.seeds = (100, 101, 102)
-  weight_decays = {
-      'smoke': dict.fromkeys(theory.solvers(preset), (0.0, 1e-3)),
-      'laptop': _LAPTOP_DECAYS,
-      'paper': dict.fromkeys(theory.solvers(preset), (0.0, 1e-5, 1e-4, 1e-3)),
-  }[preset]
-  sizes = {
-      'smoke': ((2, 2),),
-      'laptop': ((2, 2), (4, 4)),
-      'paper': tuple(itertools.product(_PAPER_FACTORS, repeat=2)),
-  }[preset]
-  config.sweep = tuple(
-      theory.solver_axes(solver, preset, _LAPTOP)
-      + theory.size_axes(config, *size)
-      + (('model.outer.weight_decay', weight_decays[solver]),)
-      for solver in theory.solvers(preset)
-      for size in sizes
+  sweep = [
+      theory.grid(
+          preset,
+          solver,
+          steps,
+          hidden_dim=[16 * factor for factor in hidden_factors],
+          modules_per_teacher_module=module_factors,
+          **{'outer.weight_decay': _decays(preset, solver)},
+      )
+      for solver, steps in theory.solvers(preset, 2000, 1500).items()
+      for hidden_factors, module_factors in sizes
+  ]
+  return experiment.make('table_a1', preset, sweep, **theory.blocks(preset))
+
+
+def _decays(preset: str, solver: str) -> tuple[float, ...]:
+  # 1e-3 times (60,000 steps at 1e-3) over (2,000 at 1e-2, or 1,500 at 3e-3).
+  same = 3e-3 if solver == 'levenberg_marquardt' else 1.3e-2
+  return presets.choose(
+      preset,
+      smoke=(0.0, 1e-3),
+      laptop=(0.0, same),
+      paper=(0.0, 1e-5, 1e-4, 1e-3),
   )
-  return config

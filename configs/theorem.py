@@ -12,27 +12,28 @@ them apart, the four outputs of the paper's experiments do.
   python figures/make_all.py --only=theorem
 """
 
-import ml_collections
-
+from configs.blocks import experiment
 from configs.blocks import theory
 
-_LAPTOP = {'levenberg_marquardt': (8000, 1)}
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = theory.experiment('theorem', preset)
-  config.task.update({'teacher_hidden_dim': 4, 'latent_type': 'continuous'})
   # With one output, few starts reach zero error.
-  num_seeds = {1: 32, 4: 12} if preset != 'smoke' else {1: 1, 4: 1}
-  config.sweep = tuple(
-      theory.solver_axes('levenberg_marquardt', preset, _LAPTOP)
-      + theory.size_axes(config, 1, 1)
-      + (
-          ('task.output_dim', (output_dim,)),
-          ('training.seeds', (tuple(range(100, 100 + number)),)),
-          ('task.task_support', ('ring', 'triangles')),
+  num_seeds = {1: 1, 4: 1} if preset == 'smoke' else {1: 32, 4: 12}
+  sweep = [
+      theory.grid(
+          preset,
+          'levenberg_marquardt',
+          8000,
+          hidden_dim=[4],
+          modules_per_teacher_module=[1],
+          output_dim=[output_dim],
+          seeds=[tuple(range(100, 100 + number))],
+          task_support=['ring', 'triangles'],
       )
       for output_dim, number in num_seeds.items()
+  ]
+  blocks = theory.blocks(
+      preset, chunk_size=1, teacher_hidden_dim=4, latent_type='continuous'
   )
-  return config
+  return experiment.make('theorem', preset, sweep, **blocks)

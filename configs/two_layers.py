@@ -8,29 +8,19 @@ have two, as published, and six modules; at the published scale six or eight.
   python figures/make_all.py --only=two_layers
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'two_layers',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
+  sweep = sweeps.grid(
+      {'task.num_modules': [6, 8] if preset == 'paper' else [6]},
+      task_support=['connected', 'disconnected'],
+      model=models.HYPERNETWORKS,
   )
-  common.scale_hyperteacher(config)
-  if preset != 'paper':
-    common.generate_two_layers(config)
-  config.task.max_active = 2  # Connected support is of pairs.
-  config.sweep = (
-      (
-          ('task.num_modules', (6, 8) if preset == 'paper' else (6,)),
-          ('task.task_support', ('connected', 'disconnected')),
-          ('model', common.HYPERNETWORKS),
-      ),
-  )
-  return config
+  # Connected support is of pairs.
+  blocks = hyperteacher.blocks(preset, two_layers=True, max_active=2)
+  return experiment.make('two_layers', preset, sweep, **blocks)

@@ -57,7 +57,7 @@ def accuracy_by_modules(
     student: students.Student, num_tasks: int
 ) -> list[float]:
   """Returns the accuracy on tasks of 1, 2, ..., M modules."""
-  task, params = student.experiment.task, student.world.task_params
+  task, params = student.experiment.task, student.task_params
 
   @jax.jit
   def accuracy(latent: jax.Array, key: jax.Array) -> jax.Array:
@@ -67,7 +67,7 @@ def accuracy_by_modules(
     return student.score(student.adapt(drawn, adapt_key), query)['accuracy']
 
   rng = np.random.default_rng(student.seed)
-  shape = student.world.evaluation_latents.shape[-2:]  # [L, M]
+  shape = student.evaluation_latents.shape[-2:]  # [L, M]
   means = []
   for number in range(1, shape[1] + 1):
     latents = np.zeros((num_tasks, *shape), np.float32)

@@ -19,7 +19,7 @@ from typing import Any
 from absl import flags
 import jax
 
-from configs.blocks import common
+from configs.blocks import presets
 from figures import cli
 from figures.library import bundles
 from figures.library import data
@@ -34,7 +34,7 @@ from modular_hyperteacher.runs import run_folder
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
 _EXPERIMENT = flags.DEFINE_string('experiment', None, 'Such as fig3b.')
 _PRESET = flags.DEFINE_enum(
-    'preset', 'laptop', list(common.PRESETS), 'The scale to bundle.'
+    'preset', 'laptop', list(presets.PRESETS), 'The scale to bundle.'
 )
 _OUTPUT = flags.DEFINE_string(
     'output', str(data.BUNDLED), 'Folder of the bundles.'

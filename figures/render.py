@@ -23,7 +23,7 @@ from absl import flags
 import jax
 import plotly.graph_objects as go
 
-from configs.blocks import common
+from configs.blocks import presets
 from figures import cli
 from figures.paper import fig3a
 from figures.paper import fig4a
@@ -76,7 +76,7 @@ def main() -> None:
     name = f'{world}_{seed}'
     if world == 'hyperteacher':
       preset = flags.FLAGS.preset
-      _check('preset', [preset], common.PRESETS)
+      _check('preset', [preset], presets.PRESETS)
       figure, _ = fig3a.draw_task(seed, title, preset)
     else:
       figure, _ = fig4a.WORLDS[world](seed, title)

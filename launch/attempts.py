@@ -45,13 +45,13 @@ def take_back(
     return _after_a_death(tried, worker.FAILED + outcomes, unfinished)
   held, failed = [], []
   for run in tried.bundle:
-    outcome = outcomes[run.run.run_id]
+    outcome = outcomes[run.spec.run_id]
     if outcome == worker.HELD:
       held.append(run)
     elif outcome.startswith(worker.FAILED) and tried.failures < RETRIES.value:
       failed.append(run)
     elif outcome != worker.FINISHED:
-      unfinished[run.run.run_id] = outcome
+      unfinished[run.spec.run_id] = outcome
   again = []
   if held:
     again.append(attempt(held, tried.failures, held=True))
@@ -72,6 +72,6 @@ def _after_a_death(
     # Any of them may have been its end; by themselves, they will tell.
     return [attempt([run], tried.failures) for run in left]
   if failures > RETRIES.value:
-    unfinished |= {run.run.run_id: reason for run in left}
+    unfinished |= {run.spec.run_id: reason for run in left}
     return []
   return [attempt([run], failures) for run in left]

@@ -13,7 +13,7 @@ _MAX_COUNTING_S = 60.0
 def saved_step(run: runner.PlannedRun) -> int:
   """Returns the outer steps that are done and saved."""
   if run.folder.finished:
-    return run.run.config['training']['num_outer_steps']
+    return run.spec.config['training']['num_outer_steps']
   names = (path.name for path in run.folder.checkpoints.glob('*'))
   return max((int(name) for name in names if name.isdigit()), default=0)
 
@@ -32,7 +32,7 @@ def estimate(
   speeds = _measure_speeds(runs, operations)
   hours, num_timed, num_unknown, total = 0.0, 0, 0, 0.0
   for run in left:
-    config = run.run.config
+    config = run.spec.config
     steps = config['training']['num_outer_steps'] - saved_step(run)
     per_step = operations.per_step(config)
     speed = speeds.get(config['model']['name'])
@@ -80,10 +80,10 @@ def _measure_speeds(
   totals: dict[str, list[float]] = {}
   for run in runs:
     sessions = (run.folder.read('provenance.json') or {}).get('sessions', [])
-    per_step = operations.per_step(run.run.config) if sessions else None
+    per_step = operations.per_step(run.spec.config) if sessions else None
     for session in sessions if per_step else ():
       steps = session['last_step'] - session['first_step']
-      total = totals.setdefault(run.run.config['model']['name'], [0.0, 0.0])
+      total = totals.setdefault(run.spec.config['model']['name'], [0.0, 0.0])
       total[0] += steps * per_step
       total[1] += session['wall_s']
   return {name: n / s for name, (n, s) in totals.items() if s}

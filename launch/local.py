@@ -37,12 +37,12 @@ _WORKERS = flags.DEFINE_integer(
 
 _VISIBLE = 'CUDA_VISIBLE_DEVICES'
 # A worker's cores and environment variables.
-_Place: TypeAlias = tuple[list[int], dict[str, str]]
+_Slot: TypeAlias = tuple[list[int], dict[str, str]]
 
 
-def place_workers(
+def make_slots(
     number: int | None, cores: list[int], gpus: list[str]
-) -> list[_Place]:
+) -> list[_Slot]:
   """Returns every worker's cores and environment variables.
 
   Args:
@@ -52,14 +52,14 @@ def place_workers(
   """
   number = number or len(gpus) or 1
   shares = np.array_split(np.array(cores), number)
-  places = []
+  slots = []
   for i, share in enumerate(shares):
     own = [int(core) for core in share] or [cores[i % len(cores)]]
     variables = {_VISIBLE: gpus[i % len(gpus)]} if gpus else {}
     if number > len(gpus) > 0:
       variables |= plans.share_of_gpu(1 / math.ceil(number / len(gpus)))
-    places.append((own, variables))
-  return places
+    slots.append((own, variables))
+  return slots
 
 
 def _gpus() -> list[str]:
@@ -70,15 +70,15 @@ def _gpus() -> list[str]:
   return sorted(path.name.removeprefix('nvidia') for path in devices)
 
 
-def _places() -> list[_Place]:
-  return place_workers(_WORKERS.value, sorted(os.sched_getaffinity(0)), _gpus())
+def _slots() -> list[_Slot]:
+  return make_slots(_WORKERS.value, sorted(os.sched_getaffinity(0)), _gpus())
 
 
 class _Worker:
   """A worker process, started anew whenever it dies."""
 
-  def __init__(self, place: _Place, settings: worker.Settings) -> None:
-    self._cores, self._variables = place
+  def __init__(self, slot: _Slot, settings: worker.Settings) -> None:
+    self._cores, self._variables = slot
     self._settings = settings
     self._process: subprocess.Popen[str] | None = None
 
@@ -127,9 +127,9 @@ class _Worker:
 class _Pool:
   """Workers that take bundles of runs from one queue."""
 
-  def __init__(self, plan: plans.Plan, places: list[_Place]) -> None:
-    settings = plans.settings(plan, min(len(cores) for cores, _ in places))
-    self._workers = [_Worker(place, settings) for place in places]
+  def __init__(self, plan: plans.Plan, slots: list[_Slot]) -> None:
+    settings = plans.settings(plan, min(len(cores) for cores, _ in slots))
+    self._workers = [_Worker(slot, settings) for slot in slots]
     self._queue: queue.Queue[attempts.Attempt] = queue.Queue()
     for bundle in plan.bundles:
       self._queue.put(attempts.attempt(bundle))
@@ -179,7 +179,7 @@ def launch(plan: plans.Plan) -> plans.Outcome:
   received: list[int] = []
   for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, lambda signum, frame: received.append(signum))
-  pool = _Pool(plan, _places())
+  pool = _Pool(plan, _slots())
   with progresses.Progress(plan) as progress:
     while pool.busy and not received:
       time.sleep(0.2)
@@ -191,13 +191,13 @@ def launch(plan: plans.Plan) -> plans.Outcome:
 
 
 def _describe() -> str:
-  places = _places()
+  slots = _slots()
   shares = ', '.join(
       f'cores {cores}'
       + (f' and GPU {variables[_VISIBLE]}' if _VISIBLE in variables else '')
-      for cores, variables in places
+      for cores, variables in slots
   )
-  return f'{len(places)} workers on this machine ({shares})'
+  return f'{len(slots)} workers on this machine ({shares})'
 
 
 if __name__ == '__main__':

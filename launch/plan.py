@@ -140,7 +140,7 @@ def make_plan(sweep: command_line.Sweep, runs_per_task: int) -> Plan:
 
 def _program(run: runner.PlannedRun) -> str:
   """Returns what is equal for runs that only differ in their seeds."""
-  config = {name: dict(fields) for name, fields in run.run.config.items()}
+  config = {name: dict(fields) for name, fields in run.spec.config.items()}
   seeds = config['training'].pop('seeds')
   return json.dumps([config, len(seeds)], sort_keys=True)
 
@@ -149,7 +149,7 @@ def settings(plan: Plan, num_cores: int) -> worker.Settings:
   """Returns how runs are trained, on workers with so many cores."""
   return worker.Settings(
       str(plan.sweep.root.absolute()),
-      host_devices.suit([run.run.config for run in plan.runs], num_cores),
+      host_devices.suit([run.spec.config for run in plan.runs], num_cores),
       _CACHE.value,
       wandb_tracker.mode(),
   )
@@ -165,24 +165,24 @@ def share_of_gpu(share: float) -> dict[str, str]:
 
 def as_json(bundle: list[runner.PlannedRun]) -> list[dict[str, Any]]:
   """Returns the runs of a bundle as `worker.train` takes them."""
-  return [dataclasses.asdict(run.run) for run in bundle]
+  return [dataclasses.asdict(run.spec) for run in bundle]
 
 
 def describe_plan(plan: Plan, where: str) -> str:
   """Returns what is to be done, at what cost, and where."""
   left = [run for bundle in plan.bundles for run in bundle]
-  first = plan.runs[0].run
+  first = plan.runs[0].spec
   lines = [
       (
           f'{first.experiment}, preset {first.preset}: {len(plan.runs)} runs,'
           f' {len(plan.runs) - len(left)} of them finished;'
-          f' results in {plan.runs[0].place}'
+          f' results in {plan.runs[0].preset_folder}'
       ),
       f'{len(plan.bundles)} tasks for {where}',
   ]
   for run in left:
-    total = run.run.config['training']['num_outer_steps']
-    lines.append(f'  {run.run.run_id}: step {cost.saved_step(run)} of {total}')
+    total = run.spec.config['training']['num_outer_steps']
+    lines.append(f'  {run.spec.run_id}: step {cost.saved_step(run)} of {total}')
   if left:
     lines.append(cost.estimate(left, plan.runs))
   return '\n'.join(lines)
@@ -198,6 +198,6 @@ def _end(plan: Plan, outcome: Outcome) -> int:
     summary.print_table(finished, plan.sweep.published)
   unfinished = [run for run in plan.runs if not run.folder.finished]
   for run in unfinished:
-    reason = outcome.unfinished.get(run.run.run_id, 'not finished')
-    print(f'error: {run.run.run_id}: {reason}', file=sys.stderr)
+    reason = outcome.unfinished.get(run.spec.run_id, 'not finished')
+    print(f'error: {run.spec.run_id}: {reason}', file=sys.stderr)
   return 1 if unfinished else 0

@@ -38,7 +38,7 @@ class Progress:
     self._bar.close()
 
   def _total(self, run: runner.PlannedRun) -> int:
-    return run.run.config['training']['num_outer_steps']
+    return run.spec.config['training']['num_outer_steps']
 
   def update(self) -> None:
     """Shows what is saved by now, and prints results that are new.

@@ -222,7 +222,7 @@ def _outcomes(job: Any, bundle: list[runner.PlannedRun]) -> dict[str, str]:
       error = type(problem).__name__
   # Whatever ended it, its log has it in full.
   reason = f'job {job.job_id}: {error}; see {job.paths.stderr}'
-  return {run.run.run_id: reason for run in bundle}
+  return {run.spec.run_id: reason for run in bundle}
 
 
 def _max_array_size() -> int:

@@ -103,9 +103,11 @@ def _train_one(
 ) -> str:
   components.allow(run.config)  # The launcher's user asked for this config.
   planned = runner.plan_one(run, pathlib.Path(settings.results))
-  for _, mine, check_lock in scheduling.in_turn([planned], guard, wait=False):
+  for _, mine, check_lock in scheduling.acquire_runs(
+      [planned], guard, wait=False
+  ):
     with wandb_tracker.Tracker(
-        mine.run, mine.folder, settings.wandb
+        mine.spec, mine.folder, settings.wandb
     ) as tracker:
       runner.execute(mine, guard, tracker.update, check_lock)
   return FINISHED if planned.folder.finished else HELD

@@ -119,7 +119,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   compiled = programs.Programs(
       built.system,
       experiments.root_keys(built.training),
-      experiments.draw_worlds(built),
+      experiments.draw_tasks(built),
       built.execution.optimise,
   )
   state = compiled.init()

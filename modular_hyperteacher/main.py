@@ -100,18 +100,18 @@ def _run() -> int:
     print(json.dumps(described, indent=2))
     return 0
   runner.check(planned)
-  if multihost.is_first():
+  if multihost.is_primary():
     summary.announce(planned, sweep.published)
   try:
     _train(planned)
   except preemption.Interrupted as interruption:
-    multihost.part()
+    multihost.shutdown()
     # A compiled step may still be running on a worker thread.
     _leave(
         0 if interruption.signal_number == signal.SIGTERM else 130,
         f'{interruption}: saved; the same command goes on from here.',
     )
-  if multihost.is_first():
+  if multihost.is_primary():
     summary.print_table(planned, sweep.published)
   return 0
 
@@ -119,10 +119,10 @@ def _run() -> int:
 def _train(planned: list[runner.PlannedRun]) -> None:
   tracked = wandb_tracker.mode()
   with preemption.Guard() as guard:
-    for place, run, check_lock in scheduling.in_turn(planned, guard):
+    for index, run, check_lock in scheduling.acquire_runs(planned, guard):
       with (
-          progress.Bar(run, place, len(planned)) as bar,
-          wandb_tracker.Tracker(run.run, run.folder, tracked) as tracker,
+          progress.Bar(run, index, len(planned)) as bar,
+          wandb_tracker.Tracker(run.spec, run.folder, tracked) as tracker,
       ):
 
         def watch(latest: trainer.Progress) -> None:
@@ -130,7 +130,7 @@ def _train(planned: list[runner.PlannedRun]) -> None:
           tracker.update(latest)
 
         runner.execute(run, guard, watch, check_lock)
-      if multihost.is_first():
+      if multihost.is_primary():
         summary.print_result(run)
 
 

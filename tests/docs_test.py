@@ -79,7 +79,8 @@ def test_a_model_of_ones_own_learns_from_grid_worlds(
 ) -> None:
   text = _FILES['my_config.py']
   text = text.replace("{'name': 'my_sines:make', 'num_examples': 16}", 'None')
-  text = text.replace('ml_collections.ConfigDict(task)', 'common.goals_task()')
+  text = text.replace('task=task', "task=goals.blocks('paper')['task']")
+  text = text.replace('import experiment', 'import experiment, goals')
   text = text.replace('num_outer_steps=60', 'num_outer_steps=2')
   (folder / 'goals_config.py').write_text(text)
   _run(

@@ -1,1 +1,1 @@
-"""Blocks that configs share: tasks, models, training, scales."""
+"""Blocks that configs share: tasks, models and training of each preset."""

@@ -1,57 +1,82 @@
-"""Blocks that the configs of meta sequence-to-sequence learning share.
+"""The blocks of meta sequence-to-sequence learning.
 
 Values are those of Lake (2019) and, where it says nothing, of the released
-code. One episode makes one step.
+code. One episode makes one step. 'laptop' takes networks of a third of the
+width, which learn faster with a higher learning rate and little dropout. The
+loss stays on a plateau for thousands of steps until the network finds out how
+to use its memory; the learning rate must not decay before. 'smoke' takes a few
+steps of tiny networks.
 """
 
-import ml_collections
+from typing import Any
 
-from configs.blocks import common
+from configs.blocks import experiment
+from configs.blocks import presets
+from modular_hyperteacher.experiments import sweeps
 
 # The published network and its lesions.
 META = ('meta_seq2seq', 'no_support_loss', 'no_decoder_attention')
 
 
-def experiment(
-    name: str, preset: str, task: ml_collections.ConfigDict
-) -> common.Config:
-  """Returns a config with these blocks, at the published scale."""
-  config = common.experiment(
-      name,
+def blocks(
+    preset: str,
+    task: experiment.Block,
+    *,
+    num_outer_steps: int = 5000,
+    dropout_rate: float = 0.1,
+    learning_rate: float = 2e-3,
+    decay_after: float = 0.8,
+) -> dict[str, Any]:
+  """Returns the task, models and training of a preset.
+
+  Args:
+    preset: one of `presets.PRESETS`.
+    task: as the functions below return it.
+    num_outer_steps: at laptop scale.
+    dropout_rate: of small networks, as are the next two.
+    learning_rate: at their first step.
+    decay_after: share of their steps after which it is lower.
+  """
+  scale = presets.choose(
       preset,
-      task=task,
-      models=ml_collections.ConfigDict({
-          'meta_seq2seq': _meta_seq2seq(),
-          'no_support_loss': _meta_seq2seq(support_loss=False),
-          'no_decoder_attention': _meta_seq2seq(use_decoder_attention=False),
-          'seq2seq': _network('seq2seq', support_loss=False),
-      }),
-      training=common.training(num_outer_steps=10_000, num_seeds=5),
+      smoke=experiment.SMOKE | {'num_evaluation_tasks': 4},
+      laptop={'num_outer_steps': num_outer_steps, 'num_evaluation_tasks': 64},
+      paper={
+          'num_outer_steps': 10_000,
+          'num_evaluation_tasks': 64,
+          'seeds': tuple(range(2020, 2025)),
+      },
   )
-  config.training.update({
-      # Episodes per step.
-      'meta_batch_size': 1,
-      # Steps between evaluations; fresh episodes of each at which.
-      'evaluate_every': 1000,
-      'num_evaluation_tasks': 64,
-  })
-  return config
+  network: dict[str, Any] = {}
+  if preset != 'paper':
+    network = {
+        'hidden_dim': 64 if preset == 'laptop' else 8,
+        'dropout_rate': dropout_rate,
+        'outer': {'learning_rate': learning_rate, 'decay_after': decay_after},
+    }
+  networks = _networks().items()
+  return {
+      'task': task,
+      'models': {name: presets.merge(n, network) for name, n in networks},
+      'training': experiment.training(**scale | {'meta_batch_size': 1}),
+      'log_every': 100 if preset == 'laptop' else None,
+  }
 
 
-def mutual_exclusivity_task() -> ml_collections.ConfigDict:
+def mutual_exclusivity_task() -> experiment.Block:
   """Section 4.2."""
-  return ml_collections.ConfigDict({
+  return {
       'name': 'mutual_exclusivity',
       # Different queries of an episode.
       'num_query': 20,
-  })
+  }
 
 
 def scan_task(
-    split: str, meanings: str, num_extra: int = 0
-) -> ml_collections.ConfigDict:
+    split: str, meanings: str, num_extra: int = 0, **fields: Any
+) -> experiment.Block:
   """Sections 4.3 to 4.6; see `seq2seq/scan_episodes.py`."""
-  return ml_collections.ConfigDict({
+  return {
       'name': 'scan',
       # What is tested: 'add_jump', 'around_right' or 'length'.
       'split': split,
@@ -66,79 +91,50 @@ def scan_task(
       'max_actions': 48,
       'max_query_actions': 48,
       'max_support_actions': 48,
-  })
+      **fields,
+  }
 
 
-def standard_axes(meanings: str = 'fixed', num_extra: int = 0) -> tuple:
-  """Returns the axes of a standard network, trained on batches of 40 rows."""
-  return (
-      ('model', ('seq2seq',)),
-      ('task.meanings', (meanings,)),
-      ('task.num_extra', (num_extra,)),
-      ('task.num_support', (0,)),
-      ('task.num_query', (40,)),
+def limit_actions(preset: str, number: int) -> experiment.Block:
+  """Returns task fields that leave out commands of more actions.
+
+  The published scale has them all.
+  """
+  fields = ('max_actions', 'max_query_actions', 'max_support_actions')
+  return {} if preset == 'paper' else dict.fromkeys(fields, number)
+
+
+def standard_grid(
+    meanings: str = 'fixed', num_extra: int = 0, **axes: Any
+) -> sweeps.Grid:
+  """Returns the grid of a standard network, trained on batches of 40 rows."""
+  return sweeps.grid(
+      model=['seq2seq'],
+      meanings=[meanings],
+      num_extra=[num_extra],
+      num_support=[0],
+      num_query=[40],
+      **axes,
   )
 
 
-def scale(
-    config: common.Config,
-    num_outer_steps: int = 5000,
-    decay_after: float = 0.8,
-) -> None:
-  """Scales a config from the published to its preset's scale.
-
-  'laptop' takes networks of a third of the width, which learn faster with a
-  higher learning rate and little dropout. The loss stays on a plateau for
-  thousands of steps until the network finds out how to use its memory; the
-  learning rate must not decay before. 'smoke' takes a few steps of tiny ones.
-
-  Args:
-    config: at the published scale.
-    num_outer_steps: of the laptop preset.
-    decay_after: share of its steps after which the learning rate is lower.
-  """
-  if config.preset == 'paper':
-    return
-  for model in config.models.values():
-    model.update({'hidden_dim': 64, 'dropout_rate': 0.1})
-    model.outer.update({'learning_rate': 2e-3, 'decay_after': decay_after})
-  config.training.update({
-      'seeds': config.training.seeds[:3],
-      'num_outer_steps': num_outer_steps,
-  })
-  if config.preset == 'smoke':
-    for model in config.models.values():
-      model.hidden_dim = 8
-    config.training.update({
-        'seeds': (2020,),
-        'num_outer_steps': 4,
-        'evaluate_every': 4,
-        'num_evaluation_tasks': 4,
-    })
-    config.execution.log_every = 2
+def _networks() -> dict[str, experiment.Block]:
+  """Returns the published networks."""
+  meta = _network('meta_seq2seq') | {
+      # False: the decoder sees the query's last context, and nothing else.
+      'use_decoder_attention': True
+  }
+  no_support_loss = {'outer': {'support_loss': False}}
+  return {
+      'meta_seq2seq': meta,
+      'no_support_loss': presets.merge(meta, no_support_loss),
+      'no_decoder_attention': meta | {'use_decoder_attention': False},
+      'seq2seq': presets.merge(_network('seq2seq'), no_support_loss),
+  }
 
 
-def limit_actions(config: common.Config, number: int) -> None:
-  """Leaves out commands of more actions, below the published scale."""
-  if config.preset != 'paper':
-    config.task.update(
-        dict.fromkeys(
-            ('max_actions', 'max_query_actions', 'max_support_actions'), number
-        )
-    )
-
-
-def _meta_seq2seq(
-    support_loss: bool = True, use_decoder_attention: bool = True
-) -> ml_collections.ConfigDict:
-  block = _network('meta_seq2seq', support_loss)
-  # False: the decoder sees the query's last context, and nothing else.
-  block.use_decoder_attention = use_decoder_attention
-  return block
-
-
-def _network(name: str, support_loss: bool) -> ml_collections.ConfigDict:
-  return ml_collections.ConfigDict({
+def _network(name: str) -> experiment.Block:
+  return {
       'name': name,
       'hidden_dim': 200,
       'num_layers': 2,
@@ -155,6 +151,6 @@ def _network(name: str, support_loss: bool) -> ml_collections.ConfigDict:
           # Of the decoder's gradient, and of all others'.
           'clip_norm': 50.0,
           # Whether the support set is asked, too.
-          'support_loss': support_loss,
+          'support_loss': True,
       },
-  })
+  }

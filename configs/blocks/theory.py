@@ -1,89 +1,81 @@
-"""Blocks that Figures 2C and 2D and Table A1 share, and how presets scale.
+"""Blocks that Figures 2C and 2D and Table A1 share.
 
 Values are the published ones (Section 3, Appendix B). The student's latent is
 inferred in one of two ways: 'adam', as published, 300 steps on fresh data; or
 'levenberg_marquardt', a converged solution of the same problem, which is what
-the theorems assume.
+the theorems assume. 'laptop' keeps teacher, student and families, and shortens
+training: fewer examples and tasks, a higher learning rate, and for 'adam' fewer
+and longer inner steps.
 """
 
-from collections.abc import Mapping
+from typing import Any
 
-import ml_collections
 from ml_collections import config_dict
 
-from configs.blocks import common
+from configs.blocks import experiment
+from configs.blocks import presets
+from modular_hyperteacher.experiments import sweeps
 
-SOLVERS = ('levenberg_marquardt', 'adam')
-# Inner loop -> outer steps and tasks computed at once, at laptop scale: an
-# inner loop of 100 steps costs more; Jacobians of few tasks stay in the cache.
-LAPTOP = {'levenberg_marquardt': (8000, 2), 'adam': (1500, 8)}
-
-
-def experiment(name: str, preset: str) -> common.Config:
-  """Returns a config of the theory's blocks, at its preset's scale."""
-  config = common.experiment(
-      name,
-      preset,
-      task=_task(),
-      models=ml_collections.ConfigDict({
-          'adam': _student(
-              num_steps=300, learning_rate=0.003, fresh_support=True
-          ),
-          'levenberg_marquardt': _student(
-              num_steps=12, solver='levenberg_marquardt'
-          ),
-      }),
-      training=common.training(num_outer_steps=60_000),
-  )
-  config.training.update({
-      'seeds': (100, 101, 102),
-      'meta_batch_size': 64,
-      'num_evaluation_tasks': 512,
-  })
-  _scale(config)
-  return config
+_SMALL_TASK = {'num_support': 64, 'num_query': 64, 'num_evaluation_query': 256}
 
 
-def solver_axes(
-    solver: str,
-    preset: str,
-    laptop: Mapping[str, tuple[int, int]] = LAPTOP,
-) -> tuple:
-  """Returns the axes of a sweep that choose how latents are inferred."""
-  axes = (('model', (solver,)),)
-  if preset != 'laptop':
-    return axes
-  num_outer_steps, chunk_size = laptop[solver]
-  return axes + (
-      ('training.num_outer_steps', (num_outer_steps,)),
-      ('execution.task_chunk_size', (chunk_size,)),
-  )
-
-
-def size_axes(
-    config: common.Config, hidden_factor: int, module_factor: int
-) -> tuple:
-  """Returns the axes of a sweep that set the student's size.
+def blocks(
+    preset: str, *, num_seeds: int = 3, chunk_size: int = 2, **fields: Any
+) -> experiment.Block:
+  """Returns the task, models and training of a preset.
 
   Args:
-    config: whose teacher the size is relative to.
-    hidden_factor: hidden units, as a multiple of the teacher's.
-    module_factor: modules, as a multiple of the teacher's.
+    preset: one of `presets.PRESETS`.
+    num_seeds: above the smoke scale.
+    chunk_size: tasks that Levenberg-Marquardt computes at once at laptop scale.
+      Jacobians of few tasks stay in the cache.
+    **fields: of the task, in place of the preset's.
   """
-  hidden_dim = hidden_factor * config.task.teacher_hidden_dim
-  return (
-      ('model.hidden_dim', (hidden_dim,)),
-      ('model.modules_per_teacher_module', (module_factor,)),
+  scale = presets.choose(
+      preset,
+      smoke=experiment.SMOKE | {'num_evaluation_tasks': 16},
+      laptop={'meta_batch_size': 32, 'num_evaluation_tasks': 256},
+      paper={'meta_batch_size': 64, 'num_evaluation_tasks': 512},
   )
+  num_seeds = 1 if preset == 'smoke' else num_seeds
+  seeds = {'seeds': tuple(range(100, 100 + num_seeds))}
+  small = {} if preset == 'paper' else _SMALL_TASK
+  return {
+      'task': _task() | small | fields,
+      'models': _models(preset, chunk_size),
+      'training': experiment.training(
+          **{'num_outer_steps': 60_000} | scale | seeds
+      ),
+  }
 
 
-def solvers(preset: str) -> tuple[str, ...]:
-  """Returns the ways to infer latents: the published one at its scale."""
-  return ('adam',) if preset == 'paper' else SOLVERS
+def grid(
+    preset: str, solver: str, laptop_steps: int, **axes: Any
+) -> sweeps.Grid:
+  """Returns a grid of runs whose latents are inferred in one way.
+
+  Args:
+    preset: one of `presets.PRESETS`.
+    solver: 'levenberg_marquardt' or 'adam'.
+    laptop_steps: outer steps at laptop scale. They differ between solvers, as
+      an inner loop of 100 steps costs more.
+    **axes: field -> values.
+  """
+  if preset == 'laptop':
+    axes = {'num_outer_steps': [laptop_steps], **axes}
+  return sweeps.grid(model=[solver], **axes)
 
 
-def _task() -> ml_collections.ConfigDict:
-  return ml_collections.ConfigDict({
+def solvers(preset: str, levenberg_marquardt: int, adam: int) -> dict[str, int]:
+  """Returns the ways to infer latents -> outer steps at laptop scale."""
+  published = {'adam': adam}
+  if preset == 'paper':
+    return published
+  return {'levenberg_marquardt': levenberg_marquardt} | published
+
+
+def _task() -> experiment.Block:
+  return {
       'name': 'teacher_student',
       # M.
       'num_modules': 6,
@@ -100,16 +92,40 @@ def _task() -> ml_collections.ConfigDict:
       'num_support': 256,
       'num_query': 256,
       'num_evaluation_query': 1024,
-  })
+  }
+
+
+def _models(preset: str, chunk_size: int) -> experiment.Block:
+  published = {
+      'adam': _student('adamw', 300, 0.003, fresh_support=True),
+      'levenberg_marquardt': _student('levenberg_marquardt', 12, 0.0),
+  }
+  if preset == 'paper':
+    return published
+  small = {
+      'adam': {
+          'inner': {
+              'num_steps': 100 if preset == 'laptop' else 4,
+              'learning_rate': 0.01,
+          },
+          'outer': {'learning_rate': 3e-3},
+      },
+      # At 3e-3 the three triples are far from trained after as many steps.
+      'levenberg_marquardt': {'outer': {'learning_rate': 1e-2}},
+  }
+  if preset == 'laptop':
+    small['adam']['task_chunk_size'] = 8
+    small['levenberg_marquardt']['task_chunk_size'] = chunk_size
+  return presets.merge(published, small)
 
 
 def _student(
+    solver: str,
     num_steps: int,
-    learning_rate: float = 0.0,
+    learning_rate: float,
     fresh_support: bool = False,
-    solver: str = 'adamw',
-) -> ml_collections.ConfigDict:
-  return ml_collections.ConfigDict({
+) -> experiment.Block:
+  return {
       'name': 'modular_student',
       # Hidden units; the teacher has 16.
       'hidden_dim': 32,
@@ -135,40 +151,4 @@ def _student(
           'clip_norm': config_dict.placeholder(float),
           'max_consecutive_skips': 0,
       },
-  })
-
-
-def _scale(config: common.Config) -> None:
-  """Scales from the published to a preset's scale.
-
-  'laptop' keeps teacher, student and families, and shortens training: fewer
-  examples and tasks, a higher learning rate, and for 'adam' fewer and longer
-  inner steps. 'smoke' takes a few steps of that.
-  """
-  if config.preset == 'paper':
-    return
-  config.task.update({
-      'num_support': 64,
-      'num_query': 64,
-      'num_evaluation_query': 256,
-  })
-  config.execution.log_every = 50
-  config.models.adam.inner.update({'num_steps': 100, 'learning_rate': 0.01})
-  config.models.adam.outer.learning_rate = 3e-3
-  # At 3e-3 the three triples are far from trained after as many steps.
-  config.models.levenberg_marquardt.outer.learning_rate = 1e-2
-  config.training.update({
-      'seeds': (100, 101, 102, 103, 104),
-      'meta_batch_size': 32,
-      'num_evaluation_tasks': 256,
-  })
-  if config.preset == 'smoke':
-    config.models.adam.inner.num_steps = 4
-    config.training.update({
-        'seeds': (100,),
-        'num_outer_steps': 4,
-        'meta_batch_size': 8,
-        'evaluate_every': 4,
-        'num_evaluation_tasks': 16,
-    })
-    config.execution.log_every = 2
+  }

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from configs.blocks import common
+from configs.blocks import presets
 from figures.library import bundles
 from figures.library import reference
 from modular_hyperteacher.experiments import sweeps
@@ -64,7 +64,7 @@ class _Origin(NamedTuple):
 # results come last, as they say nothing about a claim.
 _PREFERENCE: tuple[tuple[tuple[str, str], ...], ...] = (
     (('own', 'paper'), ('own', 'laptop')),
-    tuple(('bundled', preset) for preset in reversed(common.PRESETS)),
+    tuple(('bundled', preset) for preset in reversed(presets.PRESETS)),
     (('own', 'smoke'),),
 )
 
@@ -88,7 +88,7 @@ class Library:
         _Origin(source, folder.parent.name, folder.name): folder
         for source, root in (('own', results_root), ('bundled', bundled_root))
         for folder in sorted(root.glob('*/*'))
-        if folder.name in common.PRESETS and bundles.has_results(folder)
+        if folder.name in presets.PRESETS and bundles.has_results(folder)
     }
     self._finished = {
         origin: bundles.read(folder) for origin, folder in self._folders.items()
@@ -110,7 +110,7 @@ class Library:
   def every_preset(self, experiment: str) -> pd.DataFrame:
     """Returns the same for all presets, own results before bundled ones."""
     frames = []
-    for preset in reversed(common.PRESETS):
+    for preset in reversed(presets.PRESETS):
       for source in ('own', 'bundled'):
         frame = self._values(experiment, source, preset)
         if len(frame):

@@ -26,7 +26,9 @@ _CONFIGS = _FOLDER.parents[1] / 'configs'
 # Why claims fail with the bundled results.
 EXPLANATIONS = _FOLDER / 'explanations.csv'
 # Blocks that experiments share.
-_SHARED_CONFIGS = ('blocks/common', 'blocks/theory', 'blocks/seq2seq')
+_SHARED_CONFIGS = tuple(
+    f'blocks/{path.stem}' for path in sorted(_CONFIGS.glob('blocks/[a-z]*.py'))
+)
 _MAX_ROWS = 120  # Of a table on the page; the CSV file has all.
 _TRAIN = 'python -m modular_hyperteacher.main --config=configs'
 _SYMBOLS = {'PASS': '✓', 'FAIL': '✗', 'NOT RUN': '–'}

@@ -31,7 +31,7 @@ def draw_goals(
   """Returns both paths to a goal, and the table of their cells."""
   task_key, instance_key = jax.random.split(key)
   task = student.sample(split, task_key)
-  params, factors = student.world.task_params, task.latent.argmax(-1)
+  params, factors = student.task_params, task.latent.argmax(-1)
   instance = goals.draw_instance(params, instance_key, factors)
   arguments = params, goals.move_table(params), instance, factors
   policy = _policy(student, student.adapt(task))
@@ -74,7 +74,7 @@ def draw_preferences(
   """Returns both paths through an instance, and the table of returns."""
   task_key, instance_key = jax.random.split(key)
   task = student.sample(split, task_key)
-  worth = task.latent[0] @ student.world.task_params.templates
+  worth = task.latent[0] @ student.task_params.templates
   policy = _policy(student, student.adapt(task))
   instances = preferences.draw_instances(instance_key, 1)
   arrival = preferences.arrival_values(

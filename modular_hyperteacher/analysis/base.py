@@ -53,7 +53,7 @@ def combine(analyses: Sequence[Analysis]) -> Analysis | None:
 def over_seeds(
     analysis: Analysis,
     evaluation_splits: tuple[str, ...],
-    worlds: Sequence[programs.World],
+    seed_tasks: Sequence[programs.SeedTasks],
     roots: Sequence[jax.Array],
 ) -> programs.Analyse:
   """Returns a function that runs an analysis on every seed.
@@ -64,17 +64,17 @@ def over_seeds(
   Args:
     analysis: what to measure.
     evaluation_splits: all splits of evaluation, in order.
-    worlds: one per seed.
+    seed_tasks: one per seed.
     roots: one root key per seed.
   """
   split_indices = {s: evaluation_splits.index(s) for s in analysis.splits}
 
   def measure_seed(index: int, meta_params: Any, kept: Any) -> Metrics:
-    world = worlds[index]
-    latents = np.asarray(world.evaluation_latents)
+    drawn = seed_tasks[index]
+    latents = np.asarray(drawn.evaluation_latents)
     return analysis.measure(
         Adapted(
-            world.task_params,
+            drawn.task_params,
             jax.tree.map(lambda x: x[index], meta_params),
             {split: latents[i] for split, i in split_indices.items()},
             {
@@ -87,7 +87,8 @@ def over_seeds(
 
   def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
     by_seed = [
-        measure_seed(index, meta_params, kept) for index in range(len(worlds))
+        measure_seed(index, meta_params, kept)
+        for index in range(len(seed_tasks))
     ]
     return {
         split: {

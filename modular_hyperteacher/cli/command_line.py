@@ -90,8 +90,9 @@ def read_runs() -> list[sweeps.Run]:
   # `check_arguments` saw a config, and --only has a default: neither is None.
   config = cast(ml_collections.ConfigDict, flags.FLAGS['config'].value)
   only = cast(list[str], flags.FLAGS[_ONLY].value)
-  config = apply_overrides(config, _read_overrides())
-  return sweeps.select(sweeps.expand(config), only)
+  overrides = _read_overrides()
+  config = apply_overrides(config, overrides)
+  return sweeps.select(sweeps.expand(config, overrides), only)
 
 
 def _published(
@@ -345,18 +346,7 @@ def _default(config: ml_collections.ConfigDict, field: str) -> Any:
 def apply_overrides(
     config: ml_collections.ConfigDict, overrides: dict[str, Any]
 ) -> ml_collections.ConfigDict:
-  """Returns the config with overridden fields taken out of its sweep.
-
-  The sweep sets its fields last, so without this an override of a swept field
-  would be ignored. Instead, it is the only value that is left of that axis.
-  """
-  sweep = tuple(
-      tuple(
-          (field, (overrides[field],) if field in overrides else values)
-          for field, values in grid
-      )
-      for grid in sweeps.check_grids(config.sweep)
-  )
+  """Returns the config with fields set that it does not list."""
   config = config.copy_and_resolve_references()
   for field, value in overrides.items():
     *parents, leaf = field.split('.')
@@ -366,5 +356,4 @@ def apply_overrides(
     if leaf not in block and value != _default(config, field):
       with block.unlocked():
         block[leaf] = value
-  config.sweep = tuple(dict.fromkeys(sweep))
   return config

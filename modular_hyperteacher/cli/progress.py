@@ -14,7 +14,7 @@ class Bar:
   """A progress bar on stderr; use as a context manager."""
 
   def __init__(self, run: runner.PlannedRun, index: int, num_runs: int) -> None:
-    config = run.run.config
+    config = run.spec.config
     interactive = sys.stderr.isatty()
     support = config['task'].get('task_support', '')
     self._bar = tqdm.tqdm(
@@ -25,7 +25,7 @@ class Bar:
         # A log file gets a line now and then, not one per refresh.
         mininterval=0.5 if interactive else 20,
         maxinterval=30,
-        disable=not multihost.is_first(),
+        disable=not multihost.is_primary(),
         file=sys.stderr,
     )
     self._losses: dict[str, str] = {}

@@ -19,19 +19,19 @@ def announce(
     planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
   """Says what will be trained, and how it differs from the published scale."""
-  first = planned[0].run
+  first = planned[0].spec
   finished = sum(run.folder.finished for run in planned)
   print(
       f'{first.experiment}, preset {first.preset}: {len(planned)} runs,'
       f' {finished} of them finished;'
-      f' results in {planned[0].place}'
+      f' results in {planned[0].preset_folder}'
   )
   for run in planned:
-    if run.folder.path.parent != run.place:
-      print(f'  {run.run.run_id}: trained already, in {run.folder.path}')
+    if run.folder.path.parent != run.preset_folder:
+      print(f'  {run.spec.run_id}: trained already, in {run.folder.path}')
   changes: dict[str, list[str]] = {}
   for run in planned:
-    for field, change in sweeps.deviations(run.run, paper_runs).items():
+    for field, change in sweeps.deviations(run.spec, paper_runs).items():
       if field not in _NOT_SHOWN:
         changes.setdefault(field, []).append(
             f'{change["value"]} (published {change["published"]})'
@@ -46,7 +46,7 @@ def announce(
     for split, counts in run.count().items():
       if 0 in counts:
         print(
-            f'  {run.run.run_id}: split {split} is empty for'
+            f'  {run.spec.run_id}: split {split} is empty for'
             f' {counts.count(0)} of {len(counts)} seeds; reported as missing'
         )
   sys.stdout.flush()
@@ -72,7 +72,7 @@ def print_result(run: runner.PlannedRun) -> None:
   skipped = int(sum(summary['last']['train']['num_skipped']))
   if skipped:
     parts.append(f'{skipped} gradients were not finite')
-  print(f'{run.run.run_id}: {", ".join(parts)}', flush=True)
+  print(f'{run.spec.run_id}: {", ".join(parts)}', flush=True)
 
 
 def _is_finite(value: float | str | None) -> bool:
@@ -97,7 +97,7 @@ def print_table(
 def _row(
     run: runner.PlannedRun, paper_runs: list[sweeps.Run]
 ) -> dict[str, Any]:
-  config = run.run.config
+  config = run.spec.config
   summary = cast(dict[str, Any], run.folder.read('summary.json'))
   return {
       'model': config['model']['name'],
@@ -106,7 +106,7 @@ def _row(
       ),
       **{
           field.rpartition('.')[2]: value
-          for field, value in run.run.point.items()
+          for field, value in run.spec.point.items()
           if field.partition('.')[0] in sweeps.IDENTITY
           and field not in ('model', 'task.task_support', 'task.meanings')
       },
@@ -114,8 +114,8 @@ def _row(
       'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
       'OOD best': _mean_and_error(_headline(summary['best_validation'], 'ood')),
       'seeds': len(config['training']['seeds']),
-      'published OOD': _published(run.run, paper_runs),
-      'scale': _scale(run.run, paper_runs),
+      'published OOD': _published(run.spec, paper_runs),
+      'scale': _scale(run.spec, paper_runs),
   }
 
 

@@ -54,7 +54,7 @@ class Tracker:
   ) -> None:
     self._run = run
     self._folder = folder
-    self._mode = chosen if multihost.is_first() else OFF
+    self._mode = chosen if multihost.is_primary() else OFF
     self._seeds = run.config['training']['seeds']
     self._tracked: Any = None
 

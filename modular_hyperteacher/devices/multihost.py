@@ -80,12 +80,12 @@ def number() -> int:
   return jax.process_count() if jax.distributed.is_initialized() else 1
 
 
-def is_first() -> bool:
+def is_primary() -> bool:
   """Whether this is process 0, which writes results."""
   return number() == 1 or jax.process_index() == 0
 
 
-def from_first(tree: Any) -> Any:
+def broadcast_from_primary(tree: Any) -> Any:
   """Returns process 0's tree of host arrays, on all processes, bit for bit.
 
   Args:
@@ -116,7 +116,7 @@ def gather(values: Any) -> np.ndarray:
   return np.asarray(multihost_utils.process_allgather(values))
 
 
-def part() -> None:
+def shutdown() -> None:
   """Disconnects from the other processes, once all have called this."""
   if number() > 1:
     jax.distributed.shutdown()

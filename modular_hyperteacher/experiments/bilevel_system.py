@@ -34,24 +34,26 @@ def make_system(
   """
   draw_latents = evaluation.make_draw_latents(task, num_evaluation_tasks)
 
-  def draw_world(root: jax.Array) -> programs.World:
+  def draw_tasks(root: jax.Array) -> programs.SeedTasks:
     task_params = task.init(randomness.stream(root, 'task'))
     latents = draw_latents(
         task_params, randomness.stream(root, 'evaluation_latents')
     )
-    return programs.World(task_params, latents)
+    return programs.SeedTasks(task_params, latents)
 
   def make_analyse(
-      worlds: Sequence[programs.World], roots: Sequence[jax.Array]
+      seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
   ) -> programs.Analyse | None:
     if analysis is None:
       return None
-    return analyses.over_seeds(analysis, task.evaluation_splits, worlds, roots)
+    return analyses.over_seeds(
+        analysis, task.evaluation_splits, seed_tasks, roots
+    )
 
   return programs.System(
       evaluation_splits=task.evaluation_splits,
       num_params=models.count_params(model),
-      draw_world=draw_world,
+      draw_tasks=draw_tasks,
       num_combinations=task.num_combinations,
       init=learner.init,
       step=learner.step,

@@ -87,41 +87,41 @@ def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
   ]
 
 
-def draw_worlds(experiment: settings.Experiment) -> list[programs.World]:
+def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
   """Returns what the tasks of every seed are drawn from.
 
   Raises:
     ValueError: if the task support cannot be drawn.
   """
-  draw = experiment.system.draw_world
+  draw = experiment.system.draw_tasks
   return [draw(root) for root in root_keys(experiment.training)]
 
 
 def count_combinations(
-    experiment: settings.Experiment, worlds: Sequence[programs.World]
+    experiment: settings.Experiment, seed_tasks: Sequence[programs.SeedTasks]
 ) -> dict[str, list[int]]:
   """Returns how many combinations each split holds, one number per seed."""
   return {
       split: [
-          experiment.system.num_combinations(world.task_params, split)
-          for world in worlds
+          experiment.system.num_combinations(drawn.task_params, split)
+          for drawn in seed_tasks
       ]
       for split in ('train', *experiment.system.evaluation_splits)
   }
 
 
 def _with_precision(system: programs.System, level: str) -> programs.System:
-  """Computes steps at a level of precision, worlds and analyses exactly."""
+  """Computes steps at a level of precision, draws and analyses exactly."""
   exactly = functools.partial(precision.at, precision.FLOAT32)
 
   def make_analyse(
-      worlds: Sequence[programs.World], roots: Sequence[jax.Array]
+      seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
   ) -> programs.Analyse | None:
-    analyse = system.make_analyse(worlds, roots)
+    analyse = system.make_analyse(seed_tasks, roots)
     return analyse and exactly(analyse)
 
   return system._replace(
-      draw_world=exactly(system.draw_world),
+      draw_tasks=exactly(system.draw_tasks),
       init=exactly(system.init),
       step=precision.at(level, system.step),
       evaluate=precision.at(level, system.evaluate),

@@ -1,6 +1,6 @@
-"""From a run's config to a world of episodes and a network that learns them.
+"""From a run's config to episodes and a network that learns them.
 
-A new world or network is a new file and one line in a table here.
+A new distribution or network is a new file and one line in a table here.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,8 +43,8 @@ def build(
 ) -> settings.Experiment:
   """Returns the experiment that a config describes, as `build.build`."""
   task_block, model_block = dict(config['task']), dict(config['model'])
-  make_world = components.choose(EPISODES, 'task', task_block)
-  world = components.call(make_world, 'task', task_block)
+  make_task = components.choose(EPISODES, 'task', task_block)
+  task_distribution = components.call(make_task, 'task', task_block)
   make_model = components.choose(MODELS, 'model', model_block)
   outer_block = model_block.pop('outer') | {
       'meta_batch_size': training.meta_batch_size,
@@ -55,10 +55,13 @@ def build(
       make_model,
       'model',
       model_block
-      | {'input_vocab': world.input_vocab, 'output_vocab': world.output_vocab},
+      | {
+          'input_vocab': task_distribution.input_vocab,
+          'output_vocab': task_distribution.output_vocab,
+      },
   )
   system = systems.make_system(
-      world,
+      task_distribution,
       network,
       outer,
       num_evaluation_tasks=training.num_evaluation_tasks,

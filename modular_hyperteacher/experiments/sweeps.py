@@ -2,13 +2,14 @@
 
 A config holds the blocks `task`, `models`, `training`, `execution` and a
 `sweep`. A run is one point of the sweep: one task block, one model block, one
-training block, all its seeds. The sweep is a tuple of grids; a grid is a tuple
-of axes (field, values), and stands for their product. The axis 'model' picks
-one of `models`; any other axis names a field of the run by its path.
+training block, all its seeds. The sweep is a tuple of grids; a grid maps fields
+to lists of values and stands for their product. The field 'model' picks one of
+`models`; any other is a field of the run by its path, such as
+'task.num_modules', or by the end of its path if no other field has the same.
+The order of a grid's fields is that of the runs and of the words in their ids.
 """
 
-from collections.abc import Iterator, Mapping
-import copy
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import dataclasses
 import difflib
 import functools
@@ -16,11 +17,15 @@ import hashlib
 import importlib
 import itertools
 import json
-from typing import Any
+import operator
+from typing import Any, TypeAlias
 
 import ml_collections
 
 from modular_hyperteacher import errors
+
+# Field -> the values it takes.
+Grid: TypeAlias = dict[str, Sequence[Any]]
 
 IDENTITY = ('task', 'model', 'training')
 # Fields added after results were bundled -> their default. A field at its
@@ -70,18 +75,39 @@ def digest(run_id: str) -> str:
   return run_id.rpartition('-')[2]
 
 
-def expand(config: ml_collections.ConfigDict) -> list[Run]:
+def grid(
+    fields: Mapping[str, Sequence[Any]] | None = None,
+    /,
+    **named: Sequence[Any],
+) -> Grid:
+  """Returns a grid of fields; those with a dot in their name come first.
+
+  Example: `grid({'task.num_modules': [4, 8]}, model=['maml', 'anil'])` is four
+  runs.
+  """
+  return {**(fields or {}), **named}
+
+
+def expand(
+    config: ml_collections.ConfigDict,
+    overrides: Mapping[str, Any] | None = None,
+) -> list[Run]:
   """Returns the runs of a config, in the order of its sweep.
 
+  Args:
+    config: with a sweep.
+    overrides: path -> the only value that is left of a swept field.
+
   Raises:
-    UserError: if the sweep names a field that does not exist.
+    UserError: if the sweep has not the right form, or names a field or a model
+      that does not exist.
   """
-  runs = []
-  for grid in check_grids(config.sweep):
-    fields = [field for field, _ in grid]
-    for values in itertools.product(*(values for _, values in grid)):
-      runs.append(_make_run(config, dict(zip(fields, values))))
-  return runs
+  runs = [
+      _make_run(config, dict(zip(axes, values)), overrides or {})
+      for axes in _check_sweep(config.sweep)
+      for values in itertools.product(*axes.values())
+  ]
+  return list({run.run_id: run for run in runs}.values())
 
 
 @functools.cache
@@ -99,23 +125,20 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
   return tuple(expand(module.get_config(preset)))
 
 
-def check_grids(sweep: Any) -> tuple:
+def _check_sweep(sweep: Any) -> Sequence[Grid]:
   """Returns a sweep, or raises UserError if it has not the right form."""
-  try:
-    if not sweep:
-      raise ValueError
-    for grid in sweep:
-      for field, values in grid:
-        if not isinstance(field, str) or not isinstance(values, (tuple, list)):
-          raise TypeError
-        if not values:
-          raise ValueError
-  except (TypeError, ValueError) as error:
+  lists = (tuple, list)
+  valid = isinstance(sweep, lists) and all(isinstance(g, dict) for g in sweep)
+  items = [item for g in sweep for item in g.items()] if valid else ()
+  if not items or not all(
+      isinstance(field, str) and isinstance(values, lists) and values
+      for field, values in items
+  ):
     raise errors.UserError(
-        f'sweep is {sweep!r}; it must be a tuple of grids, each a tuple of'
-        " (field, values), such as ((('model', ('maml', 'anil')),),), and"
-        ' neither it nor values may be empty.'
-    ) from error
+        f'sweep is {sweep!r}; it must be a tuple of grids such as'
+        " {'task_support': ['random'], 'model': ['maml', 'anil']}, and"
+        ' neither it nor its lists may be empty.'
+    )
   return sweep
 
 
@@ -217,46 +240,59 @@ def _differences(run: Run, other: Run) -> dict[str, Any]:
   }
 
 
-def _make_run(config: ml_collections.ConfigDict, point: dict[str, Any]) -> Run:
-  blocks = config.to_dict()
-  model_name = point.get('model')
-  if model_name not in blocks['models']:
+def _make_run(
+    config: ml_collections.ConfigDict,
+    point: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+) -> Run:
+  blocks, name = config.to_dict(), point.get('model')
+  if name not in list(blocks['models']):
     raise errors.UserError(
-        f"sweep: model is '{model_name}'; choose one of"
-        f' {", ".join(blocks["models"])}.'
+        f"sweep: model is '{name}'; choose one of"
+        f" {', '.join(blocks['models'])}."
     )
-  resolved = {
+  execution = blocks['execution']
+  identity = {
       'task': blocks['task'],
-      'model': blocks['models'][model_name],
+      'model': blocks['models'][name],
       'training': blocks['training'],
-      'execution': blocks['execution'],
   }
-  for field, value in point.items():
-    if field != 'model':
-      _assign(resolved, field, value)
-  resolved = json.loads(json.dumps(resolved))
+  # It affects speed only, so it is no part of a run's identity.
+  chunk_size = identity['model'].pop('task_chunk_size', None)
+  if execution.get('task_chunk_size') is None:
+    execution['task_chunk_size'] = chunk_size
+  point = {_full_path(field, identity): value for field, value in point.items()}
+  for path, value in overrides.items():
+    path = path.replace(f'models.{name}.', 'model.', 1)
+    if path in point:
+      point[path] = value
+  for path, value in point.items():
+    if path != 'model':
+      *parents, leaf = path.split('.')
+      functools.reduce(operator.getitem, parents, identity)[leaf] = value
+  identity = json.loads(json.dumps(identity))
   for (block, field), value in _NEUTRAL.items():
-    if resolved[block].get(field) == value:
-      del resolved[block][field]
+    if identity[block].get(field) == value:
+      del identity[block][field]
   return Run(
       experiment=config.experiment,
       preset=config.preset,
-      config=resolved,
-      run_id=_run_id(resolved, point),
+      config=identity | {'execution': execution},
+      run_id=_run_id(identity, point),
       point=point,
   )
 
 
-def _assign(tree: dict[str, Any], path: str, value: Any) -> None:
-  *parents, leaf = path.split('.')
-  node = tree
-  for name in parents:
-    node = node.get(name, {}) if isinstance(node, dict) else {}
-  if not isinstance(node, dict) or leaf not in node:
+def _full_path(field: str, identity: dict[str, Any]) -> str:
+  """Returns the path of a swept field; raises UserError if not just one."""
+  if field == 'model':
+    return field
+  paths = _matches(field, dict(flatten(identity)), 'sweep')
+  if not paths:
     raise errors.UserError(
-        f"sweep: there is no field '{path}'; {suggest(path, tree)}"
+        f"sweep: there is no field '{field}'; {suggest(field, identity)}"
     )
-  node[leaf] = copy.deepcopy(value)
+  return paths[0]
 
 
 def suggest(path: str, tree: dict[str, Any]) -> str:
@@ -268,29 +304,28 @@ def suggest(path: str, tree: dict[str, Any]) -> str:
   return f'choose one of {", ".join(known)}.'
 
 
-def _run_id(resolved: Mapping[str, Any], point: Mapping[str, Any]) -> str:
-  identity = {name: resolved[name] for name in IDENTITY}
+def _run_id(identity: Mapping[str, Any], point: Mapping[str, Any]) -> str:
   text = json.dumps(identity, sort_keys=True)
   digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-  slug = '-'.join(
-      str(value)
-      for field, value in point.items()
-      if field == 'model' or field.split('.')[0] in IDENTITY
-      if not isinstance(value, (tuple, list))  # The digest tells these apart.
-  )
-  return f'{slug}-{digest}'
+  # The digest tells lists apart.
+  words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
+  return '-'.join([*words, digest])
 
 
 def _lookup(run: Run, field: str) -> list[str]:
   """Returns a list of the field's value, as text; empty if there is none."""
   leaves = dict(flatten(run.config))
-  if field == 'model':
-    field = 'model.name'
-  matches = [name for name in leaves if f'.{name}'.endswith(f'.{field}')]
-  if field in matches:
-    matches = [field]
+  field = 'model.name' if field == 'model' else field
+  return [str(leaves[path]) for path in _matches(field, leaves, '--only')]
+
+
+def _matches(field: str, paths: Collection[str], where: str) -> list[str]:
+  """Returns the path that a field stands for, or none; refuses several."""
+  if field in paths:
+    return [field]
+  matches = [path for path in paths if path.endswith(f'.{field}')]
   if len(matches) > 1:
     raise errors.UserError(
-        f"--only: '{field}' may be {' or '.join(matches)}; write which."
+        f"{where}: '{field}' may be {' or '.join(matches)}; write which."
     )
-  return [str(leaves[name]) for name in matches]
+  return matches

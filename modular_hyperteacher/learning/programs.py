@@ -50,7 +50,7 @@ def fetch_divided(tree: Any) -> Any:
   return jax.tree.map(fetch_leaf, tree)
 
 
-class World(NamedTuple):
+class SeedTasks(NamedTuple):
   """The parameters of one seed's tasks, and its evaluation tasks."""
 
   task_params: Any
@@ -95,7 +95,7 @@ class MakeAnalyse(Protocol):
   """How to make the analysis that follows the last step."""
 
   def __call__(
-      self, worlds: Sequence[World], roots: Sequence[jax.Array], /
+      self, seed_tasks: Sequence[SeedTasks], roots: Sequence[jax.Array], /
   ) -> Analyse | None:
     """Returns the analysis, None for no analysis."""
     ...
@@ -111,7 +111,7 @@ class System(NamedTuple):
 
   evaluation_splits: tuple[str, ...]  # 'valid' is one of them
   num_params: tuple[int, int]  # meta, fast
-  draw_world: Callable[[jax.Array], World]  # takes the seed's root key
+  draw_tasks: Callable[[jax.Array], SeedTasks]  # takes the seed's root key
   num_combinations: tasks.NumCombinations
   init: Callable[[jax.Array], outer_loop.TrainState]
   step: outer_loop.Step
@@ -126,7 +126,7 @@ class Programs:
       self,
       system: System,
       roots: Sequence[jax.Array],
-      worlds: Sequence[World],
+      seed_tasks: Sequence[SeedTasks],
       optimise: bool = True,
   ) -> None:
     """Prepares; nothing is compiled before `compile` or a first call.
@@ -134,13 +134,13 @@ class Programs:
     Args:
       system: what to train.
       roots: one root key per seed.
-      worlds: one per seed.
+      seed_tasks: one per seed.
       optimise: if False, compiles faster to slower programs.
     """
     options = _compiler_options(optimise)
     self._init = jax.jit(jax.vmap(system.init), compiler_options=options)
     self._init_keys = _stack_streams(roots, 'init')
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *worlds)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *seed_tasks)
     self._task_params, self._latents = replicate(stacked)
     self._data_keys = replicate(_stack_streams(roots, 'data'))
     self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))

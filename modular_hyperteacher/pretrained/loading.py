@@ -101,13 +101,13 @@ class Pretrained:
         self.experiment,
         seed,
         experiments.root_keys(self.experiment.training)[index],
-        self._worlds[index],
+        *self._seed_tasks[index],
         jax.tree.map(lambda x: x[index], self.meta_params),
     )
 
   @functools.cached_property
-  def _worlds(self) -> list[programs.World]:
-    return experiments.draw_worlds(self.experiment)
+  def _seed_tasks(self) -> list[programs.SeedTasks]:
+    return experiments.draw_tasks(self.experiment)
 
 
 def load(
@@ -142,8 +142,8 @@ def load(
   if (pathlib.Path(name) / 'summary.json').exists():
     found = [_read_run(pathlib.Path(name))]
   else:
-    place, run_id = _split_name(str(name))
-    found = _named(place, pathlib.Path(results_root), bundled_root)
+    folder, run_id = _split_name(str(name))
+    found = _named(folder, pathlib.Path(results_root), bundled_root)
     fields |= {'run_id': run_id} if run_id else {}
   for field, value in fields.items():
     found = _narrow(found, field, value)

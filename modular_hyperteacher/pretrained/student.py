@@ -20,7 +20,6 @@ from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
-from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
@@ -37,7 +36,8 @@ class Student:
     experiment: the run's task, model and learner.
     seed: of the task distribution and of training.
     root: the seed's root key.
-    world: the parameters of the seed's task distribution.
+    task_params: of the seed's task distribution.
+    evaluation_latents: [splits, tasks, L, M], of its evaluation tasks.
     meta_params: the learned parameters.
   """
 
@@ -45,7 +45,8 @@ class Student:
   experiment: bilevel.BilevelExperiment
   seed: int
   root: jax.Array
-  world: programs.World
+  task_params: Any
+  evaluation_latents: Any
   meta_params: models.MetaParams
 
   @property
@@ -67,10 +68,10 @@ class Student:
       raise errors.UserError(
           f"split is '{split}'; choose one of {', '.join(self.splits)}."
       )
-    params, world = self.world.task_params, self.experiment.task
-    if not world.num_combinations(params, split):
+    task_distribution = self.experiment.task
+    if not task_distribution.num_combinations(self.task_params, split):
       raise errors.UserError(f"split '{split}' of seed {self.seed} is empty.")
-    return world.sample(params, key, split)
+    return task_distribution.sample(self.task_params, key, split)
 
   def adapt(
       self, task: tasks.Task | tasks.Batch, key: jax.Array | None = None
@@ -96,7 +97,7 @@ class Student:
       unread = cast(Any, None)
       task = tasks.Task(task, unread, unread)
     key = randomness.stream(self.root, 'adapt') if key is None else key
-    return self._adapt(self.meta_params, self.world.task_params, task, key)
+    return self._adapt(self.meta_params, self.task_params, task, key)
 
   def predict(self, fast_params: models.FastParams, inputs: Any) -> jax.Array:
     """Returns outputs [N, Y]: logits, action values or regression outputs.
@@ -128,7 +129,7 @@ class Student:
         split: {
             name: (
                 float(values[i])
-                if count(self.world.task_params, split)
+                if count(self.task_params, split)
                 else float('nan')
             )
             for name, values in metrics.items()
@@ -144,9 +145,9 @@ class Student:
     training.
     """
     _, adapted = self._evaluated
-    place = self.experiment.task.evaluation_splits.index(_FITTED_ON)
+    split_index = self.experiment.task.evaluation_splits.index(_FITTED_ON)
     weights = decoding.fit(
-        decoding.flatten(adapted), self.world.evaluation_latents[place]
+        decoding.flatten(adapted), self.evaluation_latents[split_index]
     )
 
     def decode(fast_params: models.FastParams) -> np.ndarray:
@@ -199,7 +200,8 @@ class Student:
     )
     arguments = (
         self.meta_params,
-        *self.world,
+        self.task_params,
+        self.evaluation_latents,
         randomness.stream(self.root, 'evaluation'),
     )
     metrics, kept = jax.tree.map(

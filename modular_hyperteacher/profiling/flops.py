@@ -80,7 +80,7 @@ def _program(config: Mapping[str, Any]) -> dict[str, Any]:
 def _outer_step(program: str) -> float | None:
   built = build.build(json.loads(program), num_devices=1)
   (root,) = build.root_keys(built.training)
-  task_params = built.system.draw_world(root).task_params
+  task_params = built.system.draw_tasks(root).task_params
   step = jax.vmap(
       built.system.step, (None, None, 0), axis_name=outer_loop.DEVICE_AXIS
   )

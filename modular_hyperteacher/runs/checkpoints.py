@@ -80,7 +80,7 @@ class Checkpoints:
     Raises:
       StorageError: if it cannot be written; older checkpoints are unchanged.
     """
-    if not multihost.is_first() or self._holds(step, tree):
+    if not multihost.is_primary() or self._holds(step, tree):
       return
     unfinished = self._folder / _UNFINISHED
     # Orbax logs the traceback of each of its threads; we report one line.
@@ -109,21 +109,21 @@ class Checkpoints:
 
   def _put(self, path: pathlib.Path, step: int) -> None:
     """Renames a checkpoint to its step; a kill loses neither old nor new."""
-    place = self._folder / str(step)
+    target = self._folder / str(step)
     aside = self._folder / f'{_REPLACED}{step}'
-    if place.exists():
-      place.rename(aside)
-    path.rename(place)
+    if target.exists():
+      target.rename(aside)
+    path.rename(target)
     shutil.rmtree(aside, ignore_errors=True)
 
   def _undo_replacements(self) -> None:
     """Restores checkpoints that a killed process had moved aside."""
     for aside in self._folder.glob(f'{_REPLACED}*'):
-      place = self._folder / aside.name.removeprefix(_REPLACED)
-      if place.exists():
+      target = self._folder / aside.name.removeprefix(_REPLACED)
+      if target.exists():
         shutil.rmtree(aside, ignore_errors=True)
       else:
-        aside.rename(place)
+        aside.rename(target)
 
   def restore(self, like: Any, newest_only: bool = False) -> Any | None:
     """Returns the newest sound checkpoint as host arrays, or None.
@@ -145,11 +145,13 @@ class Checkpoints:
         lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
     )
     restored = None
-    if multihost.is_first():
+    if multihost.is_primary():
       restored = self._newest_sound(abstract, newest_only)
-    if not multihost.from_first(np.array(restored is not None)):
+    if not multihost.broadcast_from_primary(np.array(restored is not None)):
       return None
-    return multihost.from_first(abstract if restored is None else restored)
+    return multihost.broadcast_from_primary(
+        abstract if restored is None else restored
+    )
 
   def _newest_sound(self, abstract: Any, newest_only: bool) -> Any | None:
     damaged = {}

@@ -28,36 +28,37 @@ from modular_hyperteacher.runs import trainer
 class PlannedRun:
   """A run and where its results go; its experiment is built lazily."""
 
-  run: sweeps.Run
-  place: pathlib.Path  # The folder of this experiment and preset.
-  folder: run_folder.RunFolder  # In `place`, unless it was trained elsewhere.
-  drawn: dict[str, list[programs.World]]  # shared by runs with the same tasks
+  spec: sweeps.Run
+  preset_folder: pathlib.Path  # The folder of this experiment and preset.
+  folder: run_folder.RunFolder  # There, unless it was trained elsewhere.
+  # Shared by runs with the same tasks.
+  drawn: dict[str, list[programs.SeedTasks]]
 
   @functools.cached_property
   def experiment(self) -> base.Experiment:
     """The experiment; raises ValueError for a wrong config."""
     try:
-      return experiments.build(self.run.config, jax.device_count())
+      return experiments.build(self.spec.config, jax.device_count())
     except ValueError as error:
-      if str(error).startswith('model.') and 'model' in self.run.point:
-        block = f'config.models.{self.run.point["model"]}'
+      if str(error).startswith('model.') and 'model' in self.spec.point:
+        block = f'config.models.{self.spec.point["model"]}'
         error.args = (f"{error} ('model' is {block}.)",)
       raise
 
   @property
-  def worlds(self) -> list[programs.World]:
-    """Every seed's task distribution; ValueError if it cannot be drawn."""
-    key = repr((self.run.config['task'], self.experiment.training))
+  def tasks(self) -> list[programs.SeedTasks]:
+    """Every seed's tasks; ValueError if they cannot be drawn."""
+    key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
-      self.drawn[key] = experiments.draw_worlds(self.experiment)
+      self.drawn[key] = experiments.draw_tasks(self.experiment)
     return self.drawn[key]
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
     """Returns what `--describe` prints of this run."""
     num_meta, num_fast = self.experiment.system.num_params
-    config = self.run.config
+    config = self.spec.config
     return {
-        'run_id': self.run.run_id,
+        'run_id': self.spec.run_id,
         'model': config['model']['name'],
         'task': config['task']['name'],
         'task_support': config['task'].get('task_support'),
@@ -69,12 +70,12 @@ class PlannedRun:
         'num_combinations': {
             split: min(counts) for split, counts in self.count().items()
         },
-        'deviations': sweeps.deviations(self.run, published),
+        'deviations': sweeps.deviations(self.spec, published),
     }
 
   def count(self) -> dict[str, list[int]]:
     """Returns the sizes of all splits, split -> one number per seed."""
-    return experiments.count_combinations(self.experiment, self.worlds)
+    return experiments.count_combinations(self.experiment, self.tasks)
 
 
 def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
@@ -87,12 +88,12 @@ def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
   planned = []
   finished = _find_finished(root)
   for run in runs:
-    place = root / run.experiment / run.preset
-    folder = run_folder.RunFolder(place / run.run_id)
+    preset_folder = root / run.experiment / run.preset
+    folder = run_folder.RunFolder(preset_folder / run.run_id)
     if not folder.finished:
       folder = finished.get(sweeps.digest(run.run_id), folder)
     folder.check(run.identity)
-    planned.append(PlannedRun(run, place, folder, drawn))
+    planned.append(PlannedRun(run, preset_folder, folder, drawn))
   return planned
 
 
@@ -101,10 +102,10 @@ def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
 
   There may be thousands of them on a slow network file system.
   """
-  place = root / run.experiment / run.preset
-  folder = run_folder.RunFolder(place / run.run_id)
+  preset_folder = root / run.experiment / run.preset
+  folder = run_folder.RunFolder(preset_folder / run.run_id)
   folder.check(run.identity)
-  return PlannedRun(run, place, folder, {})
+  return PlannedRun(run, preset_folder, folder, {})
 
 
 def check(planned: list[PlannedRun]) -> None:
@@ -157,13 +158,13 @@ def execute(
     StorageError: if results cannot be written.
     RuntimeError: for a ValueError in training that is not a UserError.
   """
-  run, built, folder = planned.run, planned.experiment, planned.folder
-  if multihost.is_first():
+  run, built, folder = planned.spec, planned.experiment, planned.folder
+  if multihost.is_primary():
     folder.open(run.config)
   started = time.monotonic(), time.process_time()
   roots = experiments.root_keys(built.training)
   compiled = programs.Programs(
-      built.system, roots, planned.worlds, built.execution.optimise
+      built.system, roots, planned.tasks, built.execution.optimise
   )
   training = trainer.Trainer(
       compiled,
@@ -178,7 +179,7 @@ def execute(
           checkpoint_every_s=built.execution.checkpoint_every_s,
       ),
       _Hooks(guard.call, guard.agree, watch, check_lock),
-      built.system.make_analyse(planned.worlds, roots),
+      built.system.make_analyse(planned.tasks, roots),
   )
   session = provenance.describe() | {'first_step': training.step}
   try:
@@ -194,7 +195,7 @@ def execute(
     raise RuntimeError(f'training failed: {error}') from error
   check_lock()
   _record_session(folder, session, training.step, started)
-  if multihost.is_first():
+  if multihost.is_primary():
     folder.write('summary.json', summarise(run, training.rows))
 
 
@@ -205,7 +206,7 @@ def _record_session(
     started: tuple[float, float],
 ) -> None:
   """Appends this session to provenance.json."""
-  if not multihost.is_first():
+  if not multihost.is_primary():
     return
   sessions = (folder.read('provenance.json') or {'sessions': []})['sessions']
   session['last_step'] = last_step

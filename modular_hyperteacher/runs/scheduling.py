@@ -15,7 +15,7 @@ _END = -1
 _NOT_YET = -2
 
 
-def in_turn(
+def acquire_runs(
     planned: list[runner.PlannedRun], guard: preemption.Guard, wait: bool = True
 ) -> Iterator[tuple[int, runner.PlannedRun, Callable[[], None]]]:
   """Yields each unfinished run once it is this process's to train.
@@ -36,15 +36,15 @@ def in_turn(
     preemption.Interrupted: when a signal asks to stop.
     UserError: if a folder cannot be written to.
   """
-  if not multihost.is_first():
-    while (place := guard.agree(_END)) != _END:
-      if place != _NOT_YET:
-        yield place, planned[place], lambda: None
+  if not multihost.is_primary():
+    while (index := guard.agree(_END)) != _END:
+      if index != _NOT_YET:
+        yield index, planned[index], lambda: None
     return
-  for place, lock in _take(planned, guard, wait):
+  for index, lock in _take(planned, guard, wait):
     try:
-      guard.agree(place)
-      yield place, planned[place], lock.check
+      guard.agree(index)
+      yield index, planned[index], lock.check
     finally:
       lock.release()
   guard.agree(_END)
@@ -55,10 +55,10 @@ def _take(
 ) -> Iterator[tuple[int, locks.Lock]]:
   """Yields the indices and locks of runs that no other process is training."""
   held = locks.Locks()
-  waiting = {place: run.folder for place, run in enumerate(planned)}
+  waiting = {index: run.folder for index, run in enumerate(planned)}
   told = {}
   while waiting:
-    for place, folder in list(waiting.items()):
+    for index, folder in list(waiting.items()):
       if not folder.finished:
         lock = held.acquire(folder)
         if lock is None:
@@ -66,17 +66,17 @@ def _take(
         if folder.finished:  # by another process, before we had the lock
           lock.release()
         else:
-          yield place, lock
-      del waiting[place]
-    for place, folder in list(waiting.items()):
+          yield index, lock
+      del waiting[index]
+    for index, folder in list(waiting.items()):
       if not wait and held.are_alive(folder):
-        del waiting[place]
+        del waiting[index]
         continue
       holder = held.holder(folder)
       if not holder and not held.is_free(folder):
         holder = 'a process that cannot be told'
-      if wait and holder and told.get(place) != holder:
-        told[place] = holder
+      if wait and holder and told.get(index) != holder:
+        told[index] = holder
         print(
             f'{folder.path.name}: {holder} is training it; waiting.',
             file=sys.stderr,

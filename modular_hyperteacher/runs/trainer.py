@@ -149,10 +149,10 @@ class Trainer:
       self._state = programs.replicate(saved.state)
       self._best_params = programs.replicate(saved.best_params)
       self._best_loss = saved.best_loss
-      if multihost.is_first():
+      if multihost.is_primary():
         self._restore_rows()
       self._last_evaluated = int(
-          multihost.from_first(np.array(self._last_evaluated))
+          multihost.broadcast_from_primary(np.array(self._last_evaluated))
       )
     self._saved_at = time.monotonic()
 
@@ -206,7 +206,7 @@ class Trainer:
     In this order, a kill in between leaves surplus rows, which resuming drops;
     rows are never missing. Of several processes, only the first writes.
     """
-    if multihost.is_first():
+    if multihost.is_primary():
       self._hooks.check_lock()
       self._folder.write_metrics(self._rows)
       self._checkpoints.save(self.step, self._snapshot())

@@ -65,7 +65,7 @@ class OuterConfig:
     return round(self.decay_after * self.num_outer_steps)
 
 
-class Judged(NamedTuple):
+class RowScores(NamedTuple):
   """How well rows were decoded."""
 
   loss: jax.Array  # [N], sum over a row's symbols, nats
@@ -73,7 +73,9 @@ class Judged(NamedTuple):
   correct: jax.Array  # [N] float, 1 if all symbols of a row are right
 
 
-def judge(logits: jax.Array, outputs: vocabulary.Sequences) -> Judged:
+def evaluate_rows(
+    logits: jax.Array, outputs: vocabulary.Sequences
+) -> RowScores:
   """Compares logits [T, N, V] with the target outputs.
 
   Greedy decoding yields exactly the target if, under teacher forcing, each next
@@ -84,7 +86,7 @@ def judge(logits: jax.Array, outputs: vocabulary.Sequences) -> Judged:
   log_probs = jax.nn.log_softmax(logits)
   chosen = jnp.take_along_axis(log_probs, targets[..., None], -1)[..., 0]
   is_right = jnp.argmax(logits, -1) == targets
-  return Judged(
+  return RowScores(
       loss=-jnp.where(mask, chosen, 0.0).sum(0),
       num_symbols=outputs.lengths,
       correct=(is_right | ~mask).all(0).astype(jnp.float32),
@@ -183,7 +185,7 @@ def make(
           *map(vocabulary.concatenate, episode.support, episode.query)
       )
     decoded, _ = network.apply(params, dropout_key, episode.support, rows, True)
-    return summarise(judge(decoded.logits, rows.outputs))
+    return summarise(evaluate_rows(decoded.logits, rows.outputs))
 
   def step(
       state: outer_loop.TrainState, task_params: Any, data_key: jax.Array
@@ -220,7 +222,7 @@ def make(
   return Learner(init, step)
 
 
-def summarise(judged: Judged) -> tuple[jax.Array, Mapping[str, jax.Array]]:
+def summarise(scores: RowScores) -> tuple[jax.Array, Mapping[str, jax.Array]]:
   """Returns the loss per symbol, nats, and metrics with the row accuracy."""
-  loss = judged.loss.sum() / judged.num_symbols.sum()
-  return loss, {'loss': loss, 'accuracy': judged.correct.mean()}
+  loss = scores.loss.sum() / scores.num_symbols.sum()
+  return loss, {'loss': loss, 'accuracy': scores.correct.mean()}

@@ -50,7 +50,7 @@ def make_system(
   learner = learners.make(distribution, network, outer)
   shapes = jax.eval_shape(network.init, jax.random.key(0))
 
-  def draw_world(root: jax.Array) -> programs.World:
+  def draw_tasks(root: jax.Array) -> programs.SeedTasks:
     task_params = distribution.init(randomness.stream(root, 'task'))
     key = randomness.stream(root, 'evaluation_latents')
     sample = jax.jit(jax.vmap(distribution.sample, (None, 0)))
@@ -65,18 +65,18 @@ def make_system(
     test_sets['ood'] = distribution.make_test_set(
         task_params, randomness.stream(key, 'ood'), num_devices
     )
-    return programs.World(task_params, test_sets)
+    return programs.SeedTasks(task_params, test_sets)
 
   return programs.System(
       evaluation_splits=SPLITS,
       num_params=(models_lib.num_params(shapes), 0),
-      draw_world=draw_world,
+      draw_tasks=draw_tasks,
       num_combinations=lambda task_params, split: distribution.num_rows[split],
       init=learner.init,
       step=learner.step,
       evaluate=_make_evaluate(network),
-      make_analyse=lambda worlds, roots: _make_analyse(
-          distribution, network, worlds
+      make_analyse=lambda seed_tasks, roots: _make_analyse(
+          distribution, network, seed_tasks
       ),
   )
 
@@ -104,26 +104,26 @@ def _make_evaluate(network: models.Model) -> programs.Evaluate:
   def evaluate_split(
       params: models.Params, test_set: episodes.TestSet
   ) -> tuple[Mapping[str, jax.Array], jax.Array]:
-    def evaluate_episode(episode: episodes.Episode) -> learners.Judged:
+    def evaluate_episode(episode: episodes.Episode) -> learners.RowScores:
       decoded, _ = network.apply(
           params, None, episode.support, episode.query, False
       )
-      return learners.judge(decoded.logits, episode.query.outputs)
+      return learners.evaluate_rows(decoded.logits, episode.query.outputs)
 
     share = outer_loop.device_shard(test_set)
-    judged = lax.map(evaluate_episode, share.episodes)
+    scores = lax.map(evaluate_episode, share.episodes)
     weights = share.weights
     sums = lax.psum(
         (
-            (weights * judged.loss).sum(),
-            (weights * judged.num_symbols).sum(),
-            (weights * judged.correct).sum(),
+            (weights * scores.loss).sum(),
+            (weights * scores.num_symbols).sum(),
+            (weights * scores.correct).sum(),
             weights.sum(),
         ),
         outer_loop.DEVICE_AXIS,
     )
     metrics = {'loss': sums[0] / sums[1], 'accuracy': sums[2] / sums[3]}
-    return metrics, judged.correct
+    return metrics, scores.correct
 
   def evaluate(
       meta_params: models.Params,
@@ -146,7 +146,7 @@ def _make_evaluate(network: models.Model) -> programs.Evaluate:
 def _make_analyse(
     distribution: episodes.EpisodeDistribution,
     network: models.Model,
-    worlds: Sequence[programs.World],
+    seed_tasks: Sequence[programs.SeedTasks],
 ) -> programs.Analyse:
   """Returns the analysis after training: parts of the test set, attention."""
   apply = jax.jit(
@@ -157,8 +157,8 @@ def _make_analyse(
 
   def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
     by_seed = []
-    for index, world in enumerate(worlds):
-      test_set = jax.tree.map(np.asarray, world.evaluation_latents['ood'])
+    for index, drawn in enumerate(seed_tasks):
+      test_set = jax.tree.map(np.asarray, drawn.evaluation_latents['ood'])
       seed_params = jax.tree.map(lambda x, i=index: x[i], meta_params)
       by_seed.append(
           distribution.measure(test_set, kept[index, 0] > 0)

@@ -75,7 +75,25 @@ _BAD_INPUT = [
     ),
     (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
     (['--config.sweep=()'], r'sweep is \(\); .* may be empty'),
-    (['--config.sweep=((("model",()),),)'], 'sweep is .* may be empty'),
+    (['--config.sweep=({"model": ()},)'], 'sweep is .* may be empty'),
+    (['--config.sweep=({"model": "maml"},)'], 'sweep is .* a tuple of grids'),
+    (['--config.sweep=({},)'], 'sweep is .* may be empty'),
+    (
+        ['--config.sweep=({"task_support": ["random"]},)'],
+        "sweep: model is 'None'; choose one of",
+    ),
+    (
+        ['--config.sweep=({"model": ["maml"], "task_suport": ["random"]},)'],
+        "no field 'task_suport'; did you mean .*task.task_support",
+    ),
+    (
+        ['--config.sweep=({"model": ["maml"], "learning_rate": [1.0]},)'],
+        "'learning_rate' may be model.inner.learning_rate or model.outer.learn",
+    ),
+    (
+        ['--config.sweep=({"model": ["maml"], "execution.log_every": [5]},)'],
+        "no field 'execution.log_every'",
+    ),
     (['--config.training.seeds=(99999999999,)'], 'all less than 2\\^32'),
     (['--config.training.seeds=(True,)'], r'training.seeds is \(True,\)'),
     (['--config.preset=paper'], 'config.preset says .* cannot be set; choose'),

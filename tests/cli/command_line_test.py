@@ -50,7 +50,7 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
 
   def run_ids(overrides: dict[str, Any]) -> list[str]:
     overridden = command_line.apply_overrides(config, overrides)
-    return [run.run_id for run in sweeps.expand(overridden)]
+    return [run.run_id for run in sweeps.expand(overridden, overrides)]
 
   before = run_ids({})
   assert run_ids({_FIELD: 1.0}) == before

@@ -176,7 +176,7 @@ def test_wrong_processes_are_refused(
 
 
 def test_alone_everything_is_at_hand() -> None:
-  assert multihost.number() == 1 and multihost.is_first()
+  assert multihost.number() == 1 and multihost.is_primary()
   tree = {'a': np.array([-0.0, np.nan], np.float32)}
-  assert multihost.from_first(tree) is tree
+  assert multihost.broadcast_from_primary(tree) is tree
   assert multihost.gather([3, 4]).tolist() == [[3, 4]]

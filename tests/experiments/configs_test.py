@@ -9,7 +9,8 @@ import jax
 import numpy as np
 import pytest
 
-from configs.blocks import common
+from configs.blocks import models
+from configs.blocks import presets
 from figures import registry
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import bilevel
@@ -31,7 +32,7 @@ def _runs(name: str, preset: str) -> list[sweeps.Run]:
 
 
 def _cases() -> list[tuple[str, str]]:
-  return [(name, preset) for name in _CONFIGS for preset in common.PRESETS]
+  return [(name, preset) for name in _CONFIGS for preset in presets.PRESETS]
 
 
 @pytest.mark.parametrize('name, preset', _cases())
@@ -54,7 +55,7 @@ def test_all_runs_can_be_built(name: str, preset: str) -> None:
 def test_presets_keep_the_question(name: str) -> None:
   """A preset changes scale: its runs have a counterpart in the paper's."""
   described = {}
-  for preset in common.PRESETS:
+  for preset in presets.PRESETS:
     described[preset] = {
         (
             run.config['task']['name'],
@@ -72,14 +73,14 @@ def test_monolithic_models_take_few_tasks_at_once() -> None:
     runs = _runs(name, 'laptop')
     assert len(runs) == number
     for run in runs:
-      modular = run.config['model']['name'] in common.HYPERNETWORKS
+      modular = run.config['model']['name'] in models.HYPERNETWORKS
       built = build.build(run.config, 2)
       assert built.execution.task_chunk_size == (32 if modular else 2)
 
 
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_only_smoke_runs_are_not_optimised(name: str) -> None:
-  for preset in common.PRESETS:
+  for preset in presets.PRESETS:
     run, *_ = _runs(name, preset)
     assert run.config['execution']['optimise'] == (preset != 'smoke')
 
@@ -121,7 +122,7 @@ def test_every_kind_of_run_takes_a_step(name: str) -> None:
     compiled = programs.Programs(
         built.system,
         build.root_keys(built.training),
-        build.draw_worlds(built),
+        build.draw_tasks(built),
     )
     state = compiled.init()
     before = programs.fetch(state.meta_params)

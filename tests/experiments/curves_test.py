@@ -33,7 +33,7 @@ def test_the_same_seed_gives_the_same_losses_as_before(
   compiled = programs.Programs(
       built.system,
       experiments.root_keys(built.training),
-      experiments.draw_worlds(built),
+      experiments.draw_tasks(built),
   )
   solver = curve['config']['model']['inner'].get('solver')
   rtol = _RTOL[:1] if solver == 'levenberg_marquardt' else _RTOL

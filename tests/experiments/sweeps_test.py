@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from modular_hyperteacher import errors
 from modular_hyperteacher.cli import summary as report
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import schug2024
@@ -82,7 +85,7 @@ def test_rows_of_the_table_can_be_told_apart(
   summary = {'last': metrics, 'best_validation': metrics}
   folder = types.SimpleNamespace(read=lambda name: summary)
   planned: list[Any] = [
-      types.SimpleNamespace(run=run, folder=folder) for run in runs
+      types.SimpleNamespace(spec=run, folder=folder) for run in runs
   ]
   report.print_table(planned, _runs('fig3e', 'paper'))
   header, *lines = capsys.readouterr().out.strip().splitlines()
@@ -95,3 +98,103 @@ def test_rows_of_the_table_can_be_told_apart(
   # Tables A2 and A6.
   assert '0.204 ± 0.016' in rows[0]
   assert any('0.875 ± 0.025' in row for row in rows)
+
+
+# What a sweep says.
+
+
+def _config(*grids: sweeps.Grid) -> Any:
+  blocks = hyperteacher.blocks('laptop')
+  return experiment.make('test', 'laptop', grids, **blocks)
+
+
+def test_a_grid_s_order_is_no_matter_but_for_names() -> None:
+  """Nor whether a field goes by its path."""
+  grid = sweeps.grid(task_support=['random', 'connected'], model=['maml'])
+  other = sweeps.grid(
+      {'model': ['maml'], 'task.task_support': ['connected', 'random']}
+  )
+  runs, others = (sweeps.expand(_config(g)) for g in (grid, other))
+  assert [run.run_id.rpartition('-')[0] for run in runs] == [
+      'random-maml',
+      'connected-maml',
+  ]
+  by_hash = {sweeps.digest(run.run_id): run for run in others}
+  assert list(by_hash) == [sweeps.digest(r.run_id) for r in reversed(runs)]
+  for run in runs:
+    other = by_hash[sweeps.digest(run.run_id)]
+    assert (other.config, other.point) == (run.config, run.point)
+    assert set(run.point) == {'task.task_support', 'model'}
+
+
+def test_the_same_point_of_two_grids_is_one_run() -> None:
+  grids = [
+      sweeps.grid(max_active=values, model=['maml']) for values in ([1, 2], [2])
+  ]
+  runs = sweeps.expand(_config(*grids))
+  assert [run.config['task']['max_active'] for run in runs] == [1, 2]
+
+
+def test_an_override_is_all_that_is_left_of_a_swept_field() -> None:
+  config = _config(sweeps.grid(max_active=[1, 2], model=['maml', 'anil']))
+  config.task.max_active = 3
+  runs = sweeps.expand(config, {'task.max_active': 3, 'task.input_dim': 8})
+  assert [run.point for run in runs] == [
+      {'task.max_active': 3, 'model': model} for model in ('maml', 'anil')
+  ]
+  assert {run.config['task']['max_active'] for run in runs} == {3}
+
+
+def test_an_override_of_a_model_leaves_others_swept() -> None:
+  models = ['linear_hypernetwork', 'nonlinear_hypernetwork']
+  config = _config(sweeps.grid(hidden_dim=[8, 16], model=models))
+  runs = sweeps.expand(config, {'models.linear_hypernetwork.hidden_dim': 4})
+  assert [tuple(run.point.values()) for run in runs] == [
+      (4, 'linear_hypernetwork'),
+      (8, 'nonlinear_hypernetwork'),
+      (16, 'nonlinear_hypernetwork'),
+  ]
+
+
+def test_how_many_tasks_at_once_is_no_part_of_a_run_id() -> None:
+  grid = sweeps.grid(model=['linear_hypernetwork', 'maml'])
+
+  def chunk_sizes(config: Any) -> tuple[list[str], list[int | None]]:
+    runs = sweeps.expand(config)
+    assert all('task_chunk_size' not in run.config['model'] for run in runs)
+    sizes = [run.config['execution']['task_chunk_size'] for run in runs]
+    return [run.run_id for run in runs], sizes
+
+  run_ids, sizes = chunk_sizes(_config(grid))
+  assert sizes == [32, None]
+  config = _config(grid)
+  config.execution.task_chunk_size = 4
+  assert chunk_sizes(config) == (run_ids, [4, 4])
+
+
+@pytest.mark.parametrize(
+    'grid, message',
+    [
+        ({'model': 'maml'}, 'must be a tuple of grids'),
+        ({'model': []}, 'may be empty'),
+        ({}, 'may be empty'),
+        ({5: [1]}, 'must be a tuple of grids'),
+        ({'max_active': [2]}, "model is 'None'; choose one of anil, linear"),
+        (
+            {'model': ['mlp']},
+            "model is 'mlp'; choose one of anil, linear",
+        ),
+        ({'model': [['maml']]}, 'choose one of anil, linear'),
+        ({'model': ['maml'], 'support': ['random']}, "no field 'support'"),
+        (
+            {'model': ['linear_hypernetwork'], 'num_modules': [4]},
+            "'num_modules' may be task.num_modules or model.num_modules; write",
+        ),
+    ],
+)
+def test_a_mistake_in_a_sweep_is_one_clear_line(
+    grid: sweeps.Grid, message: str
+) -> None:
+  with pytest.raises(errors.UserError, match=message) as caught:
+    sweeps.expand(_config(grid))
+  assert '\n' not in str(caught.value)

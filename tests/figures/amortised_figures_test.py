@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from configs.blocks import common
+from configs.blocks import presets
 from figures import claims
 from figures.claims import verdicts
 from figures.extensions import amortised
@@ -52,7 +52,7 @@ def _write(
   return data.Library(root, root / 'nothing')
 
 
-@pytest.mark.parametrize('preset', common.PRESETS)
+@pytest.mark.parametrize('preset', presets.PRESETS)
 def test_its_cells_are_what_the_config_describes(preset: str) -> None:
   described = [
       tuple(dict(sweeps.flatten(run.config))[c] for c in amortised.CELL)

@@ -175,10 +175,10 @@ def test_acting_is_shown_of_all_models_and_supports(
       config = config.get_config('laptop')
       if root.name == 'some':
         config.sweep = tuple(
-            tuple(
-                (field, tuple(v for v in values if 'nonlinear' not in str(v)))
-                for field, values in grid
-            )
+            {
+                field: [v for v in values if 'nonlinear' not in str(v)]
+                for field, values in grid.items()
+            }
             for grid in config.sweep
         )
       made_up.write_experiment(root, config, measure)

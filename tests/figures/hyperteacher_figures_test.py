@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from configs.blocks import common
+from configs.blocks import models
 from figures import registry
 from figures.paper import fig3a
 from figures.paper import fig3c
@@ -215,7 +215,7 @@ def test_hyperparameters_of_the_grid_worlds(
   )
   paper = found[found['preset'] == 'paper'].set_index('field')
   values = cast(Any, paper.loc[f'model.{field}'])
-  order = (*common.HYPERNETWORKS, 'anil', 'maml')
+  order = (*models.HYPERNETWORKS, 'anil', 'maml')
   for model, value in zip(order, expected, strict=True):
     assert float(values[style.MODEL_NAMES[model]]) == float(value), model
 

@@ -282,4 +282,4 @@ def test_training_skips_what_another_experiment_has_trained(
   planned = runner.plan([*shared, *other], tmp_path)
   assert [run.folder.finished for run in planned] == [True, False]
   assert 'fig3b' in planned[0].folder.path.parts
-  assert planned[0].place == tmp_path / 'fig_a4' / 'smoke'
+  assert planned[0].preset_folder == tmp_path / 'fig_a4' / 'smoke'

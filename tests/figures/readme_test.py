@@ -47,7 +47,6 @@ def test_every_file_and_config_in_it_exists() -> None:
   text = readme.PATH.read_text()
   paths = set(re.findall(rf'\b(?:{_FOLDERS})/[\w/]+\.\w+(?::\w+)?', text))
   configs = {path for path in paths if path.startswith('configs/')}
-  configs -= {'configs/common.py'}  # Which every config imports.
   assert {'configs/fig3b.py:paper', 'examples/pretrained.py'} < paths
   for path in paths - configs:
     assert path.startswith(_WRITTEN) or (_ROOT / path).exists(), path

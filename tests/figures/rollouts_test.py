@@ -43,7 +43,7 @@ def _untrained(world: str) -> student.Student:
       experiment,
       run.config['training']['seeds'][0],
       root,
-      build.draw_worlds(experiment)[0],
+      *build.draw_tasks(experiment)[0],
       experiment.model.init(root),
   )
 
@@ -53,7 +53,7 @@ def _agent(world: str, predict: Callable[[Any], Any]) -> Any:
   real = _untrained(world)
   return types.SimpleNamespace(
       config=real.config,
-      world=real.world,
+      task_params=real.task_params,
       sample=real.sample,
       adapt=lambda task: None,
       predict=lambda fast_params, scenes: predict(scenes),
@@ -83,7 +83,7 @@ def _towards(lengths: np.ndarray, interaction: int) -> np.ndarray:
 
 def test_a_perfect_agent_takes_a_shortest_path() -> None:
   real = _untrained('goals')
-  params = real.world.task_params
+  params = real.task_params
   seen = {}
 
   def predict(scenes: observations.Scenes) -> jax.Array:
@@ -125,7 +125,7 @@ def _optimal_values(scenes: observations.Scenes) -> jax.Array:
   task_key, instance_key = jax.random.split(_KEY)
   real = _untrained('preferences')
   worth = real.sample('ood', task_key).latent[0]
-  worth = worth @ real.world.task_params.templates
+  worth = worth @ real.task_params.templates
   instances = preferences.draw_instances(instance_key, 1)
   arrival = preferences.arrival_values(
       instances.object_cells, worth[instances.colours]

@@ -1,10 +1,11 @@
 """A config of the smallest runs, for launchers: one model, one seed per run."""
 
-from typing import Any
-
 import ml_collections
 
-from configs.blocks import common
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import presets
+from modular_hyperteacher.experiments import sweeps
 
 _TINY = {
     'num_modules': 3,
@@ -22,23 +23,22 @@ _TINY = {
 
 def get_config(preset: str = 'smoke') -> ml_collections.ConfigDict:
   """Returns four runs that differ in their seeds; 1,500 for 'paper'."""
-  config: Any = common.experiment(
+  number = 1500 if preset == 'paper' else 4
+  blocks = hyperteacher.blocks('paper')
+  tiny = {'num_hidden': 2, 'hidden_dim': 4, 'inner': {'num_steps': 2}}
+  config = experiment.make(
       'small',
       preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=40),
+      sweeps.grid(model=['maml'], seeds=[(seed,) for seed in range(number)]),
+      task=blocks['task'] | _TINY,
+      models=presets.merge(blocks['models'], {'maml': tiny}),
+      training=experiment.training(
+          num_outer_steps=40,
+          meta_batch_size=8,
+          evaluate_every=20,
+          num_evaluation_tasks=8,
+      ),
+      log_every=10,
   )
-  config.task.update(_TINY)
-  config.models.maml.update({'num_hidden': 2, 'hidden_dim': 4})
-  config.models.maml.inner.num_steps = 2
-  config.training.update({
-      'meta_batch_size': 8,
-      'evaluate_every': 20,
-      'num_evaluation_tasks': 8,
-  })
-  config.execution.update({'log_every': 10, 'checkpoint_every_s': 0.0})
-  number = 1500 if preset == 'paper' else 4
-  seeds = tuple((seed,) for seed in range(number))
-  config.sweep = ((('model', ('maml',)), ('training.seeds', seeds)),)
+  config.execution.checkpoint_every_s = 0.0
   return config

@@ -104,7 +104,7 @@ def make_worlds(
     task_distribution: tasks.TaskDistribution,
     seeds: Sequence[int],
     num_tasks: int = 8,
-) -> tuple[list[jax.Array], list[programs.World]]:
+) -> tuple[list[jax.Array], list[programs.SeedTasks]]:
   """Returns the root keys and worlds of these seeds."""
   roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
   draw = evaluation.make_draw_latents(task_distribution, num_tasks)
@@ -112,7 +112,7 @@ def make_worlds(
   for root in roots:
     params = task_distribution.init(randomness.stream(root, 'task'))
     latents = draw(params, randomness.stream(root, 'evaluation_latents'))
-    worlds.append(programs.World(params, latents))
+    worlds.append(programs.SeedTasks(params, latents))
   return roots, worlds
 
 

@@ -45,7 +45,7 @@ def _finish(run: runner.PlannedRun) -> None:
   splits = {'test': headline, 'ood': headline, 'train': {'num_skipped': [0]}}
   run.folder.path.mkdir(parents=True)
   files = {
-      'config.json': run.run.config,
+      'config.json': run.spec.config,
       'summary.json': {'last': splits, 'best_validation': splits},
   }
   for name, content in files.items():
@@ -64,7 +64,7 @@ def test_plans_list_what_is_left_and_what_it_costs(
   text = plans.describe_plan(plan, 'somewhere')
   assert '4 runs, 1 of them finished' in text
   assert '2 tasks for somewhere' in text
-  assert f'{plan.runs[1].run.run_id}: step 10 of 40' in text
+  assert f'{plan.runs[1].spec.run_id}: step 10 of 40' in text
   assert '3 runs of models that were never timed here' in text
   plan.runs[0].folder.write(
       'provenance.json',
@@ -103,7 +103,7 @@ def test_1500_new_runs_are_planned_and_listed_at_once(
 
 def _bundle(tmp_path: pathlib.Path) -> tuple[Any, list[str]]:
   (bundle,) = plans.make_plan(_sweep(tmp_path), _NUM_RUNS).bundles
-  return bundle, [run.run.run_id for run in bundle]
+  return bundle, [run.spec.run_id for run in bundle]
 
 
 def test_what_is_worth_another_attempt(tmp_path: pathlib.Path) -> None:
@@ -183,7 +183,7 @@ def test_workers_divide_cores_and_gpus(
     gpus: list[str],
     expected: list[tuple[list[int], dict[str, str]]],
 ) -> None:
-  assert local.place_workers(number, cores, gpus) == expected
+  assert local.make_slots(number, cores, gpus) == expected
 
 
 def _launch(

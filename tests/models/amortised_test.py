@@ -13,7 +13,8 @@ import pytest
 from configs import amortised as config
 from configs import fig3b
 from configs import fig4e
-from configs.blocks import common
+from configs.blocks import models
+from configs.blocks import presets
 from modular_hyperteacher import errors
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import decoding
@@ -317,12 +318,12 @@ def _runs(preset: str, *only: str) -> list[sweeps.Run]:
   return sweeps.select(sweeps.expand(config.get_config(preset)), list(only))
 
 
-@pytest.mark.parametrize('preset', common.PRESETS)
+@pytest.mark.parametrize('preset', presets.PRESETS)
 def test_the_gradient_runs_are_those_of_figure_3b(preset: str) -> None:
   digests = {
       sweeps.digest(run.run_id)
       for run in sweeps.expand(fig3b.get_config(preset))
-      if run.config['model']['name'] in common.HYPERNETWORKS
+      if run.config['model']['name'] in models.HYPERNETWORKS
   }
   assert len(digests) == 4
   assert digests <= {sweeps.digest(run.run_id) for run in _runs(preset)}

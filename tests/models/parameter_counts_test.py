@@ -1,14 +1,13 @@
 """Numbers of meta and fast parameters, against the published ones."""
 
-from typing import Any
-
 import jax
 import numpy as np
 import pytest
 
 from configs import fig4c
 from configs import fig4e
-from configs.blocks import common
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import linear_hypernetwork
@@ -122,17 +121,11 @@ def test_published_counts_of_the_hyperteacher_config(
     num_modules: int, name: str, meta: int, fast: int
 ) -> None:
   """The config's blocks, built as a run builds them."""
-  task = common.hyperteacher_task()
-  task.num_modules = num_modules
-  models: Any = common.hyperteacher_models()
-  experiment: Any = common.experiment('test', 'paper')
-  config = {
-      'task': task.to_dict(),
-      'model': models[name].to_dict(),
-      'training': common.training(100).to_dict(),
-      'execution': experiment.execution.to_dict(),
-  }
-  model = built.bilevel_experiment(config).model
+  blocks = hyperteacher.blocks('paper', num_modules=num_modules)
+  grid = sweeps.grid(model=[name])
+  config = experiment.make('test', 'paper', grid, **blocks)
+  (run,) = sweeps.expand(config)
+  model = built.bilevel_experiment(run.config).model
   assert base.count_params(model) == (meta, fast)
 
 

@@ -157,7 +157,7 @@ def test_adaptation_is_that_of_the_learner(root: pathlib.Path) -> None:
   ]
   assert losses[1] < losses[0]
   metrics, _ = trained.experiment.learner.evaluate_task(
-      trained.meta_params, trained.world.task_params, task, trained.root
+      trained.meta_params, trained.task_params, task, trained.root
   )
   np.testing.assert_allclose(
       losses,
@@ -186,17 +186,17 @@ def test_a_support_set_of_ones_own(root: pathlib.Path) -> None:
 def test_the_decoder_is_the_one_of_the_analysis(root: pathlib.Path) -> None:
   """On a task that it was fitted on, drawn and adapted to by hand."""
   trained = _load(root).student(7)
-  world, split_index = trained.world, trained.splits.index('test') - 1
+  split_index = trained.splits.index('test') - 1
   key = jax.random.split(
       randomness.stream(trained.root, 'evaluation'),
-      len(world.evaluation_latents),
+      len(trained.evaluation_latents),
   )[split_index]
-  latents = world.evaluation_latents[split_index]
+  latents = trained.evaluation_latents[split_index]
   fast_params = []
   for latent, task_key in zip(latents, jax.random.split(key, len(latents))):
     example_key, adapt_key = jax.random.split(task_key)
     drawn = trained.experiment.task.sample_examples(
-        world.task_params, example_key, latent, 'test'
+        trained.task_params, example_key, latent, 'test'
     )
     fast_params.append(
         trained.adapt(tasks.Task(drawn[0], drawn[1], latent), adapt_key)
@@ -213,7 +213,7 @@ def test_the_decoder_is_the_one_of_the_analysis(root: pathlib.Path) -> None:
 
 def test_other_seeds_are_other_worlds(root: pathlib.Path) -> None:
   loaded = _load(root)
-  worlds = [loaded.student(s).world.task_params.generator for s in (7, 8)]
+  worlds = [loaded.student(s).task_params.generator for s in (7, 8)]
   assert not np.allclose(*worlds)
   assert loaded.seeds == (7, 8)
 
@@ -380,7 +380,7 @@ def test_a_student_that_draws_fresh_examples_needs_the_task() -> None:
       experiment,
       run.config['training']['seeds'][0],
       root,
-      build.draw_worlds(experiment)[0],
+      *build.draw_tasks(experiment)[0],
       experiment.model.init(root),
   )
   task = untrained.sample('ood', root)

@@ -180,7 +180,8 @@ def _in_turn(
   with preemption.Guard() as guard:
     planned: list[Any] = [types.SimpleNamespace(folder=folder)]
     return [
-        index for index, _, _ in scheduling.in_turn(planned, guard, wait=False)
+        index
+        for index, _, _ in scheduling.acquire_runs(planned, guard, wait=False)
     ]
 
 

@@ -89,7 +89,7 @@ def test_a_loss_that_was_lost_is_told(
   }
   folder = types.SimpleNamespace(read=lambda name: {'last': splits})
   run = types.SimpleNamespace(run_id='maml-1')
-  planned: Any = types.SimpleNamespace(run=run, folder=folder)
+  planned: Any = types.SimpleNamespace(spec=run, folder=folder)
   summary.print_result(planned)
   line = capsys.readouterr().out
   assert 'test 0.500' in line

@@ -63,9 +63,9 @@ def make_system(network: models.Model | None = None, **outer: Any) -> Any:
 
 def make_programs(
     system: Any, seeds: Sequence[int]
-) -> tuple[programs.Programs, list[programs.World], list[jax.Array]]:
+) -> tuple[programs.Programs, list[programs.SeedTasks], list[jax.Array]]:
   roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
-  worlds = [system.draw_world(root) for root in roots]
+  worlds = [system.draw_tasks(root) for root in roots]
   return programs.Programs(system, roots, worlds), worlds, roots
 
 
@@ -183,7 +183,7 @@ def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
 
   system = make_system(network._replace(apply=apply), support_loss=support_loss)
   root = randomness.root_key(0, 'threefry2x32')
-  params = system.draw_world(root).task_params
+  params = system.draw_tasks(root).task_params
   state = system.init(root)
   tiny.on_devices(system.step, 1)(state, params, root)
   ((support, query),) = asked
@@ -210,7 +210,7 @@ def test_asked_rows_are_those_of_both() -> None:
 def test_devices_share_a_batch_of_episodes() -> None:
   system = make_system(meta_batch_size=8)
   root = randomness.root_key(0, 'threefry2x32')
-  arguments = system.init(root), system.draw_world(root).task_params, root
+  arguments = system.init(root), system.draw_tasks(root).task_params, root
   one, one_metrics = tiny.on_devices(system.step, 1)(*arguments)
   all_, all_metrics = tiny.on_devices(system.step, 8)(*arguments)
   for a, b in ((one_metrics, all_metrics), (one.meta_params, all_.meta_params)):
@@ -293,7 +293,9 @@ def test_accuracy_is_that_of_greedy_decoding(
     )
 
 
-def _with_own_answers(world: programs.World, found: Any) -> programs.World:
+def _with_own_answers(
+    world: programs.SeedTasks, found: Any
+) -> programs.SeedTasks:
   """Replaces the targets of every other test row by what was decoded."""
   test_set = world.evaluation_latents['ood']
   outputs = test_set.episodes.query.outputs
@@ -407,14 +409,14 @@ def test_a_few_steps_on_scan_lower_the_loss(
     conditions: tuple[str, ...], fields: dict[str, Any]
 ) -> None:
   config: Any = scan_add_jump.get_config('smoke')
-  seq2seq.limit_actions(config, 4)
+  config.task.update(seq2seq.limit_actions('smoke', 4))
   config.training.update({'meta_batch_size': 8, 'num_evaluation_tasks': 8})
   run = sweeps.select(sweeps.expand(config), list(conditions))[0]
   model = dict(run.config['model'])
   for name, value in fields.items():
     model[name] = model[name] | value if isinstance(value, dict) else value
   built = experiments.build(run.config | {'model': model}, num_devices=8)
-  worlds = experiments.draw_worlds(built)
+  worlds = experiments.draw_tasks(built)
   roots = experiments.root_keys(built.training)
   compiled = programs.Programs(built.system, roots, worlds)
   state, first = compiled.train(compiled.init(), 1)

@@ -294,7 +294,7 @@ def _find_decoder_that_ends(
 def test_greedy_decoding_finds_a_target_if_its_symbols_are_the_likeliest(
     name: str,
 ) -> None:
-  """The shortcut of `learner.judge`, on networks that get some rows right."""
+  """The shortcut of `evaluate_rows`, on networks that get some rows right."""
   network, _ = make(name)
   support, query = pairs(_SUPPORT), pairs(_QUERY, outputs=7)
   greedy = jax.jit(
@@ -310,7 +310,9 @@ def test_greedy_decoding_finds_a_target_if_its_symbols_are_the_likeliest(
     targets = [change(s for s in row if s != 'SOS')[:12] for row in rows]
     asked = pairs((_QUERY[0], targets), outputs=13)
     logits = apply(network, params, support, asked)[0].logits
-    correct = np.asarray(learner.judge(logits, asked.outputs).correct) > 0
+    correct = (
+        np.asarray(learner.evaluate_rows(logits, asked.outputs).correct) > 0
+    )
     same = [tuple(target) == row for target, row in zip(targets, rows)]
     np.testing.assert_array_equal(correct, same & is_ended)
     if change is list:
@@ -333,15 +335,15 @@ def test_judging_by_hand() -> None:
     for step, symbol in enumerate(symbols):
       logits[step, row, symbol] = 3.0
   right = np.exp(3) / (np.exp(3) + 5)
-  judged = learner.judge(jnp.asarray(logits), outputs)
-  assert judged.correct.tolist() == [1, 1]
+  scores = learner.evaluate_rows(jnp.asarray(logits), outputs)
+  assert scores.correct.tolist() == [1, 1]
   expected = [-3 * np.log(right), -2 * np.log(right)]
-  np.testing.assert_allclose(judged.loss, expected, rtol=1e-6)
+  np.testing.assert_allclose(scores.loss, expected, rtol=1e-6)
   logits[1, 1, eos] = -1.0  # The second row does not end.
-  judged = learner.judge(jnp.asarray(logits), outputs)
-  assert judged.correct.tolist() == [1, 0]
-  loss, _ = learner.summarise(judged)
-  np.testing.assert_allclose(loss, judged.loss.sum() / 5, rtol=1e-6)
+  scores = learner.evaluate_rows(jnp.asarray(logits), outputs)
+  assert scores.correct.tolist() == [1, 0]
+  loss, _ = learner.summarise(scores)
+  np.testing.assert_allclose(loss, scores.loss.sum() / 5, rtol=1e-6)
 
 
 # Parameters: those of the published networks, with one bias per cell for two.

@@ -1,0 +1,85 @@
+"""Models that the paper's three meta-learning problems share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ml_collections import config_dict
+
+from configs.blocks import experiment
+
+HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
+MODELS = HYPERNETWORKS + ('anil', 'maml')
+# Rows of small students of the grid worlds.
+SMALL_GRIDWORLD = {
+    'num_hidden': (2, 2, 2, 2),
+    'hidden_dim': (128, 64, 32, 32),
+    # Half a cosine down to this share: with so few steps, it takes the place of
+    # the long training at the published rate.
+    'final_fraction': (0.01, 0.01, 0.01, 0.01),
+}
+
+
+def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:
+  """Returns the blocks of the four models.
+
+  Args:
+    **rows: of a table such as the paper's Table A10: fields of `make`, each
+      with the values of ANIL, MAML, the linear and the nonlinear hypernetwork.
+  """
+  names = ('anil', 'maml', *HYPERNETWORKS)
+  columns = zip(*rows.values(), strict=True)
+  return {n: make(n, **dict(zip(rows, c))) for n, c in zip(names, columns)}
+
+
+def make(
+    name: str,
+    *,
+    num_hidden: int,
+    hidden_dim: int,
+    num_steps: int,
+    inner_rate: float,
+    outer_rate: float,
+    clip_norm: float,
+    weight_decay: float,
+    batch_size: int | None = None,
+    num_modules: int | None = None,
+    max_consecutive_skips: int = 1,
+    final_fraction: float | None = None,
+    task_chunk_size: int | None = None,
+) -> experiment.Block:
+  """Returns a model's block."""
+  block = {
+      'name': name,
+      'num_hidden': num_hidden,
+      'hidden_dim': hidden_dim,
+      'inner': {
+          'num_steps': num_steps,
+          'learning_rate': inner_rate,
+          'weight_decay': 1e-4,
+          # float32 machine epsilon, under the root of AdamW's second moment.
+          'eps_root': 1.1920929e-07,
+          # Support examples per step, with replacement; None for all.
+          'batch_size': config_dict.FieldReference(batch_size, field_type=int),
+      },
+      'outer': {
+          'learning_rate': outer_rate,
+          'weight_decay': weight_decay,
+          'clip_norm': clip_norm,
+          # Non-finite gradients in a row that are skipped; 0 skips none.
+          'max_consecutive_skips': max_consecutive_skips,
+      },
+      # Tasks computed at once; None for what suits the platform.
+      'task_chunk_size': config_dict.FieldReference(
+          task_chunk_size, field_type=int
+      ),
+  }
+  if final_fraction is not None:
+    block['outer']['final_fraction'] = final_fraction
+  if name in HYPERNETWORKS:
+    # M-hat, the student's modules: a number, or else a multiple of the
+    # teacher's.
+    reference = config_dict.FieldReference(num_modules, field_type=int)
+    block |= {'num_modules': reference, 'modules_per_teacher_module': 4}
+  if name == 'nonlinear_hypernetwork':
+    block |= {'generator_num_hidden': 4, 'generator_hidden_dim': 32}
+  return block

@@ -1,0 +1,35 @@
+"""Presets: the scales at which an experiment can run.
+
+'paper' has the published values ("Tables" are those of the paper's Appendix C,
+with the values selected in the authors' released configs), 'laptop' changes
+scale only, and 'smoke' takes a few steps of that.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+_T = TypeVar('_T')
+
+PRESETS = ('smoke', 'laptop', 'paper')
+
+
+def choose(preset: str, *, smoke: _T, laptop: _T, paper: _T) -> _T:
+  """Returns the value of a preset; ValueError if there is no such preset."""
+  values = {'smoke': smoke, 'laptop': laptop, 'paper': paper}
+  if preset not in values:
+    raise ValueError(
+        f"preset is '{preset}'; choose one of {', '.join(PRESETS)}."
+    )
+  return values[preset]
+
+
+def merge(
+    block: Mapping[str, Any], changes: Mapping[str, Any]
+) -> dict[str, Any]:
+  """Returns a nested block with some fields changed or added."""
+  merged = dict(block)
+  for field, value in changes.items():
+    if isinstance(value, Mapping) and field in block:
+      value = merge(block[field], value)
+    merged[field] = value
+  return merged
