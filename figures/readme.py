@@ -9,6 +9,7 @@ a test compares them.
 
 from collections.abc import Iterator, Mapping
 import pathlib
+import textwrap
 
 from figures import claims
 from figures import cli
@@ -29,9 +30,9 @@ RESULTS = _ROOT / 'docs' / 'results.md'
 # weakest effect of that claim, with its standard error.
 _FINDINGS = {
     'Figure 2C': (
-        'Converged inference: connected support aligns modules better, by'
-        ' {2C-c} (continuous) and {2C-d} (discrete) or more. Adam stopped'
-        ' early: no gain.'
+        'Converged inference: module alignment is higher with connected'
+        ' support, by {2C-c} (continuous) and {2C-d} (discrete) or more. Adam'
+        ' stopped early: not higher.'
     ),
     'Figure 2D': (
         'Converged inference: alignment hardly depends on student size. Adam'
@@ -42,12 +43,13 @@ _FINDINGS = {
         ' inference (0.99) and without (0.81).'
     ),
     'Section 3.2': (
-        'Students with zero training loss fit new combinations nearly as well'
-        ' if support is connected; if not, a share of {TH-1-d} does not.'
+        'Connected support: students without training error fit new'
+        ' combinations nearly as well. Disconnected: a share of {TH-1-d} does'
+        ' not.'
     ),
     'Appendix A.3': (
-        'If any condition of Theorem 1 is dropped, a perfectly trained student'
-        ' has a relative OOD error of {TH-2} or more.'
+        'Without any one condition of Theorem 1, some student without training'
+        ' error has a relative OOD error of {TH-2} or more.'
     ),
     'Figure 3B': (
         'Hypernetworks beat ANIL and MAML on new combinations by {3B-1} or'
@@ -63,16 +65,16 @@ _FINDINGS = {
         ' more.'
     ),
     'Figure 3F': (
-        'OOD accuracy rises with student size, and does not fall up to 8 times'
-        ' the width and 16 times the modules.'
+        'OOD accuracy rises with student size and does not fall again, up to 8'
+        ' times the width and 16 times the modules.'
     ),
     'Section 4.1': (
         'Combining more modules than training did costs the nonlinear'
-        ' hypernetwork 0.111 ± 0.036, the linear one {TXT-1}.'
+        ' hypernetwork 0.111 ± 0.036 OOD accuracy, the linear one {TXT-1}.'
     ),
     'Figure A3': (
-        'The tasks needed for an OOD accuracy of 0.7 do not grow from 4 to 10'
-        ' modules.'
+        'The training tasks needed for an OOD accuracy of 0.7 do not increase'
+        ' from 4 to 10 modules.'
     ),
     'Figure A4': 'Halving the shots costs {A4} OOD accuracy or more.',
     'Figure A5': (
@@ -80,7 +82,8 @@ _FINDINGS = {
         ' modules, not with six.'
     ),
     'Figure A6': (
-        'Over M and K, decodability correlates with OOD accuracy: {A6} or more.'
+        'Over M and K, decodability correlates with OOD accuracy, by {A6} or'
+        ' more.'
     ),
     'Tables A2-A8': 'Compared at the published scale only.',
     'Figure 4B': (
@@ -88,22 +91,25 @@ _FINDINGS = {
         ' more.'
     ),
     'Figure 4C': (
-        'After short training, ANIL has the lowest OOD loss; a held-out'
-        ' preference raises that of hypernetworks by 0.08 ± 0.06 and'
-        ' 0.04 ± 0.02.'
+        'After short training, ANIL has the lowest OOD loss. Holding a'
+        ' preference out raises that of hypernetworks by 0.08 ± 0.06 (linear)'
+        ' and 0.04 ± 0.02.'
     ),
     'Figure 4E': (
         'Hypernetworks beat ANIL and MAML on new goals by {4E} or more.'
     ),
     'Figure 4F': (
-        'Holding a quadrant out costs hypernetworks {4F} more OOD accuracy'
-        ' than ANIL and MAML, or more.'
+        'Holding a quadrant out costs hypernetworks more OOD accuracy than ANIL'
+        ' and MAML, by {4F} or more.'
     ),
     'Figure A8': (
         'Larger students do as well, except that one linear hypernetwork seed'
         ' of three diverges.'
     ),
-    'Figure A9': 'As 4E and 4F for whole demonstrations: by {A9} or more.',
+    'Figure A9': (
+        'The same as 4E and 4F for demonstrations predicted without a mistake,'
+        ' by {A9} or more.'
+    ),
     'Figure A10': (
         'Size costs nothing; more modules raise OOD accuracy by up to 0.08.'
     ),
@@ -133,9 +139,12 @@ def pages(
   """
   figures = figure_table(entries)
   all_claims = claim_table(library, entries)
+  rule = textwrap.fill(verdicts.RULE, 118)
   return {
       README: markdown.fill(README.read_text(), {'figures': figures}),
-      RESULTS: markdown.fill(RESULTS.read_text(), {'claims': all_claims}),
+      RESULTS: markdown.fill(
+          RESULTS.read_text(), {'claims': f'{all_claims}\n{rule}\n'}
+      ),
   }
 
 
@@ -160,7 +169,7 @@ def figure_table(entries: list[verdicts.Entry]) -> str:
         'figure': artefact,
         'what was found': finding.format_map(effects),
         'verdict': verdict,
-        'config': _config(of_artefact[0][0].experiment),
+        'command: `… main`': _flag(of_artefact[0][0].experiment),
     })
   return _table(rows)
 
@@ -175,7 +184,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'verdict': entry['verdict'],
         'weakest effect': _effect(entry),
         'scale': entry['preset'] or '',
-        'config': _config(claim.experiment),
+        'command: `… main`': _flag(claim.experiment),
         'laptop cost': _cost(library, claim.experiment, seen),
     })
   for name, figure in registry.FIGURES.items():
@@ -185,7 +194,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
             'claim': f'none ({name})',
             'what is claimed': figure.title.replace('Beyond the paper: ', ''),
             **dict.fromkeys(('verdict', 'weakest effect', 'scale'), ''),
-            'config': _config(experiment),
+            'command: `… main`': _flag(experiment),
             'laptop cost': _cost(library, experiment, seen),
         })
   return _table(rows)
@@ -204,10 +213,10 @@ def _effect(entry: verdicts.Entry) -> str:
   return tables.with_error(entry['effect'], entry['standard_error'])
 
 
-def _config(experiment: str) -> str:
+def _flag(experiment: str) -> str:
   if not reference.described_runs(experiment, 'laptop'):
-    return 'constructed'
-  return f'`configs/{experiment}.py`'
+    return 'none: constructed'
+  return f'`--config=configs/{experiment}.py`'
 
 
 def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
