@@ -1,16 +1,16 @@
-"""Writes the README's table of claims, verdicts and costs.
+"""Writes the tables of verdicts in README.md and docs/results.md.
 
   python figures/readme.py
 
-The table depends on the bundled results alone, so it is the same on all
-machines; a test compares it. Costs at laptop scale are the times of the bundled
-runs. Costs at the published scale are a lower bound on FLOPs
-(`modular_hyperteacher/profiling/flops.py`), and its time at 1 TFLOP/s.
+README.md has a row per figure of the paper, docs/results.md a row per claim.
+Both depend on the bundled results alone, so they are the same on all machines;
+a test compares them.
 """
 
+from collections.abc import Iterator, Mapping
 import pathlib
-
-import pandas as pd
+import re
+import textwrap
 
 from figures import claims
 from figures import cli
@@ -18,120 +18,250 @@ from figures import registry
 from figures.claims import verdicts
 from figures.library import data
 from figures.library import reference
+from figures.plotting import style
 from figures.plotting import tables
-from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import run_folder
 
-PATH = pathlib.Path(__file__).resolve().parents[1] / 'README.md'
-_BEGIN = '<!-- table: begin; python figures/readme.py writes it -->\n'
-_END = '<!-- table: end -->\n'
-_HEAD = (
-    *('claim', 'what is claimed', 'command: `… main`', 'verdict'),
-    *('laptop cost', 'paper scale, estimated'),
-)
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+README = _ROOT / 'README.md'
+RESULTS = _ROOT / 'docs' / 'results.md'
+
+# Part of the paper -> what was found at laptop scale, whatever the verdict.
+# '{fig3b random accuracy}' stands for the accuracies on OOD tasks of the models
+# that Figure 3B trains with random support.
+_FINDINGS = {
+    'Figure 2C': (
+        'Converged inference: module alignment is near one with connected'
+        ' support, clearly lower with disconnected support. Adam stopped early:'
+        ' low with either.'
+    ),
+    'Figure 2D': (
+        'Converged inference: alignment hardly depends on student size. Adam'
+        ' stopped early: it rises with modules.'
+    ),
+    'Table A1': 'Weight decay hardly changes alignment.',
+    'Section 3.2': (
+        'Students without training error nearly solve all new combinations if'
+        ' support is connected; if not, some fail.'
+    ),
+    'Appendix A.3': (
+        'Without any one condition of Theorem 1, there are students without'
+        ' training error that fail on new combinations.'
+    ),
+    'Figure 3B': (
+        'OOD accuracy: {fig3b random accuracy}. With a module held out:'
+        ' {fig3b non_compositional accuracy}.'
+    ),
+    'Figure 3C': (
+        'R² of decoding: {fig3c random r2}. With a module held out:'
+        ' {fig3c non_compositional r2}.'
+    ),
+    'Figure 3D': (
+        'R² with connected support: {fig3c connected r2}; disconnected:'
+        ' {fig3c disconnected r2}.'
+    ),
+    'Figure 3E': (
+        'Hypernetworks gain OOD accuracy from combining modules in training.'
+        ' With M = 8 and K = 2, ANIL is better than they are.'
+    ),
+    'Figure 3F': (
+        'OOD accuracy rises with student size and stays high up to 8 times the'
+        ' width and 16 times the modules.'
+    ),
+    'Section 4.1': (
+        'With combinations of all modules, more than training combined, the'
+        ' nonlinear hypernetwork loses OOD accuracy; the linear one hardly'
+        ' does.'
+    ),
+    'Figure A3': (
+        'The training tasks needed for an OOD accuracy of 0.7 do not increase'
+        ' from 4 to 10 modules.'
+    ),
+    'Figure A4': 'OOD accuracy falls with fewer shots.',
+    'Figure A5': (
+        'Half of the combinations can be held out at almost no cost with ten'
+        ' modules, not with six.'
+    ),
+    'Figure A6': 'Over M and K, R² of decoding correlates with OOD accuracy.',
+    'Tables A2-A8': 'Compared at the published scale only.',
+    'Figure 4B': (
+        'OOD loss after short training, connected support:'
+        ' {fig4b connected loss}; disconnected: {fig4b disconnected loss}.'
+    ),
+    'Figure 4C': (
+        'OOD loss after short training: {fig4c random loss}. With a preference'
+        ' held out: {fig4c non_compositional loss}.'
+    ),
+    'Figure 4E': 'OOD accuracy: {fig4e random accuracy}.',
+    'Figure 4F': (
+        'With a quadrant held out: {fig4e non_compositional accuracy}.'
+    ),
+    'Figure A8': (
+        'Larger students have no higher OOD loss, except that one linear'
+        ' hypernetwork of three diverges.'
+    ),
+    'Figure A9': (
+        'Demonstrations predicted without a mistake:'
+        ' {fig4e random accuracy_all}. With a quadrant held out:'
+        ' {fig4e non_compositional accuracy_all}.'
+    ),
+    'Figure A10': (
+        'OOD accuracy does not fall with size; the linear hypernetwork gains'
+        ' from more modules.'
+    ),
+}
 
 
 def main() -> None:
-  """Replaces the table in the README."""
-  run_folder.write_atomically(PATH, replace_table(PATH.read_text()))
-  print(PATH)
-
-
-def replace_table(text: str) -> str:
-  """Returns a README's text with the current table.
-
-  Raises:
-    UserError: if the text lacks the lines that enclose the table.
-  """
-  before, begin, rest = text.partition(_BEGIN)
-  _, end, after = rest.partition(_END)
-  if not begin or not end:
-    raise errors.UserError(f'{PATH} lacks the lines {_BEGIN} and {_END}.')
-  return before + begin + make_table() + end + after
-
-
-def make_table() -> str:
-  """Returns the table: a row per claim, and per experiment without claims."""
+  """Replaces the tables on both pages."""
   library = data.Library(data.BUNDLED / 'nothing')
-  rows, seen = [], set()
-  for claim, entry in zip(claims.CLAIMS, claims.evaluate(library), strict=True):
-    cells = _config_verdict_costs(
-        library, claim.experiment, _verdict(entry), seen
-    )
-    rows.append((f'{claim.id} ({claim.artefact})', claim.sentence, *cells))
-  for name, figure in registry.FIGURES.items():
-    for experiment in figure.experiments:
-      if experiment not in seen:
-        shown = figure.title.replace('Beyond the paper: ', '')
-        cells = _config_verdict_costs(library, experiment, '', seen)
-        rows.append((f'none ({name})', shown, *cells))
-  return tables.to_markdown(pd.DataFrame(rows, columns=list(_HEAD)))
+  entries = claims.evaluate(library)
+  for path, text in pages(library, entries).items():
+    run_folder.write_atomically(path, text)
+    print(path)
 
 
-def _config_verdict_costs(
-    library: data.Library, experiment: str, verdict: str, seen: set[str]
-) -> tuple[str, str, str, str]:
-  """Returns the last cells of a row; only the first of an experiment has costs.
+def pages(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> dict[pathlib.Path, str]:
+  """Returns path -> text of both pages, with current tables.
 
   Args:
     library: the finished runs.
-    experiment: of the row.
-    verdict: of the row.
-    seen: experiments of rows above; adds this one.
+    entries: one per claim, from `claims.evaluate`.
+
+  Raises:
+    ValueError: if a page lacks the markers of its table.
   """
+  figures = figure_table(library, entries)
+  all_claims = claim_table(library, entries)
+  rule = textwrap.fill(verdicts.RULE, 118)
+  return {
+      README: markdown.fill(README.read_text(), {'figures': figures}),
+      RESULTS: markdown.fill(
+          RESULTS.read_text(), {'claims': f'{all_claims}\n{rule}\n'}
+      ),
+  }
+
+
+def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
+  """Returns the README's table: a row per figure or table of the paper."""
+  rows = []
+  for artefact, finding in _FINDINGS.items():
+    of_artefact = [
+        (claim, entry)
+        for claim, entry in zip(claims.CLAIMS, entries, strict=True)
+        if claim.artefact == artefact
+    ]
+    ids: dict[str, list[str]] = {}
+    for _, entry in of_artefact:
+      ids.setdefault(entry['verdict'], []).append(entry['id'])
+    verdict = '; '.join(
+        f'{verdict} ({", ".join(names)})' if len(ids) > 1 else verdict
+        for verdict, names in ids.items()
+    )
+    rows.append({
+        'figure': artefact,
+        'what was found': re.sub(
+            r'{(\w+) (\w+) (\w+)}',
+            lambda match: _levels(library, *match.groups()),
+            finding,
+        ),
+        'verdict': verdict,
+        'command: `… main`': _flag(of_artefact[0][0].experiment),
+    })
+  return _table(rows)
+
+
+def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
+  """Returns a row per claim, and per experiment without claims."""
+  rows, seen = [], set()
+  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+    rows.append({
+        'claim': f'{claim.id} ({claim.artefact})',
+        'what is claimed': claim.sentence,
+        'verdict': entry['verdict'],
+        'effect': _effect(entry),
+        'scale': entry['preset'] or '',
+        'command: `… main`': _flag(claim.experiment),
+        'laptop cost': _cost(library, claim.experiment, seen),
+    })
+  for name, figure in registry.FIGURES.items():
+    for experiment in figure.experiments:
+      if experiment not in seen:
+        rows.append({
+            'claim': f'none ({name})',
+            'what is claimed': figure.title.replace('Beyond the paper: ', ''),
+            **dict.fromkeys(('verdict', 'effect', 'scale'), ''),
+            'command: `… main`': _flag(experiment),
+            'laptop cost': _cost(library, experiment, seen),
+        })
+  return _table(rows)
+
+
+def unplaced() -> Iterator[verdicts.Claim]:
+  """Yields claims that the README's table does not show."""
+  return (c for c in claims.CLAIMS if c.artefact not in _FINDINGS)
+
+
+def _levels(
+    library: data.Library, experiment: str, task_support: str, metric: str
+) -> str:
+  """Returns means over seeds at the last step: hypernetworks, ANIL, MAML."""
+  frame = library.values(experiment)
+  seeds = [
+      data.values(
+          frame,
+          {'model.name': model, 'task.task_support': task_support},
+          'ood',
+          metric=metric,
+      )
+      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
+  ]
+  return ', '.join(f'{s.mean():.2f}' for s in seeds if not s.empty)
+
+
+def _table(rows: list[Mapping[str, str]]) -> str:
+  return markdown.table({name: [r[name] for r in rows] for name in rows[0]})
+
+
+def _effect(entry: verdicts.Entry) -> str:
+  return tables.with_error(entry['effect'], entry['standard_error'])
+
+
+def _flag(experiment: str) -> str:
   if not reference.described_runs(experiment, 'laptop'):
-    return 'none: constructed', verdict, '', ''
-  config = f'`--config=configs/{experiment}.py`'
-  if experiment in seen:
-    return config, verdict, 'same runs', 'same runs'
-  seen.add(experiment)
-  return config, verdict, _laptop(library, experiment), _paper(experiment)
+    return 'none: constructed'
+  return f'`--config=configs/{experiment}.py`'
 
 
-def _verdict(entry: verdicts.Entry) -> str:
-  effect = tables.with_error(entry['effect'], entry['standard_error'])
-  if entry['verdict'] == 'NOT RUN':
-    return 'NOT RUN'
-  return f'{entry["verdict"]}, {effect} ({entry["preset"]})'
-
-
-def _laptop(library: data.Library, experiment: str) -> str:
-  """Returns the time of the bundled runs, and how many of all these are."""
-  frame = library.every_preset(experiment)
-  runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
+def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
+  """Returns the time of the bundled runs; adds the experiment to `seen`."""
   described = {
       sweeps.digest(run.run_id)
       for run in reference.described_runs(experiment, 'laptop')
   }
+  if experiment in seen or not described:
+    return 'as above' if described else ''
+  seen.add(experiment)
+  frame = library.every_preset(experiment)
+  runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
   runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
   if runs.empty:
     return 'not run'
-  all_runs = len(runs) == len(described)
-  number = 'all' if all_runs else f'{len(runs)} of {len(described)}'
+  share = (
+      ''
+      if len(runs) == len(described)
+      else (f', {len(runs)} of {len(described)} runs')
+  )
   if runs['wall_s'].isna().any():
-    return f'not timed, {number} runs'
+    return f'not timed{share}'
   minutes = f'{runs["wall_s"].sum() / 60:.0f} min'
   if runs['cpu_s'].notna().all():
     minutes += f' ({runs["cpu_s"].sum() / 60:.0f} of a core)'
-  return f'{minutes}, {number} runs'
-
-
-def _paper(experiment: str) -> str:
-  """Returns a lower bound on the FLOPs of all runs at the published scale."""
-  operations = sum(
-      run.config['training']['num_outer_steps']
-      * len(run.config['training']['seeds'])
-      * flops.outer_step(run.config)
-      for run in reference.described_runs(experiment, 'paper')
-  )
-  return f'{operations:.1e} FLOP, {_hours(operations)} at 1 TFLOP/s'
-
-
-def _hours(operations: float) -> str:
-  hours = operations / 3.6e15
-  return f'{hours:,.0f} h' if hours >= 10 else f'{hours:.1g} h'
+  return f'{minutes}{share}'
 
 
 if __name__ == '__main__':

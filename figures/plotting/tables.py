@@ -7,14 +7,12 @@ from typing import Any
 import pandas as pd
 
 from modular_hyperteacher.cli import summary
+from modular_hyperteacher.profiling import markdown
 
 
 def to_markdown(table: pd.DataFrame) -> str:
   """Returns a table; columns x_mean and x_se become one, 'x': mean ± error."""
-  columns = _texts(table)
-  rows = [list(columns), ['---'] * len(columns), *zip(*columns.values())]
-  cells = [[text.replace('|', r'\|') for text in row] for row in rows]
-  return ''.join(f'| {" | ".join(row)} |\n' for row in cells)
+  return markdown.table(_texts(table))
 
 
 def to_html(table: pd.DataFrame) -> str:

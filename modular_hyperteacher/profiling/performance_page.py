@@ -1,19 +1,17 @@
 """Measures step times and writes them into docs/performance.md.
 
-  python -m modular_hyperteacher.performance [--only=goals] [--tasks=128]
+  python -m modular_hyperteacher.profiling.performance_page --only=goals
 
 `benchmark.py` measures every case of a table in a separate process; results are
 kept in docs/performance.json. Known cases are measured again only with
 `--again`. On a machine with a GPU only the GPU cases are measured, elsewhere
-only the others. The page is written by hand, except for the tables between the
-markers `<!-- table: NAME -->` and `<!-- end -->`; a case that was not measured
-has an empty row.
+only the others. Text outside the tables is written by hand; a case that was not
+measured has an empty row.
 """
 
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +22,7 @@ from absl import flags
 import jax
 import pandas as pd
 
+from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 
@@ -200,12 +199,12 @@ def _describe(case: Case, row: dict[str, Any] | None) -> dict[str, str]:
   peak = 2 * 3072**3 / row['unit_cpu_seconds']
   return {
       'tasks timed': str(row['num_tasks']),
-      'at once': str(row['task_chunk_size'] or batch),
-      f'processor s / {_tasks(batch)}': f'{seconds:.3g}',
+      'tasks per chunk': str(row['task_chunk_size'] or batch),
+      f'CPU s / {_tasks(batch)}': f'{seconds:.3g}',
       'MU': f'{times * row["cpu_mu"]:.3g}',
-      'least operations, G': f'{times * row["least_flops"] / 1e9:.3g}',
-      'share of matmul rate': f'{rate / peak:.2f}',
-      'seeds x steps / processor s': f'{row["num_seeds"] / seconds:.3g}',
+      'lower bound, GFLOP': f'{times * row["least_flops"] / 1e9:.3g}',
+      'FLOP utilisation': f'{rate / peak:.2f}',
+      'seed steps / CPU s': f'{row["num_seeds"] / seconds:.3g}',
       'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
       'load': f'{row["load_average"]:.0f}',
   }
@@ -215,10 +214,10 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
   milliseconds = 1e3 * row['step_seconds']
   return {
       'tasks timed': str(row['num_tasks']),
-      'at once': str(row['task_chunk_size']),
+      'tasks per chunk': str(row['task_chunk_size']),
       'ms / step': f'{milliseconds:.3g}',
       'ms / step and seed': f'{milliseconds / row["num_seeds"]:.3g}',
-      'least TFLOP/s': f'{row["least_flops"] / row["step_seconds"] / 1e12:.3g}',
+      'TFLOP/s': f'{row["least_flops"] / row["step_seconds"] / 1e12:.3g}',
       'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
   }
 
@@ -228,25 +227,12 @@ def _tasks(number: int) -> str:
 
 
 def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
-  """Returns the page with the tables between its markers replaced.
-
-  Raises:
-    ValueError: if the page has no marker for a table.
-  """
+  """Returns the page with its tables replaced; see `markdown.fill`."""
+  texts = {}
   for name, frame in frames.items():
-    pattern = rf'(<!-- table: {name} -->\n).*?(<!-- end -->)'
-    if not re.search(pattern, page, re.DOTALL):
-      raise ValueError(f"the page has no marker for the table '{name}'.")
-    lines = [list(frame.columns), ['---'] * len(frame.columns)]
-    lines += frame.fillna('').values.tolist()
-    table = '\n'.join('| ' + ' | '.join(line) + ' |' for line in lines)
-    page = re.sub(
-        pattern,
-        lambda match, table=table: f'{match[1]}\n{table}\n\n{match[2]}',
-        page,
-        flags=re.DOTALL,
-    )
-  return page
+    cells = frame.fillna('')
+    texts[name] = markdown.table({str(c): cells[c].tolist() for c in cells})
+  return markdown.fill(page, texts)
 
 
 def define_flags() -> None:

@@ -1,5 +1,6 @@
-"""The README's table says what is bundled, its code does what it says."""
+"""Generated tables are up to date, and pages say only what there is."""
 
+import pathlib
 import re
 
 import numpy as np
@@ -7,49 +8,109 @@ import pytest
 
 from figures import claims
 from figures import readme
+from figures.claims import verdicts
+from figures.library import data
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.pretrained import student as students
+from modular_hyperteacher.seq2seq import scan
 
-_ROOT = readme.PATH.parent
+_ROOT = readme.README.parent
+_PAGES = {
+    path.name: path.read_text()
+    for path in (readme.README, *sorted((_ROOT / 'docs').glob('*.md')))
+}
+_TEXT = '\n'.join(_PAGES.values())
 _FOLDERS = 'configs|docs|examples|figures|launch|modular_hyperteacher|tests'
 _WRITTEN = 'figures/output'
 # Of gcloud and SLURM.
 _OTHERS_FLAGS = {'command', 'worker', 'gpus-per-node', 'ntasks-per-node'}
+_CONFIGS = ('fig3b', 'fig3e', 'fig_a8', 'scan_me')
 
 
-def test_the_table_is_the_one_that_is_written() -> None:
+@pytest.fixture(scope='module', name='library')
+def fixture_library() -> data.Library:
+  return data.Library(data.BUNDLED / 'nothing')
+
+
+@pytest.fixture(scope='module', name='entries')
+def fixture_entries(library: data.Library) -> list[verdicts.Entry]:
+  return claims.evaluate(library)
+
+
+def test_the_tables_are_those_that_are_written(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
   """If this fails: python figures/readme.py."""
-  text = readme.PATH.read_text()
-  assert readme.replace_table(text) == text
+  for path, text in readme.pages(library, entries).items():
+    assert path.read_text() == text, path
 
 
-def test_every_claim_has_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
-  monkeypatch.setattr(flops, 'outer_step', lambda config: 1e12)
-  rows = readme.make_table().splitlines()
-  for claim in claims.CLAIMS:
+def test_every_claim_has_a_row(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  rows = readme.claim_table(library, entries).splitlines()
+  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
     (row,) = [r for r in rows if r.startswith(f'| {claim.id} (')]
-    assert claim.sentence in row
+    assert f'| {claim.sentence} | {entry["verdict"]} |' in row
   assert len({row.count(' | ') for row in rows}) == 1
-  # 8 runs of 3 seeds and 200,000 steps of a second each.
-  row = next(row for row in rows if '3B-1' in row)
-  seeds = 3
-  assert f'{8 * seeds * 200_000 * 1e12:.1e} FLOP' in row
 
 
-def test_a_text_without_a_place_for_it_is_refused() -> None:
-  with pytest.raises(errors.UserError, match='lacks the lines'):
-    readme.replace_table('# A title')
+def test_every_figure_has_a_row_with_all_its_verdicts(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  table = readme.figure_table(library, entries)
+  not_the_papers = ('beyond the paper', 'ours', 'Lake')
+  assert all(c.artefact.startswith(not_the_papers) for c in readme.unplaced())
+  unplaced = {claim.id for claim in readme.unplaced()}
+  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+    rows = [r for r in table.splitlines() if f'| {claim.artefact} |' in r]
+    assert len(rows) == (claim.id not in unplaced)
+    assert all(entry['verdict'] in row for row in rows)
+  assert '{' not in table
 
 
-def test_every_file_and_config_in_it_exists() -> None:
-  text = readme.PATH.read_text()
-  paths = set(re.findall(rf'\b(?:{_FOLDERS})/[\w/]+\.\w+(?::\w+)?', text))
+def test_numbers_in_findings_are_means_over_seeds(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  table = readme.figure_table(library, entries)
+  (row,) = [row for row in table.splitlines() if '| Figure 3B |' in row]
+  frame = library.values('fig3b')
+  last = frame[
+      (frame['kind'] == 'last')
+      & (frame['split'] == 'ood')
+      & (frame['metric'] == 'accuracy')
+      & (frame['task.task_support'] == 'random')
+  ]
+  means = last.groupby('model.name', observed=True)['value'].mean()
+  models = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
+  assert ', '.join(f'{means[model]:.2f}' for model in models) in row
+
+
+def test_different_verdicts_are_shown_with_their_claims(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  alike = [dict(entry, verdict='A') for entry in entries]
+  assert '| A |' in readme.figure_table(library, alike)
+  assert '(3B-1)' not in readme.figure_table(library, alike)
+  mixed = [
+      dict(entry, verdict='B' if entry['id'] == '3B-2' else 'A')
+      for entry in entries
+  ]
+  assert '| A (3B-1); B (3B-2) |' in readme.figure_table(library, mixed)
+
+
+def test_every_file_and_config_that_pages_name_exists() -> None:
+  paths = set(re.findall(rf'\b(?:{_FOLDERS})/[\w/]+\.\w+(?::\w+)?', _TEXT))
+  paths |= set(re.findall(r'`([\w/]+/\w+\.\w+)`', _TEXT))
   configs = {path for path in paths if path.startswith('configs/')}
+  configs -= {'configs/NAME.py'}
   assert {'configs/fig3b.py:paper', 'examples/pretrained.py'} < paths
-  for path in paths - configs:
-    assert path.startswith(_WRITTEN) or (_ROOT / path).exists(), path
+  for path in paths - configs - {'configs/NAME.py'}:
+    folders = (_ROOT, _ROOT / 'modular_hyperteacher')
+    exists = any((folder / path).exists() for folder in folders)
+    assert path.startswith(_WRITTEN) or exists, path
   for path in configs:
     file, _, preset = path.partition(':')
     get_config = command_line.load_config(str(_ROOT / file))
@@ -69,47 +130,109 @@ def _defined_flags() -> set[str]:
   return names
 
 
-def test_every_flag_in_it_is_defined() -> None:
-  text = readme.PATH.read_text()
+def test_every_flag_that_pages_name_is_defined() -> None:
   mentioned = set(
-      re.findall(r'(?<![\w-])--(?:no(?=wait))?([a-z][a-z_-]*)', text)
+      re.findall(r'(?<![\w-])--(?:no(?=wait))?([a-z][a-z_-]*)', _TEXT)
   )
   assert {'config', 'wandb', 'workers', 'parameters'} < mentioned
-  assert not mentioned - _defined_flags() - _OTHERS_FLAGS
+  assert not mentioned - _defined_flags() - _OTHERS_FLAGS - {'help', 'helpfull'}
 
 
-def test_every_field_that_it_sets_or_selects_by_is_there() -> None:
-  text = readme.PATH.read_text()
+def test_every_field_that_pages_set_or_select_by_is_there() -> None:
   configs = [
-      command_line.load_config(str(_ROOT / 'configs' / name))()
-      for name in ('fig3b.py', 'scan_me.py')
+      command_line.load_config(str(_ROOT / 'configs' / f'{name}.py'))()
+      for name in _CONFIGS
   ]
-  overridden = re.findall(r'--config\.([\w.]+)=', text)
+  # A field of docs/extending.md's own model, which tests/docs_test.py sets.
+  overridden = set(re.findall(r'--config\.([\w.]+)=', _TEXT))
+  overridden -= {'models.readout.nonlinearity'}
   assert 'training.num_outer_steps' in overridden
   fields = {
       name for config in configs for name, _ in sweeps.flatten(config.to_dict())
   }
-  assert set(overridden) <= fields
-  conditions = re.findall(r'--only=([\w.]+)=', text)
+  assert overridden <= fields
+  conditions = re.findall(r'--only=([a-z][\w.]*)=', _TEXT)
   assert {'model', 'task_support'} <= set(conditions)
-  runs = sweeps.expand(configs[0])
+  runs = [run for config in configs for run in sweeps.expand(config)]
   for field in conditions:
     with pytest.raises(errors.UserError, match=f"no run has {field} '-'"):
       sweeps.select(runs, [f'{field}=-'])
 
 
-def test_every_module_that_it_starts_is_there() -> None:
-  text = readme.PATH.read_text()
-  modules = set(re.findall(r'python3? -m ([\w.]+)', text)) - {'venv', 'pytest'}
+def test_every_module_that_pages_start_is_there() -> None:
+  modules = set(re.findall(r'python3? -m\s+([\w.]+)', _TEXT))
   assert {'modular_hyperteacher.main', 'launch.local'} < modules
-  for module in modules:
+  for module in modules - {'venv', 'pytest'}:
     assert _ROOT.joinpath(*module.split('.')).with_suffix('.py').exists()
 
 
+def test_every_method_of_a_student_is_there() -> None:
+  methods = set(re.findall(r'\bstudent\.(\w+)\(', _TEXT))
+  assert {'adapt', 'predict', 'evaluate', 'fit_decoder'} <= methods
+  assert all(hasattr(students.Student, method) for method in methods)
+
+
+def test_scan_can_be_compared_with_a_published_file(
+    tmp_path: pathlib.Path,
+) -> None:
+  (source,) = re.findall(
+      '```python\n(.*?)```', _PAGES['meta_seq2seq.md'], re.DOTALL
+  )
+  path = tmp_path / 'tasks_train_addprim_jump.txt'
+  rows = scan.split('add_jump').train
+  path.write_text(
+      ''.join(f'IN: {" ".join(c)} OUT: {" ".join(a)}\n' for c, a in rows)
+  )
+  exec(source, {'path': path})  # pylint: disable=exec-used
+
+
+# The form of the pages.
+
+
+def _outside_code(text: str) -> str:
+  return re.sub(r'^```.*?^```$', '', text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize('name', _PAGES)
+def test_pages_are_short(name: str) -> None:
+  text = _PAGES[name]
+  assert len(text.splitlines()) <= (180 if name == 'README.md' else 250)
+  if name == 'README.md':
+    assert len(text.split()) <= 2000
+  lines = _outside_code(text).splitlines()
+  long = [line for line in lines if len(line) > 120 and line[0] != '|']
+  assert not long
+  blocks = re.split(r'\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.) )', _outside_code(text))
+  assert max(len(block.strip().splitlines()) for block in blocks) <= 8
+
+
+def _anchor(heading: str) -> str:
+  """Returns the name under which GitHub links to a heading."""
+  kept = re.sub(r'[^\w\- ]', '', heading.lower())
+  return kept.replace(' ', '-')
+
+
+@pytest.mark.parametrize('name', _PAGES)
+def test_links_of_a_page_resolve(name: str) -> None:
+  folder = _ROOT if name == 'README.md' else _ROOT / 'docs'
+  links = re.findall(r'\]\(([^)\s]+)\)', _outside_code(_PAGES[name]))
+  for link in links:
+    file, _, anchor = link.partition('#')
+    path = folder / file if file else folder / name
+    assert path.exists(), link
+    if anchor:
+      headings = re.findall(r'^#+ (.*)$', path.read_text(), re.MULTILINE)
+      assert anchor in map(_anchor, headings), link
+
+
+def test_the_readme_links_to_every_page() -> None:
+  for name in set(_PAGES) - {'README.md'}:
+    assert f'](docs/{name})' in _PAGES['README.md'], name
+
+
 @pytest.mark.slow
-def test_the_python_in_it_does_what_its_comments_say() -> None:
-  text = readme.PATH.read_text()
-  (source,) = re.findall('```python\n(.*?)```', text, re.DOTALL)
+def test_the_python_in_the_readme_does_what_its_comments_say() -> None:
+  (source,) = re.findall('```python\n(.*?)```', _PAGES['README.md'], re.DOTALL)
   names = {}
   exec(source, names)  # pylint: disable=exec-used
   student, fast_params = names['student'], names['fast_params']
