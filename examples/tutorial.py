@@ -86,9 +86,7 @@ for model in ('linear_hypernetwork', 'maml'):
   colours[style.MODEL_NAMES[model]] = style.COLOURS[model]
 student = students['Linear hypernetwork']
 for split in ('train', 'ood'):
-  count = student.experiment.task.num_combinations(
-      student.world.task_params, split
-  )
+  count = student.experiment.task.num_combinations(student.task_params, split)
   print(f'{split}: {count} combinations')
 
 task = student.sample('ood', jax.random.key(1))
