@@ -35,7 +35,9 @@ def _for_both(
   return [compare(model) for model in amortised.MODELS]
 
 
-def _reaches_gradient_descent(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _reaches_gradient_descent(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   return _for_both(
       lambda model: comparisons.difference(
           _on(frame, 'amortised', model),
@@ -63,7 +65,9 @@ def _as_decodable(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   )
 
 
-def _needs_compositional_support(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _needs_compositional_support(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   return [
       comparisons.difference(
           _on(frame, inference, model),
@@ -74,7 +78,9 @@ def _needs_compositional_support(frame: pd.DataFrame) -> list[comparisons.Compar
   ]
 
 
-def _claim(id_: str, sentence: str, compare: verdicts.Compare) -> verdicts.Claim:
+def _claim(
+    id_: str, sentence: str, compare: verdicts.Compare
+) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,
       sentence=f"Ours, not the paper's: {sentence}",

@@ -48,7 +48,9 @@ def _log2_combinations(
   return max(num_hidden - 1, 1) * math.log2(per_layer)
 
 
-def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _more_shots_on_fewer_tasks(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   """Twice the shots after half the tasks, against the shots after all tasks."""
   curves = sample_complexity.accuracies(frame)
   found = []

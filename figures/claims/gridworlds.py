@@ -28,14 +28,12 @@ def _disconnected_loses_more(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
   return [
-      comparisons.difference(
-          *(
-              comparisons.sample(
-                  frame, gridworld_bars.cell(model, support), metric='loss'
-              )
-              for support in ('disconnected', 'connected')
+      comparisons.difference(*(
+          comparisons.sample(
+              frame, gridworld_bars.cell(model, support), metric='loss'
           )
-      )
+          for support in ('disconnected', 'connected')
+      ))
       for model in style.HYPERNETWORKS
   ]
 
@@ -48,7 +46,9 @@ def _modular_are_better(
   for cells_ in comparisons.pairs(frame, {_SUPPORT: 'random'}):
     samples = [comparisons.sample(frame, c, metric=metric) for c in cells_]
     found.append(
-        comparisons.difference(*(samples[::-1] if metric == 'loss' else samples))
+        comparisons.difference(
+            *(samples[::-1] if metric == 'loss' else samples)
+        )
     )
   return found
 
@@ -81,9 +81,7 @@ def _falls(
   """Yields a name, and samples: modular on both supports, then monolithic."""
   for modular, monolithic in comparisons.pairs(frame):
     samples = [
-        comparisons.sample(
-            frame, {**model, _SUPPORT: support}, metric=metric
-        )
+        comparisons.sample(frame, {**model, _SUPPORT: support}, metric=metric)
         for model in (modular, monolithic)
         for support in _SUPPORTS
     ]

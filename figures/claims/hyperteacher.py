@@ -76,16 +76,14 @@ def _more_decodable(
     frame: pd.DataFrame, higher: str, lower: str
 ) -> list[comparisons.Comparison]:
   return [
-      comparisons.difference(
-          *(
-              comparisons.sample(
-                  frame,
-                  {comparisons.MODEL: model, _SUPPORT: support},
-                  metric='r2',
-              )
-              for support in (higher, lower)
+      comparisons.difference(*(
+          comparisons.sample(
+              frame,
+              {comparisons.MODEL: model, _SUPPORT: support},
+              metric='r2',
           )
-      )
+          for support in (higher, lower)
+      ))
       for model in style.HYPERNETWORKS
   ]
 
@@ -138,6 +136,21 @@ def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
   return sorted(found.astype(int).itertuples(index=False, name=None))
 
 
+def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
+  """Returns, by seed, the value in the column that is best on the other seeds.
+
+  Args:
+    table: a row per seed, a column per choice. One row leaves nothing to pick
+      by, and has no value.
+  """
+  picked = {
+      seed: row.iloc[int(table.drop(index=seed).mean().to_numpy().argmax())]
+      for seed, row in table.iterrows()
+      if len(table) > 1
+  }
+  return pd.Series(picked, dtype=float)
+
+
 def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   """The best size in between against the smallest and the largest.
 
@@ -152,14 +165,7 @@ def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
       continue
     samples = [comparisons.sample(frame, cell) for cell in by_size]
     middle = pd.concat([s.values for s in samples[1:-1]], axis=1).dropna()
-    peaks = {
-        seed: row.iloc[
-            int(middle.drop(index=seed).mean().to_numpy().argmax())
-        ]
-        for seed, row in middle.iterrows()
-        if len(middle) > 1
-    }
-    peak = pd.Series(peaks, dtype=float)
+    peak = pick_on_other_seeds(middle)
     result += [
         comparisons.Comparison(
             f'{style.MODEL_NAMES[model]}: best size in between - {end}',

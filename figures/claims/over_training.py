@@ -6,6 +6,7 @@ comparisons are made at every evaluation that the runs' curves hold.
 
 from collections.abc import Iterator, Sequence
 import math
+from typing import Any
 
 import pandas as pd
 from plotly import subplots
@@ -52,7 +53,7 @@ def draw(
       rows=num_rows,
       cols=_NUM_COLUMNS,
       horizontal_spacing=0.06,
-      vertical_spacing=0.45 / num_rows,
+      vertical_spacing=0.35 / num_rows,
       subplot_titles=[
           f'{claim.id}: {entries[claim.id]["verdict"]}' for claim in shown
       ],
@@ -68,12 +69,13 @@ def draw(
         _COLOURS[entry['verdict']],
     ):
       figure.add_trace(trace, **place)
-    figure.add_hline(y=0, line={'color': style.INK, 'width': 1}, **place)
-    figure.add_vline(
-        x=_published_steps(claim),
-        line={'color': style.MUTED, 'dash': 'dot'},
-        **place,
-    )
+  figure.update_layout(
+      shapes=[
+          _vertical_line(_published_steps(claim), index)
+          for index, claim in enumerate(shown, start=1)
+      ]
+  )
+  figure.update_yaxes(zeroline=True, zerolinecolor=style.INK)
   figure.update_xaxes(type='log', dtick=1, exponentformat='power')
   figure.update_xaxes(title_text='outer steps', row=num_rows)
   layout.explain(
@@ -98,6 +100,17 @@ def draw(
       plot_height=120 + 190 * num_rows,
   )
   return figure, table
+
+
+def _vertical_line(x: float, panel: int) -> dict[str, Any]:
+  """Returns a shape; `add_vline` takes a second for each of many panels."""
+  number = '' if panel == 1 else str(panel)
+  return {
+      'type': 'line',
+      **{'xref': f'x{number}', 'x0': x, 'x1': x},
+      **{'yref': f'y{number} domain', 'y0': 0, 'y1': 1},
+      'line': {'color': style.MUTED, 'dash': 'dot'},
+  }
 
 
 def make_rows(

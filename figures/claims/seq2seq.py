@@ -97,7 +97,9 @@ def _around_right_near_one(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _more_directions_are_harder(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _more_directions_are_harder(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   few, many = (
       _around_right(frame, cells.META, 'extended', number) for number in (2, 20)
   )

@@ -227,7 +227,9 @@ def _need_not_fit(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _each_condition_is_needed(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _each_condition_is_needed(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   if frame['train_error'].max() > 1e-9:
     return []
   return [

@@ -191,16 +191,17 @@ def judge(
   holds = paired_t.holds(t, num_seeds)
   is_reversed = paired_t.is_reversed(t, num_seeds)
   tested = [_tested(*c) for c in zip(found, holds, is_reversed, strict=True)]
-  weakest = min(
-      range(len(t)), key=lambda i: (not math.isnan(t[i]), t[i])
-  )
+  weakest = min(range(len(t)), key=lambda i: (not math.isnan(t[i]), t[i]))
   verdict, note = UNDECIDED, f'decided by {_describe(found[weakest])}'
   if holds.all():
     verdict = SUPPORTED
   elif is_reversed.any():
     verdict = CONTRADICTED
   if not holds.all() and len(found) > 1:
-    note = f'{holds.sum()} of {len(found)} hold, {is_reversed.sum()} reversed; {note}'
+    note = (
+        f'{holds.sum()} of {len(found)} hold, {is_reversed.sum()} reversed;'
+        f' {note}'
+    )
   if num_seeds[weakest] == 1:
     note = f'one seed cannot be tested; {note}'
   if lost := sorted({seed for c in found for seed in c.lost}):

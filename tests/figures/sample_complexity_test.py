@@ -204,7 +204,7 @@ def test_without_enough_sizes_the_figure_says_so(
 # M to the power of 2.7. The steepest law leaves M = 10 no time.
 @pytest.mark.parametrize(
     'power, largest, combinations, verdict',
-    [(1.0, 10, 175, 'PASS'), (3.0, 8, 92, 'FAIL')],
+    [(1.0, 10, 175, 'SUPPORTED'), (3.0, 8, 92, 'CONTRADICTED')],
 )
 def test_claim_on_the_power(
     tmp_path: pathlib.Path,
@@ -222,7 +222,8 @@ def test_claim_on_the_power(
 
 
 @pytest.mark.parametrize(
-    'of_shots, of_tasks, verdict', [(0.1, 0.05, 'PASS'), (0.05, 0.1, 'FAIL')]
+    'of_shots, of_tasks, verdict',
+    [(0.1, 0.05, 'SUPPORTED'), (0.05, 0.1, 'CONTRADICTED')],
 )
 def test_claim_on_budgets(
     tmp_path: pathlib.Path, of_shots: float, of_tasks: float, verdict: str
