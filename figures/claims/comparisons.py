@@ -74,7 +74,7 @@ class Comparison(NamedTuple):
       return math.nan
     terms = [s.values.reindex(self.values.index) for s in self.samples]
     largest = np.nanmax(np.abs([self.bound, *pd.concat([self.values, *terms])]))
-    return (mean - self.bound) / max(error, _RESOLUTION * largest)
+    return (mean - self.bound) / (max(error, _RESOLUTION * largest) or 1.0)
 
 
 def sample(

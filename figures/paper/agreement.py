@@ -19,7 +19,7 @@ from modular_hyperteacher.experiments import sweeps
 
 EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
-_SPLITS = ('train', 'test', 'ood', 'ood_k1', 'ood_k2', 'ood_k4', 'ood_k8')
+SPLITS = ('train', 'test', 'ood', 'ood_k1', 'ood_k2', 'ood_k4', 'ood_k8')
 _NUM_PUBLISHED_SEEDS = 3
 _NUM_DRAWS = 4000
 
@@ -54,7 +54,7 @@ def published() -> tuple[Value, ...]:
   for run in reference.described_runs(EXPERIMENT, 'paper'):
     fields = dict(sweeps.flatten(run.config))
     cell = {column: fields[column] for column in CELL}
-    for split in _SPLITS:
+    for split in SPLITS:
       found = reference.published_accuracy(EXPERIMENT, cell, split)
       if found is not None:
         values.append(Value(cell, split, *found))

@@ -9,6 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
+from figures.claims import verdicts
 from figures.library import bundles
 from modular_hyperteacher.experiments import sweeps
 from tests.helpers import made_up
@@ -52,16 +53,7 @@ def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert [verdict[name] for name in ('3B-1', '3B-2', 'TXT-1')] == [
       'SUPPORTED'
   ] * 3
-  assert set(entries[0]) == {
-      'id',
-      'claim',
-      'verdict',
-      'effect',
-      'standard_error',
-      'num_seeds',
-      'preset',
-      'note',
-  }
+  assert set(entries[0]) == set(verdicts.Entry.__annotations__)
   assert '| 3B-1 | Figure 3B |' in (output / 'claims.md').read_text()
 
 

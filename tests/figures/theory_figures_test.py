@@ -178,7 +178,7 @@ def test_claims_of_figure_2c(tmp_path: pathlib.Path) -> None:
     assert found[name]['num_seeds'] == 5
   write(tmp_path / 'other', 'fig2c', lambda config: 0.9)
   found = verdicts_of(tmp_path / 'other')
-  assert found['2C-c']['verdict'] == found['2C-d']['verdict'] == 'CONTRADICTED'
+  assert found['2C-c']['verdict'] == found['2C-d']['verdict'] == 'UNDECIDED'
 
 
 def test_claims_are_about_one_solver(tmp_path: pathlib.Path) -> None:
@@ -190,7 +190,7 @@ def test_claims_are_about_one_solver(tmp_path: pathlib.Path) -> None:
   write(tmp_path, 'fig2c', only_converged)
   found = verdicts_of(tmp_path)
   assert found['2C-c']['verdict'] == 'SUPPORTED'
-  assert found['2C-c-adam']['verdict'] == 'CONTRADICTED'
+  assert found['2C-c-adam']['verdict'] == 'UNDECIDED'
 
 
 def test_claims_of_figure_2d(tmp_path: pathlib.Path) -> None:
@@ -200,7 +200,7 @@ def test_claims_of_figure_2d(tmp_path: pathlib.Path) -> None:
   assert found['2D-c']['verdict'] == 'CONTRADICTED'
   write(tmp_path / 'other', 'fig2d', lambda config: 0.9)
   found = verdicts_of(tmp_path / 'other')
-  assert found['2D-d']['verdict'] == 'CONTRADICTED'
+  assert found['2D-d']['verdict'] == 'UNDECIDED'
   assert found['2D-c']['verdict'] == 'SUPPORTED'
 
 
@@ -208,7 +208,7 @@ def test_a_little_larger_than_the_teacher_must_be_better(
     tmp_path: pathlib.Path,
 ) -> None:
   write(tmp_path, 'fig2d', _falls)
-  assert verdicts_of(tmp_path)['2D-d']['verdict'] == 'CONTRADICTED'
+  assert verdicts_of(tmp_path)['2D-d']['verdict'] == 'UNDECIDED'
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_little_larger_than_the_teacher_must_be_better(
     [
         (0.7, 0.0, 'SUPPORTED'),
         (0.7, 0.2, 'CONTRADICTED'),
-        (0.98, 0.0, 'NOT RUN'),
+        (0.98, 0.0, 'UNDECIDED'),
     ],
     ids=['no help', 'help', 'nothing to help'],
 )
@@ -230,7 +230,7 @@ def test_claim_of_table_a1(
   write(tmp_path, 'table_a1', alignment)
   found = verdicts_of(tmp_path)['A1']
   assert found['verdict'] == verdict
-  assert ('nothing to restore' in found['note']) == (verdict == 'NOT RUN')
+  assert ('nothing to restore' in found['note']) == (verdict == 'UNDECIDED')
 
 
 def _theorem_loss(of_connected: float) -> Callable[[Any, str, int], float]:
@@ -240,7 +240,7 @@ def _theorem_loss(of_connected: float) -> Callable[[Any, str, int], float]:
     if seed % 2:
       return 1e-2
     if split == 'test':
-      return 1e-7
+      return 1e-8
     connected = theory_cells.is_connected(config['task']['task_support'])
     return of_connected if connected else 0.2
 
@@ -256,18 +256,19 @@ def test_claim_of_theorem_1(
   write(tmp_path, 'theorem', lambda c: 0.999, _theorem_loss(ood_loss))
   entry = verdicts_of(tmp_path)['TH-1']
   assert entry['verdict'] == verdict
-  assert entry['num_seeds'] == 6  # Without error in training, of 12.
+  # Without error in training, of 12 and of 32.
+  assert {c['num_seeds'] for c in entry['comparisons']} == {6, 16}
 
 
 @pytest.mark.parametrize(
-    'of_disconnected, verdict', [(0.2, 'SUPPORTED'), (1e-6, 'CONTRADICTED')]
+    'of_disconnected, verdict', [(0.2, 'SUPPORTED'), (1e-6, 'UNDECIDED')]
 )
 def test_claim_that_disconnected_students_need_not_fit(
     tmp_path: pathlib.Path, of_disconnected: float, verdict: str
 ) -> None:
   def loss(config: Any, split: str, seed: int) -> float:
     if split == 'test':
-      return 1e-7
+      return 1e-8
     if theory_cells.is_connected(config['task']['task_support']) or seed % 2:
       return 1e-7
     return of_disconnected
@@ -280,7 +281,7 @@ def test_claim_that_disconnected_students_need_not_fit(
 
 def test_theorem_1_needs_students_without_error(tmp_path: pathlib.Path) -> None:
   write(tmp_path, 'theorem', lambda c: 0.9, lambda *_: 1e-2)
-  assert verdicts_of(tmp_path)['TH-1']['verdict'] == 'NOT RUN'
+  assert verdicts_of(tmp_path)['TH-1']['verdict'] == 'UNDECIDED'
 
 
 def test_counterexamples_pass_and_are_what_the_code_measures(

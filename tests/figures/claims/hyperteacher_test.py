@@ -256,8 +256,14 @@ def test_a_perfect_reproduction_misses_some() -> None:
     ],
 )
 def test_txt1_is_a_difference_from_a_control(
-    tmp_path: pathlib.Path, fall: float, of_control: float, verdict: str
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fall: float,
+    of_control: float,
+    verdict: str,
 ) -> None:
+  monkeypatch.setattr(made_up, 'SPLITS', (*made_up.SPLITS, 'ood_k2'))
+
   def rule(fields: dict[str, Any], split: str, metric: str) -> float:
     of_model = of_control if fields['task.max_active'] == 8 else fall
     return 0.9 - of_model * (split == 'ood_k8')
@@ -267,7 +273,7 @@ def test_txt1_is_a_difference_from_a_control(
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
   assert len(entry['comparisons']) == 2
-  for folder in tmp_path.glob('*/*/*-8-linear_hypernetwork-*'):
+  for folder in tmp_path.glob('*/*/8-linear_hypernetwork-*'):
     shutil.rmtree(folder)
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == 'NOT RUN'
