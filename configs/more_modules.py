@@ -5,9 +5,9 @@ hypernetwork is trained twice: on combinations of few modules, as in Figure 3B,
 and, as a control, on combinations of up to all. Whether accuracy falls with the
 number of modules is asked of the one minus the other.
 
-OOD(K=8) has a single combination per layer, so in most seeds the control trained
-on it, and there is none to hold out: the control is evaluated on it all the
-same (`repeat_empty`).
+OOD(K=8) is a single combination, on which the control trained in most seeds, so
+that there is none held out: it is evaluated on it all the same
+(`repeat_empty`).
 
   python -m modular_hyperteacher.main --config=configs/more_modules.py
   python figures/make_all.py --only=more_modules

@@ -134,7 +134,9 @@ def _decodability_mirrors_accuracy(
   if len(sizes) < 3:
     return []
   for model in style.HYPERNETWORKS:
-    grid = [dict(zip(fig3e.CELL, (model, *size))) for size in sizes]
+    grid: list[cells.Cell] = [
+        dict(zip(fig3e.CELL, (model, *size))) for size in sizes
+    ]
     accuracy = [comparisons.sample(frame, cell) for cell in grid]
     decoded = [comparisons.sample(frame, cell, metric='r2') for cell in grid]
     tables = [

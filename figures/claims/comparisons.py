@@ -18,6 +18,7 @@ from figures.plotting import style
 
 MODEL = 'model.name'
 WIDTH = 'model.hidden_dim'
+SUPPORT = 'task.task_support'
 # Results are written with six digits; deviations below that are not known.
 _RESOLUTION = 1e-6
 
@@ -149,6 +150,17 @@ def slope(
   """
   centred = np.asarray(at, float) - np.mean(at)
   return between(name, samples, centred / np.sum(centred**2))
+
+
+def over_supports(
+    frame: pd.DataFrame, model: str, higher: str, lower: str, metric: str
+) -> Comparison:
+  """Returns that a metric is higher with one support than with another."""
+  high, low = (
+      sample(frame, {MODEL: model, SUPPORT: support}, metric=metric)
+      for support in (higher, lower)
+  )
+  return difference(high, low)
 
 
 def widths(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 import functools
 import itertools
-from typing import Any
 
 import pandas as pd
 
@@ -20,7 +19,6 @@ _RAISED = 0.1
 # Accuracies that differ by less count as stable.
 _UNSTABLE = 0.05
 
-_SUPPORT = 'task.task_support'
 _SUPPORTS = ('random', 'non_compositional')
 
 
@@ -28,12 +26,9 @@ def _disconnected_loses_more(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
   return [
-      comparisons.difference(*(
-          comparisons.sample(
-              frame, gridworld_bars.cell(model, support), metric='loss'
-          )
-          for support in ('disconnected', 'connected')
-      ))
+      comparisons.over_supports(
+          frame, model, 'disconnected', 'connected', 'loss'
+      )
       for model in style.HYPERNETWORKS
   ]
 
@@ -43,13 +38,11 @@ def _modular_are_better(
 ) -> list[comparisons.Comparison]:
   """Higher if the metric is an accuracy, lower if it is a loss."""
   found = []
-  for cells_ in comparisons.pairs(frame, {_SUPPORT: 'random'}):
-    samples = [comparisons.sample(frame, c, metric=metric) for c in cells_]
-    found.append(
-        comparisons.difference(
-            *(samples[::-1] if metric == 'loss' else samples)
-        )
-    )
+  for pair in comparisons.pairs(frame, {comparisons.SUPPORT: 'random'}):
+    better, worse = (comparisons.sample(frame, c, metric=metric) for c in pair)
+    if metric == 'loss':
+      better, worse = worse, better
+    found.append(comparisons.difference(better, worse))
   return found
 
 
@@ -81,7 +74,9 @@ def _falls(
   """Yields a name, and samples: modular on both supports, then monolithic."""
   for modular, monolithic in comparisons.pairs(frame):
     samples = [
-        comparisons.sample(frame, {**model, _SUPPORT: support}, metric=metric)
+        comparisons.sample(
+            frame, {**model, comparisons.SUPPORT: support}, metric=metric
+        )
         for model in (modular, monolithic)
         for support in _SUPPORTS
     ]
@@ -157,7 +152,7 @@ def _claim(
     experiment: str,
     compare: verdicts.Compare,
     sentence: str,
-    **fields: Any,
+    cell: tuple[str, ...] = (*gridworld_bars.CELL, comparisons.WIDTH),
 ) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,
@@ -166,7 +161,7 @@ def _claim(
       experiment=experiment,
       figure=figure,
       compare=compare,
-      **({'cell': (*gridworld_bars.CELL, comparisons.WIDTH)} | fields),
+      cell=cell,
   )
 
 

@@ -1,7 +1,6 @@
 """Claims about the hyperteacher: Section 4.1 and Figure 3."""
 
 from collections.abc import Mapping
-import itertools
 from typing import Any
 
 import pandas as pd
@@ -10,13 +9,11 @@ from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.extensions import more_modules
 from figures.library import cells
-from figures.library import data
 from figures.paper import fig3c
 from figures.paper import fig3e
 from figures.paper import fig3f
 from figures.plotting import style
 
-_SUPPORT = 'task.task_support'
 # Our reading of "R2 close to one", at the published scale.
 _CLOSE_TO_ONE = 0.9
 # There, OOD accuracy is "high" above this, and "fails" below.
@@ -36,7 +33,7 @@ def _modular_above_monolithic(
 
 
 def _compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  return _modular_above_monolithic(frame, {_SUPPORT: 'random'})
+  return _modular_above_monolithic(frame, {comparisons.SUPPORT: 'random'})
 
 
 def _non_compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
@@ -46,7 +43,7 @@ def _non_compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
           comparisons.sample(frame, modular),
       )
       for modular, monolithic in comparisons.pairs(
-          frame, {_SUPPORT: 'non_compositional'}
+          frame, {comparisons.SUPPORT: 'non_compositional'}
       )
   ]
 
@@ -76,14 +73,7 @@ def _more_decodable(
     frame: pd.DataFrame, higher: str, lower: str
 ) -> list[comparisons.Comparison]:
   return [
-      comparisons.difference(*(
-          comparisons.sample(
-              frame,
-              {comparisons.MODEL: model, _SUPPORT: support},
-              metric='r2',
-          )
-          for support in (higher, lower)
-      ))
+      comparisons.over_supports(frame, model, higher, lower, 'r2')
       for model in style.HYPERNETWORKS
   ]
 
@@ -110,7 +100,7 @@ def _needs_combined_modules(
   """Every K > 1 against K = 1 with the same M, and against other models."""
   found = []
   for m, k in sizes(frame):
-    size = dict(zip(fig3e.CELL[1:], (m, k)))
+    size: cells.Cell = dict(zip(fig3e.CELL[1:], (m, k)))
     for model in style.HYPERNETWORKS:
       ours = comparisons.sample(frame, {comparisons.MODEL: model, **size})
       if k > 1:
@@ -187,7 +177,7 @@ CLAIMS = (
         artefact='Figure 3B',
         experiment='fig3b',
         figure='fig3b',
-        cell=(comparisons.MODEL, comparisons.WIDTH, _SUPPORT),
+        cell=(comparisons.MODEL, comparisons.WIDTH, comparisons.SUPPORT),
         compare=_compositional,
     ),
     verdicts.Claim(
@@ -199,7 +189,7 @@ CLAIMS = (
         artefact='Figure 3B',
         experiment='fig3b',
         figure='fig3b',
-        cell=(comparisons.MODEL, comparisons.WIDTH, _SUPPORT),
+        cell=(comparisons.MODEL, comparisons.WIDTH, comparisons.SUPPORT),
         compare=_non_compositional,
     ),
     verdicts.Claim(

@@ -22,6 +22,7 @@ from figures.plotting import style
 TITLE = 'Effects over training: is an undecided claim on its way?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
 _NUM_COLUMNS = 4
+_MAX_STEPS = 6  # Before the last.
 _COLOURS = {
     verdicts.SUPPORTED: '#0072B2',
     verdicts.CONTRADICTED: '#D55E00',
@@ -60,7 +61,7 @@ def draw(
   )
   figure.update_annotations(font={'size': 12})
   for index, claim in enumerate(shown):
-    place = {'row': index // _NUM_COLUMNS + 1, 'col': index % _NUM_COLUMNS + 1}
+    row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
     entry = entries[claim.id]
     decisive = min(entry['comparisons'], key=lambda c: c['t'] or -math.inf)
     for trace in _traces(
@@ -68,7 +69,7 @@ def draw(
         decisive['name'],
         _COLOURS[entry['verdict']],
     ):
-      figure.add_trace(trace, **place)
+      figure.add_trace(trace, row=row, col=column)
   figure.update_layout(
       shapes=[
           _vertical_line(_published_steps(claim), index)
@@ -141,13 +142,14 @@ def at_steps(
   curves = library.curves(claim.experiment)
   last = int(final['training.num_outer_steps'].max())
   preset = ' and '.join(final['preset'].unique())
-  for step in sorted(set(curves['step'])):
-    if 0 < step < last:
-      if claim.read is data.Library.curves:
-        frame = curves[curves['step'] <= step]
-      else:
-        frame = curves[curves['step'] == step].assign(kind='last')
-      yield int(step), preset, _compare(claim, frame)
+  steps = sorted({int(step) for step in curves['step'] if 0 < step < last})
+  every = -(-len(steps) // _MAX_STEPS) or 1
+  for step in steps[::-1][::every][::-1]:
+    if claim.read is data.Library.curves:
+      frame = curves[curves['step'] <= step]
+    else:
+      frame = curves[curves['step'] == step].assign(kind='last')
+    yield step, preset, _compare(claim, frame)
   yield last, preset, _compare(claim, final)
 
 

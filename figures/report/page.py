@@ -202,9 +202,9 @@ def _claim(claim: verdicts.Claim, entry: verdicts.Entry) -> str:
 
 
 def _explanation(entry: verdicts.Entry) -> str:
-  """Returns why a claim is not supported, if the results are those explained."""
+  """Returns why a claim is not supported, for the results explained."""
   why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
-  key = entry['id'], entry['preset']
+  key: Any = entry['id'], entry['preset']
   if entry['verdict'] == verdicts.SUPPORTED or key not in why:
     return ''
   return f'<p class="why"><strong>Why:</strong> {_text(why[key])}</p>'

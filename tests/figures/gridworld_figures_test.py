@@ -14,6 +14,7 @@ from figures import claims
 from figures import registry
 from figures.claims import verdicts
 from figures.library import data
+from figures.plotting import stats
 from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
 from tests.helpers import made_up
@@ -53,7 +54,7 @@ def write(
   return made_up.write_experiment(root, config, measure)
 
 
-def evaluate_claim(root: pathlib.Path, claim_id: str) -> dict[str, Any]:
+def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
   claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
   return verdicts.evaluate(claim, library(root))
 
@@ -336,7 +337,10 @@ def test_a_difference_in_differences_is_taken_seed_by_seed(
       for modular in style.HYPERNETWORKS
       for monolithic in style.MONOLITHIC
   ]
-  weakest = min(gaps, key=lambda gap: gap.mean() / gap.sem())
+  weakest = min(
+      gaps,
+      key=lambda gap: stats.mean(gap).value / stats.mean(gap).standard_error,
+  )
   assert entry['effect'] == pytest.approx(weakest.mean())
   assert entry['standard_error'] == pytest.approx(weakest.sem())
 

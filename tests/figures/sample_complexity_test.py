@@ -167,7 +167,7 @@ def _grows(power: float) -> Callable[[sweeps.Run, int, int], float]:
   return accuracy
 
 
-def _evaluate_claim(root: pathlib.Path, claim_id: str) -> dict[str, Any]:
+def _evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
   claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
   return verdicts.evaluate(claim, _library(root))
 

@@ -71,7 +71,7 @@ def write(
   return data.Library(root, root / 'nothing')
 
 
-def evaluate_claim(library: data.Library, claim_id: str) -> dict[str, Any]:
+def evaluate_claim(library: data.Library, claim_id: str) -> verdicts.Entry:
   claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
   return verdicts.evaluate(claim, library)
 

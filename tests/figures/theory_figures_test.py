@@ -13,6 +13,7 @@ import pytest
 
 from figures import claims
 from figures import registry
+from figures.claims import verdicts
 from figures.extensions import bridges
 from figures.extensions import published_solver
 from figures.extensions import restarts
@@ -84,7 +85,7 @@ def library(root: pathlib.Path) -> data.Library:
   return data.Library(root, root / 'nothing')
 
 
-def verdicts_of(root: pathlib.Path) -> dict[str, dict[str, Any]]:
+def verdicts_of(root: pathlib.Path) -> dict[str, verdicts.Entry]:
   return {e['id']: e for e in claims.evaluate(library(root))}
 
 

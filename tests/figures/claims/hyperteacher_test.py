@@ -280,7 +280,7 @@ def test_txt1_is_a_difference_from_a_control(
 
 
 def test_3f_picks_the_peak_on_other_seeds() -> None:
-  """Noise alone makes no peak: the size is not picked by what it is judged by."""
+  """Noise alone makes no peak."""
   rng = np.random.default_rng(0)
   effects = []
   for _ in range(300):
