@@ -309,7 +309,13 @@ def test_number_of_layers(num_hidden: int, num_layers: int) -> None:
 
 def test_an_empty_split_is_repeated_if_asked() -> None:
   """As the released code: the one combination of all modules, if trained on."""
-  sizes = dict(num_modules=2, max_active=2, fraction_ood=0.34)
+  sizes = dict(
+      num_modules=2,
+      max_active=2,
+      fraction_ood=0.34,
+      task_support='random',
+      teacher_num_hidden=2,
+  )
   counts = []
   for repeat_empty in (False, True):
     world = small_hyperteacher.make(**sizes, repeat_empty=repeat_empty)
