@@ -13,30 +13,19 @@ that there is none held out: it is evaluated on it all the same
   python figures/make_all.py --only=more_modules
 """
 
-import ml_collections
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
 
-from configs.blocks import common
 
-
-def get_config(preset: str = 'laptop') -> ml_collections.ConfigDict:
+def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = common.experiment(
-      'more_modules',
-      preset,
-      task=common.hyperteacher_task(),
-      models=common.hyperteacher_models(),
-      training=common.training(num_outer_steps=200_000),
-  )
-  config.task.num_modules = 8
-  common.scale_hyperteacher(config)
-  config.task.repeat_empty = True
+  blocks = hyperteacher.blocks(preset, num_modules=8, repeat_empty=True)
   if preset == 'laptop':
-    config.training.seeds = tuple(range(2020, 2032))
-  few, all_modules = config.task.max_active, config.task.num_modules
-  config.sweep = (
-      (
-          ('task.max_active', (few, all_modules)),
-          ('model', common.HYPERNETWORKS),
-      ),
+    blocks['training']['seeds'] = tuple(range(2020, 2032))
+  few, most = blocks['task']['max_active'], blocks['task']['num_modules']
+  sweep = sweeps.grid(
+      {'task.max_active': [few, most]}, model=models.HYPERNETWORKS
   )
-  return config
+  return experiment.make('more_modules', preset, sweep, **blocks)

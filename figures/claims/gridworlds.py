@@ -11,7 +11,7 @@ from figures.claims import verdicts
 from figures.library import cells
 from figures.paper import fig3f
 from figures.paper import fig_a8
-from figures.paper import gridworld_bars
+from figures.paper import model_bars
 from figures.plotting import style
 
 # A loss that is higher by at most this share does not count as raised.
@@ -57,7 +57,7 @@ def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
           ' with compositional',
           [
               comparisons.sample(
-                  frame, gridworld_bars.cell(model, support), split, 'loss'
+                  frame, model_bars.cell(model, support), split, 'loss'
               )
               for support in _SUPPORTS[::-1]
               for split in ('ood', 'test')
@@ -152,7 +152,7 @@ def _claim(
     experiment: str,
     compare: verdicts.Compare,
     sentence: str,
-    cell: tuple[str, ...] = (*gridworld_bars.CELL, comparisons.WIDTH),
+    cell: tuple[str, ...] = (*model_bars.CELL, comparisons.WIDTH),
 ) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,
