@@ -55,7 +55,7 @@ def main() -> None:
     charts = {name: d.figure for name, d in drawn.items() if d.figure}
     obstacle = images.export(charts, formats, output)
     entries = claims.evaluate(library)
-    _write(output, verdicts.write(claims.CLAIMS, entries))
+    _write(output, verdicts.write(entries))
     page = report.make(drawn, claims.CLAIMS, entries, library)
     _write(output, {'report.html': page})
   except OSError as error:

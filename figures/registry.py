@@ -6,15 +6,19 @@ trained. Figures that name the same experiment share its runs.
 """
 
 from collections.abc import Callable
+import functools
 from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures import claims
+from figures.claims import over_training
 from figures.extensions import acting
 from figures.extensions import amortised
 from figures.extensions import bridges
 from figures.extensions import inference
+from figures.extensions import more_modules
 from figures.extensions import published_solver
 from figures.extensions import restarts
 from figures.extensions import sample_complexity
@@ -76,6 +80,13 @@ class Figure(NamedTuple):
 
 # Heading -> name -> figure, in the order of the report.
 SECTIONS = {
+    'Claims over training': {
+        'over_training': Figure(
+            over_training.TITLE,
+            (),
+            functools.partial(over_training.draw, claims.CLAIMS),
+        ),
+    },
     'Theory': {
         'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
         'published_solver': Figure(
@@ -116,6 +127,9 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
+        'more_modules': Figure(
+            more_modules.TITLE, ('more_modules',), more_modules.draw
+        ),
         'amortised': Figure(amortised.TITLE, ('amortised',), amortised.draw),
     },
     'Grid worlds': {

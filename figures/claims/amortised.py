@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.extensions import amortised
 
@@ -22,21 +23,23 @@ def _on(
     model: str,
     support: str = 'random',
     metric: str = 'accuracy',
-) -> verdicts.Sample:
+) -> comparisons.Sample:
   cell = amortised.make_cell(inference, model, support)
-  return verdicts.sample(frame, cell, metric=metric)
+  return comparisons.sample(frame, cell, metric=metric)
 
 
 def _for_both(
-    compare: Callable[[str], verdicts.Effect],
-) -> list[verdicts.Effect]:
+    compare: Callable[[str], comparisons.Comparison],
+) -> list[comparisons.Comparison]:
   """Returns one effect per hypernetwork."""
   return [compare(model) for model in amortised.MODELS]
 
 
-def _reaches_gradient_descent(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _reaches_gradient_descent(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   return _for_both(
-      lambda model: verdicts.difference(
+      lambda model: comparisons.difference(
           _on(frame, 'amortised', model),
           _on(frame, 'gradient', model),
           bound=-_SAME_ACCURACY,
@@ -44,17 +47,17 @@ def _reaches_gradient_descent(frame: pd.DataFrame) -> list[verdicts.Effect]:
   )
 
 
-def _adapting_helps(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _adapting_helps(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return _for_both(
-      lambda model: verdicts.difference(
+      lambda model: comparisons.difference(
           _on(frame, 'combined', model), _on(frame, 'amortised', model)
       )
   )
 
 
-def _as_decodable(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _as_decodable(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return _for_both(
-      lambda model: verdicts.difference(
+      lambda model: comparisons.difference(
           _on(frame, 'amortised', model, metric='r2'),
           _on(frame, 'gradient', model, metric='r2'),
           bound=-_SAME_R2,
@@ -62,9 +65,11 @@ def _as_decodable(frame: pd.DataFrame) -> list[verdicts.Effect]:
   )
 
 
-def _needs_compositional_support(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _needs_compositional_support(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   return [
-      verdicts.difference(
+      comparisons.difference(
           _on(frame, inference, model),
           _on(frame, inference, model, 'non_compositional'),
       )
@@ -73,7 +78,9 @@ def _needs_compositional_support(frame: pd.DataFrame) -> list[verdicts.Effect]:
   ]
 
 
-def _claim(id_: str, sentence: str, decide: verdicts.Decide) -> verdicts.Claim:
+def _claim(
+    id_: str, sentence: str, compare: verdicts.Compare
+) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,
       sentence=f"Ours, not the paper's: {sentence}",
@@ -81,7 +88,7 @@ def _claim(id_: str, sentence: str, decide: verdicts.Decide) -> verdicts.Claim:
       experiment=amortised.EXPERIMENT,
       figure='amortised',
       cell=amortised.CELL,
-      decide=decide,
+      compare=compare,
   )
 
 

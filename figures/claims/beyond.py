@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from figures.claims import appendix
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.extensions import sample_complexity
 from figures.library import cells
@@ -19,36 +20,40 @@ from figures.plotting import style
 _ARTEFACT = 'beyond the paper'
 
 
-def _slower_than_combinations(curves: pd.DataFrame) -> list[verdicts.Effect]:
+def _slower_than_combinations(
+    curves: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   """Exponent of the combinations minus that of the tasks, as powers of M."""
-  effects = []
+  found = []
   for model, max_active, level, bounds in appendix.scaling_levels(curves):
     sizes = sorted(set(bounds['x']))
     samples = []
     for size in sizes:
-      cell: cells.Cell = dict(zip(fig_a3.CELL, (model, max_active, size)))
-      num_hidden = data.rows(curves, cell)['task.teacher_num_hidden'].iloc[0]
-      combinations = _log_combinations(size, max_active, num_hidden)
-      tasks = bounds[bounds['x'] == size].set_index('seed')[['low', 'high']]
-      values = combinations - np.log(tasks.astype(float).mean(axis=1))
-      samples.append(_sample(curves, cell, values, f'log tasks to {level:g}'))
-    name = f'difference of exponents, {style.MODEL_NAMES[model]}, to {level:g}'
-    effects.append(verdicts.slope(name, samples, np.log(sizes)))
-  return effects
+      tasks = appendix.tasks_to_level(
+          curves, bounds, (model, max_active, size), level
+      )
+      num_hidden = tasks.runs['task.teacher_num_hidden'].iloc[0]
+      combinations = _log2_combinations(size, max_active, num_hidden)
+      samples.append(tasks._replace(values=combinations - tasks.values))
+    name = f'difference of exponents, {style.MODEL_NAMES[model]}'
+    found.append(comparisons.slope(name, samples, np.log2(sizes)))
+  return found
 
 
-def _log_combinations(
+def _log2_combinations(
     num_modules: int, max_active: int, num_hidden: int
 ) -> float:
-  """Returns log of the choices of 1 to K modules in every generated layer."""
+  """Returns log2 of the choices of 1 to K modules in every generated layer."""
   per_layer = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
-  return max(num_hidden - 1, 1) * math.log(per_layer)
+  return max(num_hidden - 1, 1) * math.log2(per_layer)
 
 
-def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _more_shots_on_fewer_tasks(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   """Twice the shots after half the tasks, against the shots after all tasks."""
   curves = sample_complexity.accuracies(frame)
-  effects = []
+  found = []
   for model in style.HYPERNETWORKS:
     runs = data.rows(curves, {'model.name': model})
     shots = sorted(set(runs['task.num_support']))
@@ -63,29 +68,22 @@ def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> list[verdicts.Effect]:
     ]
     weights = [1 / len(pairs), -1 / len(pairs)] * len(pairs)
     name = f'twice the shots on half the tasks, {style.MODEL_NAMES[model]}'
-    effects.append(verdicts.between(name, samples, weights))
-  return effects
+    found.append(comparisons.between(name, samples, weights))
+  return found
 
 
 def _after(
     curves: pd.DataFrame, model: str, num_support: int, tasks: int
-) -> verdicts.Sample:
+) -> comparisons.Sample:
   cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
   rows = data.rows(curves, {**cell, 'tasks': tasks})
-  values = rows.set_index('seed')['value'].astype(float)
-  return _sample(curves, cell, values, f'after {tasks} tasks')
-
-
-def _sample(
-    curves: pd.DataFrame, cell: cells.Cell, values: pd.Series, what: str
-) -> verdicts.Sample:
-  return verdicts.Sample(
-      f'{style.cell_name(cell)}, {what}',
-      values,
+  return comparisons.Sample(
+      f'{style.cell_name(cell)}, after {tasks} tasks',
+      rows.set_index('seed')['value'].astype(float),
       data.rows(curves, cell),
       cell,
       'ood',
-      what,
+      'accuracy after some tasks',
   )
 
 
@@ -101,7 +99,7 @@ CLAIMS = (
         experiment='fig_a3',
         figure='scaling_law',
         cell=fig_a3.CELL,
-        decide=_slower_than_combinations,
+        compare=_slower_than_combinations,
         read=data.Library.curves,
         models=style.HYPERNETWORKS,
     ),
@@ -116,7 +114,7 @@ CLAIMS = (
         experiment='sample_complexity',
         figure='sample_complexity',
         cell=sample_complexity.CELL,
-        decide=_more_shots_on_fewer_tasks,
+        compare=_more_shots_on_fewer_tasks,
         read=data.Library.curves,
         models=style.HYPERNETWORKS,
     ),

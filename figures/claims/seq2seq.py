@@ -4,6 +4,7 @@ import functools
 
 import pandas as pd
 
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.lake2019 import cells
 
@@ -16,94 +17,96 @@ _BATCHES = ('task.num_support', 'task.num_query', 'training.num_outer_steps')
 
 
 def _against_standard(
-    meta: verdicts.Sample, standard: verdicts.Sample, bound: float = 0.0
-) -> verdicts.Effect:
-  effect = verdicts.difference(meta, standard, bound)
-  return effect._replace(may_differ=_BATCHES)
+    meta: comparisons.Sample, standard: comparisons.Sample, bound: float = 0.0
+) -> comparisons.Comparison:
+  found = comparisons.difference(meta, standard, bound)
+  return found._replace(may_differ=_BATCHES)
 
 
 def _sample(
     frame: pd.DataFrame, trained: cells.Trained, metric: str = 'accuracy'
-) -> verdicts.Sample:
-  found = verdicts.sample(frame, trained.cell, 'ood', metric)
+) -> comparisons.Sample:
+  found = comparisons.sample(frame, trained.cell, 'ood', metric)
   parts = [trained.network.name, trained.meanings, metric]
   if trained.num_extra:
     parts.insert(2, f'{trained.num_extra} extra words')
   return found._replace(name=', '.join(part for part in parts if part))
 
 
-def _mutual_exclusivity(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _mutual_exclusivity(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   trained = cells.Trained('scan_me', cells.META)
   return [
-      verdicts.level(_sample(frame, trained, metric), _NEAR_ONE)
+      comparisons.level(_sample(frame, trained, metric), _NEAR_ONE)
       for metric in ('accuracy', 'accuracy_withheld')
   ]
 
 
 def _add_jump(
     frame: pd.DataFrame, network: cells.Network, meanings: str
-) -> verdicts.Sample:
+) -> comparisons.Sample:
   num_extra = 20 if meanings in ('extended', 'aligned') else 0
   return _sample(
       frame, cells.Trained('scan_add_jump', network, meanings, num_extra)
   )
 
 
-def _far_above_lesions(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _far_above_lesions(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   full = _add_jump(frame, cells.META, 'permuted')
   lesions = [
-      verdicts.difference(full, _add_jump(frame, lesion, 'permuted'), _FAR)
+      comparisons.difference(full, _add_jump(frame, lesion, 'permuted'), _FAR)
       for lesion in (cells.NO_SUPPORT_LOSS, cells.NO_ATTENTION)
   ]
   standard = _add_jump(frame, cells.STANDARD, 'fixed')
   return [*lesions, _against_standard(full, standard, _FAR)]
 
 
-def _both_near_one(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _both_near_one(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [
-      verdicts.level(_add_jump(frame, network, 'extended'), _NEAR_ONE)
+      comparisons.level(_add_jump(frame, network, 'extended'), _NEAR_ONE)
       for network in (cells.META, cells.NO_SUPPORT_LOSS)
   ]
 
 
-def _augmented_lesions(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _augmented_lesions(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   full = _add_jump(frame, cells.META, 'extended')
   aligned = _add_jump(frame, cells.STANDARD, 'aligned')
   standard = _add_jump(frame, cells.STANDARD, 'fixed')
   without = _add_jump(frame, cells.NO_ATTENTION, 'extended')
   return [
-      verdicts.difference(full, without, _FAR),
-      verdicts.difference(aligned, standard),
+      comparisons.difference(full, without, _FAR),
+      comparisons.difference(aligned, standard),
       _against_standard(full, aligned, _FAR),
   ]
 
 
 def _around_right(
     frame: pd.DataFrame, network: cells.Network, meanings: str, num_extra: int
-) -> verdicts.Sample:
+) -> comparisons.Sample:
   return _sample(
       frame,
       cells.Trained('scan_around_right', network, meanings, num_extra),
   )
 
 
-def _around_right_near_one(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _around_right_near_one(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   full = _around_right(frame, cells.META, 'extended', 2)
   standard = _around_right(frame, cells.STANDARD, 'fixed', 0)
   return [
-      verdicts.level(full, _NEAR_ONE),
+      comparisons.level(full, _NEAR_ONE),
       _against_standard(full, standard, _NEAR_ONE - 0.05),
   ]
 
 
-def _more_directions_are_harder(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _more_directions_are_harder(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   few, many = (
       _around_right(frame, cells.META, 'extended', number) for number in (2, 20)
   )
-  return [verdicts.difference(few, many, 0.25)]
+  return [comparisons.difference(few, many, 0.25)]
 
 
-def _length(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _length(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   meta, standard = (
       _sample(frame, cells.Trained('scan_length', *trained))
       for trained in (
@@ -111,7 +114,7 @@ def _length(frame: pd.DataFrame) -> list[verdicts.Effect]:
           (cells.STANDARD, 'fixed', 0),
       )
   )
-  low = verdicts.between(f'-{meta.name}', [meta], [-1.0], -_FAR)
+  low = comparisons.below(meta, _FAR)
   return [_against_standard(meta, standard), low]
 
 
@@ -126,7 +129,7 @@ CLAIMS = (
         artefact='Lake (2019), Section 4.2',
         experiment='scan_me',
         figure='scan_me',
-        decide=_mutual_exclusivity,
+        compare=_mutual_exclusivity,
     ),
     _claim(
         id='MS-2',
@@ -138,7 +141,7 @@ CLAIMS = (
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
         figure='scan_table2',
-        decide=_far_above_lesions,
+        compare=_far_above_lesions,
     ),
     _claim(
         id='MS-3',
@@ -149,7 +152,7 @@ CLAIMS = (
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
         figure='scan_table2',
-        decide=_both_near_one,
+        compare=_both_near_one,
     ),
     _claim(
         id='MS-4',
@@ -160,7 +163,7 @@ CLAIMS = (
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
         figure='scan_table2',
-        decide=_augmented_lesions,
+        compare=_augmented_lesions,
     ),
     _claim(
         id='MS-5',
@@ -171,7 +174,7 @@ CLAIMS = (
         artefact='Lake (2019), Table 3',
         experiment='scan_around_right',
         figure='scan_table3',
-        decide=_around_right_near_one,
+        compare=_around_right_near_one,
     ),
     _claim(
         id='MS-6',
@@ -179,7 +182,7 @@ CLAIMS = (
         artefact='Lake (2019), Section 4.5',
         experiment='scan_around_right',
         figure='scan_table3',
-        decide=_more_directions_are_harder,
+        compare=_more_directions_are_harder,
     ),
     _claim(
         id='MS-7',
@@ -190,6 +193,6 @@ CLAIMS = (
         artefact='Lake (2019), Table 3',
         experiment='scan_length',
         figure='scan_table3',
-        decide=_length,
+        compare=_length,
     ),
 )

@@ -7,13 +7,16 @@ published scale and about the converging one below, where the published one is
 far from converged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import functools
 import itertools
+import math
 from typing import Any, Protocol
 
+import numpy as np
 import pandas as pd
 
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.extensions import theorem
 from figures.library import data
@@ -27,20 +30,23 @@ _CONSTRUCTED = ('counterexample', 'ood_task')
 _NOTICED = 0.05
 # A loss relative to target power that is certainly not a fit.
 _UNFITTED = 0.02
+# The worst of all new combinations may have so many times the training loss. Of
+# students that do not fit it is a million times and more.
+_LARGEST_RATIO = 1000
 
 
-class _Decide(Protocol):
-  """Decides a claim for a solver, the headline one if None."""
+class _Compare(Protocol):
+  """Compares what a claim compares, for a solver, the headline one if None."""
 
   def __call__(
       self, frame: pd.DataFrame, /, *, solver: str | None = None
-  ) -> Sequence[verdicts.Effect]:
-    """Returns the effects that must hold."""
+  ) -> Sequence[comparisons.Comparison]:
+    """Returns the comparisons that must hold."""
     ...
 
 
-def _alignment(frame: pd.DataFrame, **cell: Any) -> verdicts.Sample:
-  return verdicts.sample(frame, cell, 'ood', 'alignment')
+def _alignment(frame: pd.DataFrame, **cell: Any) -> comparisons.Sample:
+  return comparisons.sample(frame, cell, 'ood', 'alignment')
 
 
 def _headline(frame: pd.DataFrame) -> str:
@@ -50,7 +56,7 @@ def _headline(frame: pd.DataFrame) -> str:
 
 def _connected_above_disconnected(
     frame: pd.DataFrame, latent_type: str, solver: str | None = None
-) -> list[verdicts.Effect]:
+) -> list[comparisons.Comparison]:
   solver = solver or _headline(frame)
   supports = [
       s for kind, s in families.TABLE_A9.values() if kind == latent_type
@@ -58,7 +64,7 @@ def _connected_above_disconnected(
   connected = [s for s in supports if theory_cells.is_connected(s)]
   disconnected = [s for s in supports if not theory_cells.is_connected(s)]
 
-  def of(support: str) -> verdicts.Sample:
+  def of(support: str) -> comparisons.Sample:
     return _alignment(
         frame,
         **{
@@ -69,7 +75,7 @@ def _connected_above_disconnected(
     )
 
   return [
-      verdicts.difference(of(higher), of(lower))
+      comparisons.difference(of(higher), of(lower))
       for higher, lower in itertools.product(connected, disconnected)
   ]
 
@@ -80,7 +86,7 @@ def _of_size(
     latent_type: str,
     hidden_factor: int,
     module_factor: int,
-) -> verdicts.Sample:
+) -> comparisons.Sample:
   width = 16 * hidden_factor
   return _alignment(
       frame,
@@ -95,7 +101,7 @@ def _of_size(
 
 def _falls_with_size(
     frame: pd.DataFrame, solver: str | None = None
-) -> list[verdicts.Effect]:
+) -> list[comparisons.Comparison]:
   solver = solver or _headline(frame)
   size = functools.partial(_of_size, frame, solver, 'discrete')
   largest = _largest(frame)
@@ -103,17 +109,17 @@ def _falls_with_size(
   # The published grid starts at twice the teacher's size.
   if frame[theory_cells.MODULES].min() == 1:
     others.append((1, 1))
-  return [verdicts.difference(size(2, 2), size(*other)) for other in others]
+  return [comparisons.difference(size(2, 2), size(*other)) for other in others]
 
 
 def _stays_with_size(
     frame: pd.DataFrame, solver: str | None = None
-) -> list[verdicts.Effect]:
+) -> list[comparisons.Comparison]:
   solver = solver or _headline(frame)
   size = functools.partial(_of_size, frame, solver, 'continuous')
   largest = _largest(frame)
   return [
-      verdicts.difference(size(*other), size(2, 2), bound=-_NOTICED)
+      comparisons.difference(size(*other), size(2, 2), bound=-_NOTICED)
       for other in ((largest, 2), (2, largest), (largest, largest))
   ]
 
@@ -124,14 +130,14 @@ def _largest(frame: pd.DataFrame) -> int:
 
 def _decay_does_not_help(
     frame: pd.DataFrame, solver: str | None = None
-) -> list[verdicts.Effect]:
+) -> list[comparisons.Comparison]:
   solver = solver or _headline(frame)
   frame = frame[frame[theory_cells.SOLVER] == solver]
   decays = sorted(frame[theory_cells.WEIGHT_DECAY].unique())[1:]
   sizes = frame[frame[theory_cells.MODULES] > 2]
   cells = data.distinct(sizes, (theory_cells.HIDDEN, theory_cells.MODULES))
 
-  def of(cell: dict[str, Any], weight_decay: float) -> verdicts.Sample:
+  def of(cell: dict[str, Any], weight_decay: float) -> comparisons.Sample:
     return _alignment(
         frame,
         **{
@@ -145,16 +151,26 @@ def _decay_does_not_help(
   if all(of(cell, 0.0).values.mean() > 1 - _NOTICED for cell in cells):
     return []
   return [
-      verdicts.difference(of(cell, 0.0), of(cell, decay), bound=-_NOTICED)
+      comparisons.difference(of(cell, 0.0), of(cell, decay), bound=-_NOTICED)
       for cell in cells
       for decay in decays
   ]
 
 
-def _without_error(
-    frame: pd.DataFrame, task_support: str
-) -> Iterator[tuple[int, pd.DataFrame]]:
-  """Yields (number of outputs, students without error in training)."""
+def _students(
+    frame: pd.DataFrame,
+    task_support: str,
+    name: str,
+    measure: Callable[[pd.DataFrame], pd.Series],
+) -> Iterator[tuple[int, comparisons.Sample]]:
+  """Yields (number of outputs, a measure of students without error).
+
+  Args:
+    frame: the runs of `configs/theorem.py`.
+    task_support: 'ring' or 'triangles'.
+    name: of the measure.
+    measure: rows of `theorem.make_table` -> one number each.
+  """
   students = theorem.make_table(frame)
   students = students[
       (students['task_support'] == task_support)
@@ -163,88 +179,77 @@ def _without_error(
   groups: Any = students.groupby('output_dim')
   for output_dim, found in groups:
     if len(found) > 1:
-      yield output_dim, found.set_index('seed')
+      cell = dict(zip(theorem.CELL, (task_support, output_dim)))
+      yield output_dim, comparisons.Sample(
+          f'{name}, outputs: {output_dim}',
+          measure(found.set_index('seed')).dropna(),
+          data.rows(frame, cell),
+          cell,
+          'ood',
+          name,
+      )
 
 
-def _sample_of_students(
-    frame: pd.DataFrame,
-    name: str,
-    task_support: str,
-    output_dim: int,
-    values: pd.Series,
-) -> verdicts.Sample:
-  cell: dict[str, Any] = dict(zip(theorem.CELL, (task_support, output_dim)))
-  runs = data.rows(frame, cell)
-  return verdicts.Sample(
-      f'{name}, outputs: {output_dim}', values, runs, cell, 'ood', name
-  )
+def _fits_everything(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+  """The error on the worst new combination vanishes with that of training.
 
-
-def _fits_everything(frame: pd.DataFrame) -> list[verdicts.Effect]:
-  """Connected students without error in training have no OOD error, on average.
-
-  "No error" is up to ten times the bound in training, in the worst of the new
-  tasks drawn for each student.
+  A student's largest OOD loss is compared with its own loss in training, on a
+  log scale: no loss is exactly zero, and the worst of all new combinations is
+  always worse than the average of those trained on.
   """
-  return [
-      verdicts.level(
-          _sample_of_students(
-              frame,
-              f'-{name} of connected students without training error',
-              'ring',
-              output_dim,
-              -students[column],
+  found = [
+      comparisons.below(sample, bound)
+      for name, measure, bound in (
+          (
+              'log10 of largest OOD loss / training loss',
+              lambda s: np.log10(s['ood_loss_max'] / s['train_loss']),
+              math.log10(_LARGEST_RATIO),
           ),
-          -bound,
+          ('residual of identification', lambda s: s['residual'], 1e-2),
       )
-      for output_dim, students in _without_error(frame, 'ring')
-      for name, column, bound in (
-          ('largest OOD loss', 'ood_loss_max', 10 * theorem.NEAR_ZERO),
-          ('residual of identification', 'residual', 1e-2),
-      )
+      for _, sample in _students(frame, 'ring', name, measure)
   ]
+  return found
 
 
-def _need_not_fit(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _need_not_fit(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   """With one output, as in the theorem; several would identify hidden units."""
   return [
-      verdicts.level(
-          _sample_of_students(
-              frame,
-              'share of disconnected students without training error that do'
-              ' not fit',
-              'triangles',
-              output_dim,
-              (students['ood_loss_max'] > _UNFITTED).astype(float),
-          ),
-          0.0,
+      comparisons.level(sample, 0.0)
+      for output_dim, sample in _students(
+          frame,
+          'triangles',
+          'share of disconnected students without training error that do not'
+          ' fit',
+          lambda s: (s['ood_loss_max'] > _UNFITTED).astype(float),
       )
-      for output_dim, students in _without_error(frame, 'triangles')
       if output_dim == 1
   ]
 
 
-def _each_condition_is_needed(frame: pd.DataFrame) -> list[verdicts.Effect]:
+def _each_condition_is_needed(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
   if frame['train_error'].max() > 1e-9:
     return []
   return [
-      verdicts.level(
-          verdicts.sample(frame, cell, 'ood', 'relative_error'), _UNFITTED
+      comparisons.level(
+          comparisons.sample(frame, cell, 'ood', 'relative_error'), _UNFITTED
       )
       for cell in data.distinct(frame, _CONSTRUCTED)
   ]
 
 
 def _per_solver(
-    id_: str, *, sentence: str, decide: _Decide, **fields: Any
+    id_: str, *, sentence: str, compare: _Compare, **fields: Any
 ) -> tuple[verdicts.Claim, verdicts.Claim]:
   """Returns the claim and, with a suffix, that of the published solver."""
-  published = functools.partial(decide, solver=_PUBLISHED)
+  published = functools.partial(compare, solver=_PUBLISHED)
   return (
-      verdicts.Claim(id=id_, decide=decide, sentence=sentence, **fields),
+      verdicts.Claim(id=id_, compare=compare, sentence=sentence, **fields),
       verdicts.Claim(
           id=f'{id_}-adam',
-          decide=published,
+          compare=published,
           sentence=f'{sentence} (Latents inferred by Adam, as published.)',
           **fields,
       ),
@@ -262,7 +267,7 @@ CLAIMS = (
         experiment='fig2c',
         figure='fig2c',
         cell=(theory_cells.SOLVER, theory_cells.LATENTS, theory_cells.SUPPORT),
-        decide=functools.partial(
+        compare=functools.partial(
             _connected_above_disconnected, latent_type='continuous'
         ),
     ),
@@ -276,7 +281,7 @@ CLAIMS = (
         experiment='fig2c',
         figure='fig2c',
         cell=(theory_cells.SOLVER, theory_cells.LATENTS, theory_cells.SUPPORT),
-        decide=functools.partial(
+        compare=functools.partial(
             _connected_above_disconnected, latent_type='discrete'
         ),
     ),
@@ -296,7 +301,7 @@ CLAIMS = (
             theory_cells.HIDDEN,
             theory_cells.MODULES,
         ),
-        decide=_falls_with_size,
+        compare=_falls_with_size,
     ),
     *_per_solver(
         '2D-c',
@@ -313,7 +318,7 @@ CLAIMS = (
             theory_cells.HIDDEN,
             theory_cells.MODULES,
         ),
-        decide=_stays_with_size,
+        compare=_stays_with_size,
     ),
     *_per_solver(
         'A1',
@@ -334,20 +339,22 @@ CLAIMS = (
             theory_cells.MODULES,
             theory_cells.WEIGHT_DECAY,
         ),
-        decide=_decay_does_not_help,
+        compare=_decay_does_not_help,
     ),
     verdicts.Claim(
         id='TH-1',
         sentence=(
-            'A student of matching size without error in training, under'
-            ' compositional and connected support, fits every new combination,'
+            'A student of matching size without error in training (a relative'
+            f' loss below {theorem.NEAR_ZERO:g}), under compositional and'
+            ' connected support, fits every new combination: its loss is below'
+            f' {_LARGEST_RATIO:,} times that in training on the worst of them,'
             " and its modules are a linear map of the teacher's."
         ),
         artefact='Section 3.2',
         experiment='theorem',
         figure='theorem',
         cell=theorem.CELL,
-        decide=_fits_everything,
+        compare=_fits_everything,
     ),
     verdicts.Claim(
         id='TH-1-d',
@@ -359,7 +366,7 @@ CLAIMS = (
         experiment='theorem',
         figure='theorem',
         cell=theorem.CELL,
-        decide=_need_not_fit,
+        compare=_need_not_fit,
     ),
     verdicts.Claim(
         id='TH-2',
@@ -372,7 +379,7 @@ CLAIMS = (
         experiment='fig_a1',
         figure='fig_a1',
         cell=_CONSTRUCTED,
-        decide=_each_condition_is_needed,
+        compare=_each_condition_is_needed,
         read=lambda library, experiment: counterexamples.as_runs(),
     ),
 )

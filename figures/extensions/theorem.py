@@ -22,7 +22,7 @@ EXPERIMENT = 'theorem'
 TITLE = 'Theorem 1: students without error in training, on new combinations'
 CELL: tuple[str, ...] = (theory_cells.SUPPORT, 'task.output_dim')
 OUTPUTS = {1: 'one output, as in the theorem', 4: 'four outputs'}
-NEAR_ZERO = 1e-5  # Relative to the power of the targets.
+NEAR_ZERO = 1e-7  # Relative to the power of the targets.
 _SUPPORTS = {
     'ring': ('connected (ring)', theory_cells.CONNECTED, 'circle'),
     'triangles': (

@@ -262,16 +262,21 @@ def select_conditions(
     return frame, {}
   facts = ['preset', *cell, 'condition', 'run_id', 'seed']
   runs = frame[[*facts, 'training.num_outer_steps']].drop_duplicates()
-  kept, left_out = [], {}
-  for names, group in runs.groupby(['preset', *cell], dropna=False):
-    sizes = group.groupby('condition').agg(
-        steps=('training.num_outer_steps', 'max'),
-        seeds=('seed', 'nunique'),
-        run_id=('run_id', 'first'),
-    )
-    sizes = sizes.sort_values(['steps', 'seeds'])
-    kept.append((names[0], sizes.index[-1]))
-    left_out |= {run_id: names[1:] for run_id in sizes['run_id'].iloc[:-1]}
+  keys = ['preset', *cell]
+  groups = runs.groupby([*keys, 'condition'], dropna=False, observed=True)
+  sizes = groups.agg(
+      steps=('training.num_outer_steps', 'max'),
+      seeds=('seed', 'nunique'),
+      run_id=('run_id', 'first'),
+  ).reset_index()
+  sizes = sizes.sort_values(['steps', 'seeds'], kind='stable')
+  kept = sizes.drop_duplicates(keys, keep='last')
+  rest: Any = sizes.drop(index=kept.index).sort_index()
+  left_out = {
+      run_id: tuple(values)
+      for run_id, *values in rest[['run_id', *cell]].itertuples(index=False)
+  }
+  kept = pd.MultiIndex.from_frame(kept[['preset', 'condition']])
   found = pd.MultiIndex.from_frame(frame[['preset', 'condition']]).isin(kept)
   point = ['condition', 'seed', 'split', 'metric']
   point.append('kind' if 'kind' in frame else 'step')

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 import functools
 from typing import Any
 
+import numpy as np
+
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import lake2019
 from modular_hyperteacher.published import schug2024
@@ -15,6 +17,19 @@ _TABULATED = 'fig3e'
 
 
 described_runs = sweeps.described_runs
+
+
+def tolerance(dispersion: Any) -> Any:
+  """Returns by how much a value may differ from a published one and agree.
+
+  Two published deviations or two percentage points, whichever is larger.
+  """
+  return np.maximum(2 * dispersion, 0.02)
+
+
+def agrees(ours: float, published: tuple[float, float]) -> bool:
+  """Returns whether a value agrees with a published (mean, dispersion)."""
+  return bool(abs(ours - published[0]) <= tolerance(published[1]))
 
 
 def is_published_scale(

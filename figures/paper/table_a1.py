@@ -1,13 +1,18 @@
 """Table A1: alignment of large students with and without weight decay.
 
-The four columns of the published table have lost their headers, so its values
-are shown beside ours but cannot be matched with them.
+The four columns of the published table have lost their headers, the student's
+sizes. So every size of ours is ranked by how close it comes to each column, and
+the sizes that cannot be told from the closest are counted.
 """
 
+import itertools
+
+import numpy as np
 import pandas as pd
 
 from figures.library import data
 from figures.paper import theory_cells
+from figures.plotting import stats
 from modular_hyperteacher.published import schug2024
 
 EXPERIMENT = 'table_a1'
@@ -18,6 +23,8 @@ CELL = (
     theory_cells.MODULES,
     theory_cells.WEIGHT_DECAY,
 )
+_PUBLISHED = {theory_cells.SOLVER: 'adamw'}
+_DISCRETE = {theory_cells.LATENTS: 'discrete', **_PUBLISHED}
 
 
 def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
@@ -25,7 +32,79 @@ def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
   frame, _ = data.select_conditions(library.values(EXPERIMENT), CELL)
   cells = theory_cells.find_cells(frame, CELL)
   table = theory_cells.make_table(frame, cells)
-  return None, pd.concat([table, _published_rows()], ignore_index=True)
+  grid = data.rows(library.values('fig2d'), _DISCRETE)
+  sizes, _ = data.select_conditions(pd.concat([frame, grid]), CELL)
+  published = pd.concat([_published_rows(), rank(sizes)], ignore_index=True)
+  return None, pd.concat([table, published], ignore_index=True)
+
+
+def rank(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns which sizes come closest to each published column.
+
+  By the root mean square difference over the published weight decays that were
+  trained; below the published scale that is none.
+
+  Args:
+    frame: runs of ours, one condition per cell; those of the published solver
+      count.
+
+  Returns:
+    A row per column: the closest sizes, closest first, their distance, and how
+    many others are no further from it than the closest's two standard errors.
+  """
+  rows = []
+  cells = theory_cells.find_cells(data.rows(frame, _PUBLISHED), CELL[:-1])
+  columns = itertools.groupby(
+      sorted(schug2024.table_a1(), key=lambda value: value[1]),
+      key=lambda value: value[1],
+  )
+  for column, values in columns:
+    expected = {decay: alignment for decay, _, alignment in values}
+    sizes = []
+    for size in cells:
+      found = _distance(frame, size, expected)
+      if found is not None:
+        width, modules = (int(size[name]) for name in CELL[1:3])
+        name = f'{width} units, {modules} times the modules'
+        sizes.append((*found, name))
+    if not sizes:
+      continue
+    sizes.sort()
+    distance, error, _ = sizes[0]
+    alike = [s for s in sizes if s[0] <= distance + 2 * max(error, s[1])]
+    rows.append({
+        'solver': f'published, column {column}: closest sizes',
+        'closest': '; '.join(f'{name}: {d:.3f}' for d, _, name in sizes[:4]),
+        'not_told_apart': len(alike),
+        'num_sizes': len(sizes),
+        'preset': ', '.join(frame['preset'].unique()),
+    })
+  return pd.DataFrame(rows)
+
+
+def _distance(
+    frame: pd.DataFrame,
+    size: dict[str, object],
+    expected: dict[float, float],
+) -> tuple[float, float] | None:
+  """Returns the distance of a size from a column, and its standard error."""
+  apart, errors = [], []
+  for decay, alignment in expected.items():
+    ours = stats.mean(
+        data.values(
+            frame,
+            {**size, theory_cells.WEIGHT_DECAY: decay},
+            'ood',
+            metric='alignment',
+        )
+    )
+    if ours.num_seeds > 1:
+      apart.append(ours.value - alignment)
+      errors.append(ours.standard_error)
+  if not apart:
+    return None
+  squares = np.mean(np.square(apart)), np.mean(np.square(errors))
+  return float(squares[0] ** 0.5), float(squares[1] ** 0.5)
 
 
 def _published_rows() -> pd.DataFrame:

@@ -15,12 +15,13 @@ import plotly.graph_objects as go
 
 from figures.library import data
 from figures.library import reference
+from figures.paper import agreement
 from figures.plotting import layout
 from figures.plotting import stats
 from figures.plotting import style
 
-EXPERIMENT = 'fig3e'
-CELL = ('model.name', 'task.num_modules', 'task.max_active')
+EXPERIMENT = agreement.EXPERIMENT
+CELL = agreement.CELL
 # Table -> M, K.
 TABLES = {
     'A2': (4, 1),
@@ -31,7 +32,6 @@ TABLES = {
     'A7': (8, 4),
     'A8': (8, 8),
 }
-_SPLITS = ('train', 'test', 'ood', 'ood_k1', 'ood_k2', 'ood_k4', 'ood_k8')
 _SYMBOLS = {'paper': 'circle', 'laptop': 'circle-open', 'smoke': 'x-thin-open'}
 
 
@@ -55,7 +55,7 @@ def _draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   frame, left_out = data.select_conditions(data.rows(frame, size), CELL)
   table = pd.DataFrame([
       row
-      for split in _SPLITS
+      for split in agreement.SPLITS
       for model in style.MODELS
       for row in _rows(frame, {'model.name': model, **size}, split)
   ])
@@ -63,6 +63,12 @@ def _draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   table = table.loc[kept].reset_index(drop=True)
   figure = _figure(table)
   caption = _caption(frame, table, size) + style.left_out_notes(left_out)
+  judged = table['agrees'].dropna()
+  if len(judged):
+    caption.append(
+        f'{sum(judged)} of {len(judged)} published values agree within two'
+        ' published deviations or two points.'
+    )
   layout.finish(figure, title=title(name), caption=caption, plot_height=420)
   return figure, table
 
@@ -78,6 +84,7 @@ def _rows(
     runs = data.rows(frame, {**cell, 'preset': preset}) if preset else frame[:0]
     seeds = data.values(runs, cell, split)
     mean = stats.mean(seeds)
+    best = stats.mean(data.values(runs, cell, split, kind='best_validation'))
     at_scale = len(runs) and all(runs['published_scale'])
     yield {
         'split': split,
@@ -86,11 +93,18 @@ def _rows(
         'ours_mean': mean.value,
         'ours_se': mean.standard_error,
         'ours_std': seeds.std(),
+        'ours_at_best_validation_mean': best.value,
+        'ours_at_best_validation_se': best.standard_error,
         'num_seeds': mean.num_seeds,
         'published': value,
         'published_dispersion': dispersion,
         'difference_in_published_std': (
             (mean.value - value) / dispersion if at_scale else math.nan
+        ),
+        'agrees': (
+            reference.agrees(mean.value, published)
+            if at_scale and published and mean.num_seeds
+            else None
         ),
     }
 

@@ -23,7 +23,7 @@ from figures.plotting import tables
 
 _FOLDER = pathlib.Path(__file__).parent
 _CONFIGS = _FOLDER.parents[1] / 'configs'
-# Why claims fail with the bundled results.
+# Why claims are not supported by the bundled results.
 EXPLANATIONS = _FOLDER / 'explanations.csv'
 # Blocks that experiments share.
 _SHARED_CONFIGS = tuple(
@@ -31,7 +31,12 @@ _SHARED_CONFIGS = tuple(
 )
 _MAX_ROWS = 120  # Of a table on the page; the CSV file has all.
 _TRAIN = 'python -m modular_hyperteacher.main --config=configs'
-_SYMBOLS = {'PASS': '✓', 'FAIL': '✗', 'NOT RUN': '–'}
+_SYMBOLS = {
+    'SUPPORTED': '✓',
+    'CONTRADICTED': '✗',
+    'UNDECIDED': '?',
+    'NOT RUN': '–',
+}
 
 
 class Drawn(NamedTuple):
@@ -197,10 +202,10 @@ def _claim(claim: verdicts.Claim, entry: verdicts.Entry) -> str:
 
 
 def _explanation(entry: verdicts.Entry) -> str:
-  """Returns why a claim fails, if the results are those explained."""
+  """Returns why a claim is not supported, for the results explained."""
   why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
-  key = entry['id'], entry['preset']
-  if entry['verdict'] != verdicts.FAIL or key not in why:
+  key: Any = entry['id'], entry['preset']
+  if entry['verdict'] == verdicts.SUPPORTED or key not in why:
     return ''
   return f'<p class="why"><strong>Why:</strong> {_text(why[key])}</p>'
 

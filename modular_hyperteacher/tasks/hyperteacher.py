@@ -109,6 +109,7 @@ def make(
     num_query: int,
     temperature: float,
     num_standardisation: int,
+    repeat_empty: bool = False,
 ) -> base.TaskDistribution:
   """Returns the hyperteacher's task distribution.
 
@@ -118,7 +119,9 @@ def make(
   tasks share.
 
   Splits are those of `splits.make`, with OOD(K=k) for the powers of two up
-  to `num_modules`.
+  to `num_modules`. Where training left none of these combinations out, the
+  split is empty and has no results; `repeat_empty` evaluates on combinations
+  of k modules nevertheless, as the released code does.
 
   Raises:
     ValueError: for impossible sizes or splits; names the field.
@@ -181,8 +184,8 @@ def make(
       init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,
-      num_combinations=lambda params, split: task_support_.count(
-          params.split, split
+      num_combinations=lambda params, split: max(
+          task_support_.count(params.split, split), int(repeat_empty)
       ),
   )
 

@@ -70,15 +70,15 @@ def test_its_cells_are_what_the_config_describes(preset: str) -> None:
 @pytest.mark.parametrize(
     'claim_id, changes, fall, verdict',
     [
-        ('AM-1', {}, 0.3, 'PASS'),
-        ('AM-1', {'amortised': (0.79, 0.6)}, 0.3, 'PASS'),  # Within 0.02.
-        ('AM-1', {'amortised': (0.77, 0.6)}, 0.3, 'FAIL'),
-        ('AM-2', {}, 0.3, 'PASS'),
-        ('AM-2', {'combined': (0.80, 0.6)}, 0.3, 'FAIL'),
-        ('AM-3', {}, 0.3, 'PASS'),
-        ('AM-3', {'amortised': (0.81, 0.52)}, 0.3, 'FAIL'),
-        ('AM-4', {}, 0.3, 'PASS'),
-        ('AM-4', {}, -0.1, 'FAIL'),
+        ('AM-1', {}, 0.3, 'SUPPORTED'),
+        ('AM-1', {'amortised': (0.79, 0.6)}, 0.3, 'SUPPORTED'),  # Within 0.02.
+        ('AM-1', {'amortised': (0.77, 0.6)}, 0.3, 'CONTRADICTED'),
+        ('AM-2', {}, 0.3, 'SUPPORTED'),
+        ('AM-2', {'combined': (0.80, 0.6)}, 0.3, 'CONTRADICTED'),
+        ('AM-3', {}, 0.3, 'SUPPORTED'),
+        ('AM-3', {'amortised': (0.81, 0.52)}, 0.3, 'CONTRADICTED'),
+        ('AM-4', {}, 0.3, 'SUPPORTED'),
+        ('AM-4', {}, -0.1, 'CONTRADICTED'),
     ],
 )
 def test_claims(

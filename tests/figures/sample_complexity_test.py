@@ -167,7 +167,7 @@ def _grows(power: float) -> Callable[[sweeps.Run, int, int], float]:
   return accuracy
 
 
-def _evaluate_claim(root: pathlib.Path, claim_id: str) -> dict[str, Any]:
+def _evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
   claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
   return verdicts.evaluate(claim, _library(root))
 
@@ -197,14 +197,14 @@ def test_without_enough_sizes_the_figure_says_so(
   figure, table = registry.FIGURES['scaling_law'].draw(_library(tmp_path))
   assert 'not determined' in made_up.texts(figure)
   assert table['law'].str.contains('not determined').all()
-  assert _evaluate_claim(tmp_path, 'SC-1')['verdict'] == 'NOT RUN'
+  assert _evaluate_claim(tmp_path, 'SC-1')['verdict'] == 'UNDECIDED'
 
 
 # Combinations of up to three of 4, 8 and 10 modules: 14, 92 and 175, or about
 # M to the power of 2.7. The steepest law leaves M = 10 no time.
 @pytest.mark.parametrize(
     'power, largest, combinations, verdict',
-    [(1.0, 10, 175, 'PASS'), (3.0, 8, 92, 'FAIL')],
+    [(1.0, 10, 175, 'SUPPORTED'), (3.0, 8, 92, 'UNDECIDED')],
 )
 def test_claim_on_the_power(
     tmp_path: pathlib.Path,
@@ -222,7 +222,8 @@ def test_claim_on_the_power(
 
 
 @pytest.mark.parametrize(
-    'of_shots, of_tasks, verdict', [(0.1, 0.05, 'PASS'), (0.05, 0.1, 'FAIL')]
+    'of_shots, of_tasks, verdict',
+    [(0.1, 0.05, 'SUPPORTED'), (0.05, 0.1, 'CONTRADICTED')],
 )
 def test_claim_on_budgets(
     tmp_path: pathlib.Path, of_shots: float, of_tasks: float, verdict: str

@@ -130,7 +130,9 @@ def write_by_rule(
     }
     # Seeds differ, and not by the same in every run.
     tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
-    deviations = [0.001 * tilt * (i - 1) for i in range(len(SEEDS))]
+    num_seeds = len(run.config['training']['seeds'])
+    middle = (num_seeds - 1) / 2
+    deviations = [0.001 * tilt * (i - middle) for i in range(num_seeds)]
     return {
         split: {
             metric: [mean + d for d in deviations]

@@ -305,3 +305,23 @@ def test_number_of_layers(num_hidden: int, num_layers: int) -> None:
   num_others = 10 ** (num_layers - 1)
   assert world.num_combinations(params, 'train') == 6 * num_others
   assert world.num_combinations(params, 'ood') == 4 * num_others
+
+
+def test_an_empty_split_is_repeated_if_asked() -> None:
+  """As the released code: the one combination of all modules, if trained on."""
+  sizes = dict(
+      num_modules=2,
+      max_active=2,
+      fraction_ood=0.34,
+      task_support='random',
+      teacher_num_hidden=2,
+  )
+  counts = []
+  for repeat_empty in (False, True):
+    world = small_hyperteacher.make(**sizes, repeat_empty=repeat_empty)
+    for seed in range(8):
+      params = world.init(jax.random.key(seed))
+      counts.append(world.num_combinations(params, 'ood_k2'))
+      latent = world.sample_latent(params, jax.random.key(1), 'ood_k2')
+      assert latent.sum() == 2
+  assert 0 in counts[:8] and set(counts[8:]) == {1}

@@ -1,0 +1,31 @@
+"""Section 4.1: combinations of more modules than training ever combined.
+
+Tasks of many modules differ in difficulty from those of few. So each
+hypernetwork is trained twice: on combinations of few modules, as in Figure 3B,
+and, as a control, on combinations of up to all. Whether accuracy falls with the
+number of modules is asked of the one minus the other.
+
+OOD(K=8) is a single combination, on which the control trained in most seeds, so
+that there is none held out: it is evaluated on it all the same
+(`repeat_empty`).
+
+  python -m modular_hyperteacher.main --config=configs/more_modules.py
+  python figures/make_all.py --only=more_modules
+"""
+
+from configs.blocks import experiment
+from configs.blocks import hyperteacher
+from configs.blocks import models
+from modular_hyperteacher.experiments import sweeps
+
+
+def get_config(preset: str = 'laptop') -> experiment.Config:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  blocks = hyperteacher.blocks(preset, num_modules=8, repeat_empty=True)
+  if preset == 'laptop':
+    blocks['training']['seeds'] = tuple(range(2020, 2032))
+  few, most = blocks['task']['max_active'], blocks['task']['num_modules']
+  sweep = sweeps.grid(
+      {'task.max_active': [few, most]}, model=models.HYPERNETWORKS
+  )
+  return experiment.make('more_modules', preset, sweep, **blocks)

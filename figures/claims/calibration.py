@@ -1,0 +1,66 @@
+"""How often verdicts err, and what they can see, by simulation.
+
+  python -m figures.claims.calibration
+
+Prints the table of docs/verdicts.md: the share of verdicts on made-up claims of
+one and of four comparisons, whose seeds are normal around a true effect.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from figures.claims import paired_t
+from figures.plotting import tables
+
+SEEDS = (3, 5, 12)
+COMPARISONS = (1, 4)
+EFFECTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # In deviations over seeds.
+_SHARED = 0.5  # Of the variance: comparisons of a claim share their seeds.
+
+
+class Rates(NamedTuple):
+  """Shares of verdicts; the others are UNDECIDED."""
+
+  supported: float
+  contradicted: float
+
+
+def simulate(
+    effects: list[float], num_seeds: int, num_claims: int = 20_000
+) -> Rates:
+  """Returns how often a claim gets which verdict.
+
+  Args:
+    effects: of its comparisons, in deviations of a seed, above their bounds.
+    num_seeds: over which each is tested.
+    num_claims: simulated.
+  """
+  rng = np.random.default_rng(0)
+  shape = num_claims, num_seeds
+  shared = rng.standard_normal((*shape, 1)) * _SHARED**0.5
+  own = rng.standard_normal((*shape, len(effects))) * (1 - _SHARED) ** 0.5
+  values = np.array(effects) + shared + own
+  t = values.mean(1) / (values.std(1, ddof=1) / num_seeds**0.5)
+  holds = paired_t.holds(t, num_seeds).all(-1)
+  is_reversed = paired_t.is_reversed(t, num_seeds).any(-1)
+  return Rates(holds.mean(), (is_reversed & ~holds).mean())
+
+
+def make_table() -> pd.DataFrame:
+  """Returns a row per true effect, the same in all comparisons of a claim."""
+  rows = []
+  for effect in EFFECTS:
+    row: dict[str, float | str] = {'true effect': f'{effect:g}'}
+    for number in COMPARISONS:
+      for num_seeds in SEEDS:
+        rates = simulate([effect] * number, num_seeds)
+        name = f'{number} comp., {num_seeds} seeds'
+        row[name] = f'{rates.supported:.0%} / {rates.contradicted:.0%}'
+    rows.append(row)
+  return pd.DataFrame(rows)
+
+
+if __name__ == '__main__':
+  print(tables.to_markdown(make_table()), end='')

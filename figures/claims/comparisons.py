@@ -1,0 +1,188 @@
+"""What a claim consists of: numbers over seeds that should exceed a bound.
+
+A difference of two models exceeds zero; an R2 "close to one" exceeds 0.9; what
+"does not fall noticeably" differs by more than -0.05.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from figures.claims import paired_t
+from figures.library import data
+from figures.plotting import stats
+from figures.plotting import style
+
+MODEL = 'model.name'
+WIDTH = 'model.hidden_dim'
+SUPPORT = 'task.task_support'
+# Results are written with six digits; deviations below that are not known.
+_RESOLUTION = 1e-6
+
+
+class Sample(NamedTuple):
+  """A metric of one cell, over seeds."""
+
+  name: str  # As in notes.
+  values: pd.Series  # By seed, finite; empty if there is no finished run.
+  runs: pd.DataFrame  # All rows of these runs.
+  cell: Mapping[str, Any]  # Column -> value.
+  split: str
+  metric: str
+  lost: tuple[int, ...] = ()  # Trained seeds whose value is not finite.
+
+
+class Comparison(NamedTuple):
+  """A number that, by a claim, exceeds a bound."""
+
+  name: str  # As in notes.
+  values: pd.Series  # By seed, of those with a value in all samples.
+  samples: tuple[Sample, ...]  # It was computed from these.
+  bound: float = 0.0
+  # Fields in which the runs may differ, beside the columns of the cell.
+  may_differ: tuple[str, ...] = ()
+
+  @property
+  def estimate(self) -> stats.Estimate:
+    """The mean over the seeds whose value is finite."""
+    return stats.mean(self.values[np.isfinite(self.values)])
+
+  @property
+  def interval(self) -> tuple[float, float]:
+    """The 90% interval: the test at 5% asks whether it is above the bound."""
+    mean, error, num_seeds = self.estimate
+    half = paired_t.quantile(num_seeds) * error
+    return mean - half, mean + half
+
+  @property
+  def lost(self) -> list[int]:
+    """The seeds that were trained, but whose values are not finite."""
+    infinite = self.values.index[~np.isfinite(self.values)]
+    return sorted({*infinite, *(seed for s in self.samples for seed in s.lost)})
+
+  @property
+  def t(self) -> float:
+    """Student's t; NaN if it cannot be tested.
+
+    Seeds that agree to all digits that are written have no deviation, and
+    would have an infinite t, of either sign.
+    """
+    mean, error, num_seeds = self.estimate
+    if num_seeds < 2 or self.lost:
+      return math.nan
+    terms = [s.values.reindex(self.values.index) for s in self.samples]
+    largest = np.nanmax(np.abs([self.bound, *pd.concat([self.values, *terms])]))
+    return (mean - self.bound) / (max(error, _RESOLUTION * largest) or 1.0)
+
+
+def sample(
+    frame: pd.DataFrame,
+    cell: Mapping[str, Any],
+    split: str = 'ood',
+    metric: str = 'accuracy',
+) -> Sample:
+  """Returns a metric of a cell at the last step, over seeds."""
+  rest = {name: v for name, v in cell.items() if name != MODEL}
+  what = [split] if metric == 'accuracy' else [split, metric]
+  where = ', '.join([style.cell_name(rest), *what] if rest else what)
+  model = style.cell_name({MODEL: cell[MODEL]}) if MODEL in cell else 'students'
+  runs = data.rows(frame, cell)
+  values = data.values(frame, cell, split, metric=metric)
+  values = values[np.isfinite(values)]
+  # Some seeds may have no task in OOD(K=k).
+  expected = set() if '_k' in split or values.empty else set(runs['seed'])
+  return Sample(
+      name=f'{model} ({where})',
+      values=values,
+      runs=runs,
+      cell=cell,
+      split=split,
+      metric=metric,
+      lost=tuple(sorted(expected - set(values.index))),
+  )
+
+
+def difference(higher: Sample, lower: Sample, bound: float = 0.0) -> Comparison:
+  """Returns that higher - lower exceeds a bound, on the seeds of both.
+
+  A seed fixes the teacher, the split of combinations and the evaluation tasks
+  for all models, so differences seed by seed leave out what teachers differ in.
+  """
+  return between(
+      f'{higher.name} - {lower.name}', [higher, lower], (1, -1), bound
+  )
+
+
+def level(measured: Sample, bound: float) -> Comparison:
+  """Returns that a mean exceeds a bound, such as "close to one"."""
+  return Comparison(measured.name, measured.values, (measured,), bound)
+
+
+def below(measured: Sample, bound: float) -> Comparison:
+  """Returns that a mean is below a bound."""
+  return between(f'-{measured.name}', [measured], (-1,), -bound)
+
+
+def between(
+    name: str,
+    samples: Sequence[Sample],
+    weights: Sequence[float] | np.ndarray,
+    bound: float = 0.0,
+) -> Comparison:
+  """Returns that a weighted sum exceeds a bound, seed by seed."""
+  table = pd.concat([s.values for s in samples], axis=1).dropna()
+  summed = pd.Series(table.to_numpy() @ np.asarray(weights), index=table.index)
+  return Comparison(name, summed, tuple(samples), bound)
+
+
+def slope(
+    name: str, samples: Sequence[Sample], at: Sequence[float] | np.ndarray
+) -> Comparison:
+  """Returns that a metric rises with x, by least squares per seed.
+
+  Args:
+    name: as in notes.
+    samples: one per x.
+    at: the values of x.
+  """
+  centred = np.asarray(at, float) - np.mean(at)
+  return between(name, samples, centred / np.sum(centred**2))
+
+
+def over_supports(
+    frame: pd.DataFrame, model: str, higher: str, lower: str, metric: str
+) -> Comparison:
+  """Returns that a metric is higher with one support than with another."""
+  high, low = (
+      sample(frame, {MODEL: model, SUPPORT: support}, metric=metric)
+      for support in (higher, lower)
+  )
+  return difference(high, low)
+
+
+def widths(
+    frame: pd.DataFrame, model: str, rest: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+  """Returns a cell per width that a model was trained with, or just one.
+
+  A claim about a model is about all of its widths: "higher than MAML" is higher
+  than the best.
+  """
+  cell = {MODEL: model, **(rest or {})}
+  runs = data.rows(frame, cell)
+  found = sorted(runs[WIDTH].dropna().unique()) if WIDTH in runs else []
+  return [{**cell, WIDTH: w} for w in found] if len(found) > 1 else [cell]
+
+
+def pairs(
+    frame: pd.DataFrame, rest: Mapping[str, Any] | None = None
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+  """Yields the cells of each hypernetwork and each monolithic model."""
+  for modular in style.HYPERNETWORKS:
+    for modular_cell in widths(frame, modular, rest):
+      for monolithic in style.MONOLITHIC:
+        for cell in widths(frame, monolithic, rest):
+          yield modular_cell, cell

@@ -1,0 +1,205 @@
+"""Every trained claim's effect over training steps, with its 90% interval.
+
+Shows at a glance whether an undecided claim is on its way. The claims' own
+comparisons are made at every evaluation that the runs' curves hold.
+"""
+
+from collections.abc import Iterator, Sequence
+import math
+from typing import Any
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.claims import comparisons
+from figures.claims import verdicts
+from figures.library import data
+from figures.library import reference
+from figures.plotting import layout
+from figures.plotting import style
+
+TITLE = 'Effects over training: is an undecided claim on its way?'
+_COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
+_NUM_COLUMNS = 4
+_MAX_STEPS = 6  # Before the last.
+_COLOURS = {
+    verdicts.SUPPORTED: '#0072B2',
+    verdicts.CONTRADICTED: '#D55E00',
+    verdicts.UNDECIDED: '#E69F00',
+}
+
+
+def draw(
+    claims: Sequence[verdicts.Claim], library: data.Library
+) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns a panel per claim, and the table of all comparisons.
+
+  Effects are shown relative to their bounds, so that a comparison holds if its
+  interval is above zero.
+
+  Args:
+    claims: those without runs have no panel.
+    library: all finished runs.
+  """
+  entries = {claim.id: verdicts.evaluate(claim, library) for claim in claims}
+  shown = [claim for claim in claims if entries[claim.id]['effect'] is not None]
+  shown = [claim for claim in shown if _published_steps(claim)]
+  table = pd.DataFrame(
+      [row for claim in shown for row in make_rows(claim, library)],
+      columns=[*_COLUMNS, 'preset'],
+  )
+  num_rows = max(math.ceil(len(shown) / _NUM_COLUMNS), 1)
+  figure = subplots.make_subplots(
+      rows=num_rows,
+      cols=_NUM_COLUMNS,
+      horizontal_spacing=0.06,
+      vertical_spacing=0.35 / num_rows,
+      subplot_titles=[
+          f'{claim.id}: {entries[claim.id]["verdict"]}' for claim in shown
+      ],
+  )
+  figure.update_annotations(font={'size': 12})
+  for index, claim in enumerate(shown):
+    row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
+    entry = entries[claim.id]
+    decisive = min(entry['comparisons'], key=lambda c: c['t'] or -math.inf)
+    for trace in _traces(
+        data.rows(table, {'claim': claim.id}),
+        decisive['name'],
+        _COLOURS[entry['verdict']],
+    ):
+      figure.add_trace(trace, row=row, col=column)
+  figure.update_layout(
+      shapes=[
+          _vertical_line(_published_steps(claim), index)
+          for index, claim in enumerate(shown, start=1)
+      ]
+  )
+  figure.update_yaxes(zeroline=True, zerolinecolor=style.INK)
+  figure.update_xaxes(type='log', dtick=1, exponentformat='power')
+  figure.update_xaxes(title_text='outer steps', row=num_rows)
+  layout.explain(
+      figure,
+      [(name, 'circle', colour, {}) for name, colour in _COLOURS.items()],
+  )
+  layout.finish(
+      figure,
+      title=TITLE,
+      caption=[
+          (
+              'Effect minus its bound, of the comparison with the smallest t at'
+              ' the end, and its 90% interval over seeds (each panel in units'
+              ' of its metric).'
+          ),
+          'Grey: the other comparisons. All must be above zero.',
+          (
+              'Dotted: the published number of outer steps. One point: what is'
+              ' compared is measured at the end only.'
+          ),
+      ],
+      plot_height=120 + 190 * num_rows,
+  )
+  return figure, table
+
+
+def _vertical_line(x: float, panel: int) -> dict[str, Any]:
+  """Returns a shape; `add_vline` takes a second for each of many panels."""
+  number = '' if panel == 1 else str(panel)
+  return {
+      'type': 'line',
+      **{'xref': f'x{number}', 'x0': x, 'x1': x},
+      **{'yref': f'y{number} domain', 'y0': 0, 'y1': 1},
+      'line': {'color': style.MUTED, 'dash': 'dot'},
+  }
+
+
+def make_rows(
+    claim: verdicts.Claim, library: data.Library
+) -> Iterator[tuple[str | float, ...]]:
+  """Yields the values of _COLUMNS and the preset, at every evaluation."""
+  for step, preset, found in at_steps(claim, library):
+    for comparison in found:
+      if comparison.estimate.num_seeds:
+        effect = comparison.estimate.value - comparison.bound
+        low, high = (end - comparison.bound for end in comparison.interval)
+        yield (
+            *(claim.id, comparison.name, step),
+            *(effect, low, high, comparison.t, preset),
+        )
+
+
+def at_steps(
+    claim: verdicts.Claim, library: data.Library
+) -> Iterator[tuple[int, str, Sequence[comparisons.Comparison]]]:
+  """Yields (outer steps, preset, comparisons) of a claim, in order.
+
+  At the last step these are the comparisons of the verdict.
+  """
+  final = claim.read(library, claim.experiment)
+  if final.empty:
+    return
+  curves = library.curves(claim.experiment)
+  last = int(final['training.num_outer_steps'].max())
+  preset = ' and '.join(final['preset'].unique())
+  steps = sorted({int(step) for step in curves['step'] if 0 < step < last})
+  every = -(-len(steps) // _MAX_STEPS) or 1
+  for step in steps[::-1][::every][::-1]:
+    if claim.read is data.Library.curves:
+      frame = curves[curves['step'] <= step]
+    else:
+      frame = curves[curves['step'] == step].assign(kind='last')
+    yield step, preset, _compare(claim, frame)
+  yield last, preset, _compare(claim, final)
+
+
+def _compare(
+    claim: verdicts.Claim, frame: pd.DataFrame
+) -> Sequence[comparisons.Comparison]:
+  return claim.compare(data.select_conditions(frame, claim.cell)[0])
+
+
+def _published_steps(claim: verdicts.Claim) -> int:
+  """Returns the outer steps at the published scale; 0 without training."""
+  runs = reference.described_runs(claim.experiment, 'paper')
+  return max((r.config['training']['num_outer_steps'] for r in runs), default=0)
+
+
+def _traces(
+    rows: pd.DataFrame, decisive: str, colour: str
+) -> Iterator[go.Scatter]:
+  """Yields a line per comparison, the decisive one in its interval."""
+  for name, line in rows[rows['comparison'] != decisive].groupby('comparison'):
+    yield _line(line, str(name), style.MUTED, 0.8)
+  line = rows[rows['comparison'] == decisive]
+  yield go.Scatter(
+      x=[*line['step'], *line['step'][::-1]],
+      y=[*line['high'], *line['low'][::-1]],
+      fill='toself',
+      fillcolor=colour,
+      opacity=0.2,
+      line={'width': 0},
+      mode='lines',
+      hoverinfo='skip',
+      showlegend=False,
+  )
+  whiskers = line['high'] - line['effect']
+  yield _line(line, decisive, colour, 2.0).update(error_y={'array': whiskers})
+
+
+def _line(
+    rows: pd.DataFrame, name: str, colour: str, width: float
+) -> go.Scatter:
+  return go.Scatter(
+      x=rows['step'],
+      y=rows['effect'],
+      customdata=rows['t'],
+      mode='lines+markers',
+      marker={'size': 2 + 2 * width},
+      line={'color': colour, 'width': width},
+      showlegend=False,
+      hovertemplate=(
+          f'{name}<br>%{{x}} steps: %{{y:.3g}}, t = %{{customdata:.2f}}'
+          '<extra></extra>'
+      ),
+  )

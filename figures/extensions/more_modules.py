@@ -1,0 +1,71 @@
+"""Accuracy on combinations of more modules than training combined.
+
+Each model is shown beside a control that was trained on combinations of up to
+all modules, as the number of modules also changes how difficult tasks are.
+"""
+
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.plotting import lines
+from figures.plotting import style
+
+EXPERIMENT = 'more_modules'
+TITLE = 'More modules than in training, and a control trained on as many'
+CELL = ('model.name', 'task.max_active')
+# Few modules, as both were trained on, and all.
+SPLITS = ('ood_k2', 'ood_k8')
+_NUMBERS = (1, 2, 4, 8)
+
+
+def cell(model: str, most: int) -> dict[str, Any]:
+  """Returns the cell of a model that was trained on up to `most` modules."""
+  return dict(zip(CELL, (model, most)))
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  control = max(found.axis('max_active'))
+  panels = {
+      style.MODEL_NAMES[model]: [
+          lines.Line(
+              name=style.MODEL_NAMES[model],
+              colour=style.COLOURS[model],
+              seeds=pd.DataFrame({
+                  k: data.values(found.frame, model_cell, f'ood_k{k}')
+                  for k in _NUMBERS
+              }).T.dropna(how='all'),
+              dash='dash' if most == control else 'solid',
+              dash_name='control' if most == control else f'K = {most}',
+          )
+          for model_cell in found.find(name=model)
+          for most in (model_cell['task.max_active'],)
+      ]
+      for model in style.HYPERNETWORKS
+  }
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='modules per task',
+      y_title='OOD accuracy',
+      x_type='log',
+      caption=[
+          *found.caption,
+          (
+              'Solid: trained on combinations of up to K modules; dashed: of up'
+              ' to all.'
+          ),
+          (
+              'There is one combination of all modules: where the control'
+              ' trained on it, it is evaluated on it.'
+          ),
+      ],
+  )
+  figure.update_xaxes(tickvals=_NUMBERS, ticktext=list(map(str, _NUMBERS)))
+  measures = {f'ood_k{k}': (f'ood_k{k}', 'accuracy') for k in _NUMBERS}
+  return figure, cells.make_table(found, measures)

@@ -1,0 +1,116 @@
+"""How many values of Tables A2 to A8 agree with the published ones.
+
+A value agrees within two published deviations or two percentage points,
+whichever is larger. Even a perfect reproduction misses some, as both sides are
+means over a few seeds; how many is simulated.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from figures.library import data
+from figures.library import reference
+from figures.plotting import stats
+from figures.plotting import style
+from modular_hyperteacher.experiments import sweeps
+
+EXPERIMENT = 'fig3e'
+CELL = ('model.name', 'task.num_modules', 'task.max_active')
+SPLITS = ('train', 'test', 'ood', 'ood_k1', 'ood_k2', 'ood_k4', 'ood_k8')
+_NUM_PUBLISHED_SEEDS = 3
+_NUM_DRAWS = 4000
+
+
+class Value(NamedTuple):
+  """A published accuracy, as fractions."""
+
+  cell: dict[str, Any]
+  split: str
+  mean: float
+  dispersion: float
+
+  @property
+  def name(self) -> str:
+    """Such as 'ANIL, M = 4, K = 1, seen combinations'."""
+    return f'{style.cell_name(self.cell)}, {style.split_name(self.split)}'
+
+
+class Agreement(NamedTuple):
+  """How many values agree."""
+
+  agree: list[str]
+  differ: list[str]  # With both numbers.
+  empty: list[str]  # No such tasks in ours; the authors repeat a single one.
+  no_run: list[str]  # Cells, not values.
+
+
+@functools.cache
+def published() -> tuple[Value, ...]:
+  """Returns all values of the tables."""
+  values = []
+  for run in reference.described_runs(EXPERIMENT, 'paper'):
+    fields = dict(sweeps.flatten(run.config))
+    cell = {column: fields[column] for column in CELL}
+    for split in SPLITS:
+      found = reference.published_accuracy(EXPERIMENT, cell, split)
+      if found is not None:
+        values.append(Value(cell, split, *found))
+  return tuple(values)
+
+
+def count(frame: pd.DataFrame) -> Agreement:
+  """Compares all published values with runs at the published scale.
+
+  Args:
+    frame: as of `Library.every_preset`, one condition per cell and preset.
+  """
+  at_scale = frame[frame['published_scale'].astype(bool)]
+  agreement = Agreement([], [], [], [])
+  for value in published():
+    if data.rows(at_scale, value.cell).empty:
+      name = style.cell_name(value.cell)
+      if name not in agreement.no_run:
+        agreement.no_run.append(name)
+      continue
+    ours = stats.mean(data.values(at_scale, value.cell, value.split)).value
+    if np.isnan(ours):
+      agreement.empty.append(value.name)
+    elif reference.agrees(ours, (value.mean, value.dispersion)):
+      agreement.agree.append(value.name)
+    else:
+      agreement.differ.append(
+          f'{value.name}: {ours:.3f}, published {value.mean:.3f}'
+      )
+  return agreement
+
+
+@functools.cache
+def misses_by_chance(num_seeds: int = 3) -> tuple[int, int]:
+  """Returns how many published values a perfect reproduction misses, 5 to 95%.
+
+  The paper does not say whether its dispersions are deviations over seeds or
+  standard errors: the range covers both. All splits of a run are taken to err
+  together, as they share its training.
+  """
+  values = published()
+  spread = np.array([value.dispersion for value in values])
+  cells = [style.cell_name(value.cell) for value in values]
+  run = np.unique(cells, return_inverse=True)[1]
+  shape = _NUM_DRAWS, run.max() + 1
+  rng = np.random.default_rng(0)
+  ranges = []
+  for deviation in (spread, spread * _NUM_PUBLISHED_SEEDS**0.5):
+    theirs, ours = (
+        deviation * rng.standard_normal(shape)[:, run] / n**0.5
+        for n in (_NUM_PUBLISHED_SEEDS, num_seeds)
+    )
+    freedom = _NUM_PUBLISHED_SEEDS - 1
+    scale = (rng.chisquare(freedom, shape)[:, run] / freedom) ** 0.5
+    tolerance = reference.tolerance(spread * scale)
+    num_missed = (np.abs(ours - theirs) > tolerance).sum(1)
+    ranges.append(np.percentile(num_missed, (5, 95)))
+  low, high = np.min(ranges), np.max(ranges)
+  return int(low), int(high)

@@ -1,0 +1,76 @@
+"""Effects over training are the claims' own, at every evaluation."""
+
+import pathlib
+
+import pytest
+
+from figures import claims
+from figures.claims import over_training
+from figures.claims import verdicts
+from figures.library import data
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import run_folder
+from tests.helpers import made_up
+from tests.helpers import made_up_rules
+
+_CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
+
+
+def _write(root: pathlib.Path) -> data.Library:
+  """Figure 3B's runs: hypernetworks gain 1e-4 per step, the others nothing."""
+
+  def curve(run: sweeps.Run, step: int) -> float:
+    return 0.5 + step * 1e-4 * ('hyper' in run.config['model']['name'])
+
+  made_up.write_by_rule(
+      root,
+      'fig3b',
+      lambda fields, split, metric: (
+          0.8 if 'hyper' in fields['model.name'] else 0.5
+      ),
+      curve=curve,
+  )
+  for path in root.glob('fig3b/laptop/*/config.json'):
+    folder = run_folder.RunFolder(path.parent)
+    frame = folder.read_metrics()
+    later = frame[frame['step'] == 500].assign(step=1000)
+    later['value'] = 2 * later['value'] - 0.5
+    folder.write_metrics(later.itertuples(index=False, name=None))
+  return made_up_rules.library(root)
+
+
+def test_effects_are_those_of_each_evaluation(tmp_path: pathlib.Path) -> None:
+  library = _write(tmp_path)
+  found = list(over_training.at_steps(_CLAIMS['3B-1'], library))
+  assert [step for step, _, _ in found][-2:] == [1000, 3000]
+  by_step = {
+      step: [c.estimate.value for c in compared] for step, _, compared in found
+  }
+  assert by_step[1000] == pytest.approx([0.1] * 4, abs=0.051)
+  assert by_step[3000] == pytest.approx([0.3] * 4, abs=0.02)
+  entry = verdicts.evaluate(_CLAIMS['3B-1'], library)
+  assert by_step[3000] == [c['effect'] for c in entry['comparisons']]
+
+
+def test_a_panel_per_claim_with_runs(tmp_path: pathlib.Path) -> None:
+  library = _write(tmp_path)
+  chosen = [_CLAIMS[name] for name in ('3B-1', '3B-2', '4E', 'TH-2')]
+  figure, table = over_training.draw(chosen, library)
+  assert set(table['claim']) == {'3B-1', '3B-2'}
+  assert set(table['preset']) == {'laptop'}
+  assert '3B-1: SUPPORTED' in made_up.texts(figure)
+  published = {shape.x0 for shape in made_up.layout(figure).shapes}
+  assert published == {200_000}
+  last = table[(table['claim'] == '3B-1') & (table['step'] == 3000)]
+  assert len(last) == 4 and (last['low'] > 0).all()
+  assert (
+      (last['low'] < last['effect']) & (last['effect'] < last['high'])
+  ).all()
+
+
+def test_without_runs_there_is_no_panel(tmp_path: pathlib.Path) -> None:
+  figure, table = over_training.draw(
+      claims.CLAIMS, made_up_rules.library(tmp_path)
+  )
+  assert table.empty and 'preset' in table
+  assert made_up.layout(figure).title.text == over_training.TITLE

@@ -1,0 +1,377 @@
+"""Verdicts: statistics, what is supported, contradicted, undecided, not run."""
+
+from collections.abc import Callable, Sequence
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+
+from configs import fig3b as fig3b_config
+from figures import claims
+from figures import registry
+from figures.claims import comparisons
+from figures.claims import verdicts
+from figures.library import data
+from figures.library import reference
+from figures.plotting import stats
+from tests.helpers import made_up
+
+
+def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
+  entries = claims.evaluate(data.Library(root, root / 'nothing'))
+  return {entry['id']: entry for entry in entries}[claim_id]
+
+
+def test_estimates_are_those_of_numpy() -> None:
+  higher = pd.Series([0.5, 0.7, 0.9, 0.6], index=range(4))
+  lower = pd.Series([0.4, 0.45, 0.2], index=range(3))
+  error = np.std(higher, ddof=1) / np.sqrt(4)
+  assert stats.mean(higher) == pytest.approx((np.mean(higher), error, 4))
+  differences = np.array([0.1, 0.25, 0.7])
+  assert stats.paired_difference(higher, lower) == pytest.approx(
+      (differences.mean(), np.std(differences, ddof=1) / np.sqrt(3), 3)
+  )
+
+
+def test_one_seed_has_no_standard_error() -> None:
+  assert math.isnan(stats.mean(pd.Series([0.5])).standard_error)
+  assert math.isnan(stats.mean(pd.Series(dtype=float)).value)
+
+
+# Claims.
+
+
+@pytest.mark.parametrize('claim_id', ['3B-1', '3B-2'])
+def test_what_the_paper_says_is_supported(
+    tmp_path: pathlib.Path, claim_id: str
+) -> None:
+  entry = evaluate_claim(
+      made_up.write_runs(tmp_path, made_up.AS_CLAIMED), claim_id
+  )
+  assert entry['verdict'] == 'SUPPORTED'
+  assert entry['num_seeds'] == 3
+  assert entry['preset'] == 'laptop'
+
+
+@pytest.mark.parametrize(
+    'claim_id, effect, standard_error',
+    [
+        # Linear hypernetwork above MAML, seed by seed: the deviations are
+        # opposite, so differences deviate by -0.02, 0 and 0.02.
+        ('3B-1', 0.87 - 0.61, 0.02 / math.sqrt(3)),
+        ('3B-2', 0.56 - 0.45, 0.02 / math.sqrt(3)),
+    ],
+)
+def test_effects_are_the_smallest_difference(
+    tmp_path: pathlib.Path, claim_id: str, effect: float, standard_error: float
+) -> None:
+  entry = evaluate_claim(
+      made_up.write_runs(tmp_path, made_up.AS_CLAIMED), claim_id
+  )
+  assert entry['effect'] == pytest.approx(effect)
+  assert entry['standard_error'] == pytest.approx(standard_error, abs=1e-9)
+  t = effect / standard_error
+  assert entry['t'] == pytest.approx(t)
+  assert entry['p'] == pytest.approx(scipy_stats.t.sf(t, 2))
+  half = scipy_stats.t.ppf(0.95, 2) * standard_error
+  assert entry['interval'] == pytest.approx((effect - half, effect + half))
+  smallest = min(c['t'] or 0.0 for c in entry['comparisons'])
+  assert entry['t'] == smallest and len(entry['comparisons']) == 4
+
+
+@pytest.mark.parametrize(
+    'claim_id, cell, accuracy, verdict',
+    [
+        # Far in the wrong direction; in the right one but within the noise.
+        ('3B-1', ('linear_hypernetwork', 'random'), 0.45, 'CONTRADICTED'),
+        ('3B-1', ('linear_hypernetwork', 'random'), 0.615, 'UNDECIDED'),
+        (
+            '3B-2',
+            ('nonlinear_hypernetwork', 'non_compositional'),
+            0.7,
+            'CONTRADICTED',
+        ),
+        (
+            '3B-2',
+            ('nonlinear_hypernetwork', 'non_compositional'),
+            0.555,
+            'UNDECIDED',
+        ),
+    ],
+)
+def test_one_comparison_decides_against_a_claim(
+    tmp_path: pathlib.Path,
+    claim_id: str,
+    cell: tuple[str, str],
+    accuracy: float,
+    verdict: str,
+) -> None:
+  accuracies = made_up.AS_CLAIMED | {cell: accuracy}
+  entry = evaluate_claim(made_up.write_runs(tmp_path, accuracies), claim_id)
+  assert entry['verdict'] == verdict
+  assert ' of 4 hold' in entry['note']
+  assert any(c['reversed'] for c in entry['comparisons']) == (
+      verdict == 'CONTRADICTED'
+  )
+
+
+@pytest.mark.parametrize('claim_id', ['3B-1', '3B-2'])
+def test_one_seed_cannot_be_tested(
+    tmp_path: pathlib.Path, claim_id: str
+) -> None:
+  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED, seeds=(2020,))
+  entry = evaluate_claim(root, claim_id)
+  assert entry['verdict'] == 'UNDECIDED'
+  assert 'one seed cannot be tested' in entry['note']
+  assert entry['effect'] is not None
+  assert entry['t'] is entry['p'] is entry['interval'] is None
+  assert entry['standard_error'] is None
+  assert entry['num_seeds'] == 1
+
+
+@pytest.mark.parametrize('claim_id', ['3B-1', '3B-2'])
+def test_claims_are_not_run_without_data(
+    tmp_path: pathlib.Path, claim_id: str
+) -> None:
+  entry = evaluate_claim(tmp_path, claim_id)
+  assert entry['verdict'] == 'NOT RUN'
+  assert entry['note'] == 'no finished run of fig3b'
+  assert (entry['effect'], entry['num_seeds'], entry['preset']) == (
+      None,
+      0,
+      None,
+  )
+
+
+@pytest.mark.parametrize(
+    'claim_id, support',
+    [('3B-1', 'random'), ('3B-2', 'non_compositional')],
+)
+def test_claims_name_the_runs_they_miss(
+    tmp_path: pathlib.Path, claim_id: str, support: str
+) -> None:
+  accuracies = dict(made_up.AS_CLAIMED)
+  del accuracies['linear_hypernetwork', support]
+  entry = evaluate_claim(made_up.write_runs(tmp_path, accuracies), claim_id)
+  assert entry['verdict'] == 'NOT RUN'
+  assert f'no results for Linear hypernetwork ({support}, ood)' in entry['note']
+
+
+def test_runs_of_different_scale_are_not_compared(
+    tmp_path: pathlib.Path,
+) -> None:
+  changed = {('anil', 'random'): 0.6}
+  kept = dict(made_up.AS_CLAIMED)
+  del kept['anil', 'random']
+  made_up.write_runs(tmp_path, kept)
+  short = {'training.num_outer_steps': 500}
+  made_up.write_runs(tmp_path, changed, override=short)
+  entry = evaluate_claim(tmp_path, '3B-1')
+  assert entry['verdict'] == 'NOT RUN'
+  assert 'differ in num_outer_steps' in entry['note']
+
+
+def test_published_values_are_judged_at_the_published_scale_only(
+    tmp_path: pathlib.Path,
+) -> None:
+  accuracies = made_up.AS_CLAIMED | {('anil', 'random'): 0.70}
+  paper = evaluate_claim(
+      made_up.write_runs(tmp_path / 'a', accuracies, 'paper'), '3B-1'
+  )
+  assert '3 of 4 published values agree' in paper['note']
+  assert 'ANIL (random, ood) is 0.700, published 0.598 (+' in paper['note']
+  assert ' published SD)' in paper['note']
+  laptop = evaluate_claim(
+      made_up.write_runs(tmp_path / 'b', accuracies), '3B-1'
+  )
+  assert 'published' not in laptop['note']
+  short = {'training.num_outer_steps': 7}
+  root = tmp_path / 'c'
+  changed = made_up.write_runs(root, accuracies, 'paper', override=short)
+  note = evaluate_claim(changed, '3B-1')['note']
+  assert 'published values' not in note
+  assert 'not the published scale' in note and 'scale' not in paper['note']
+
+
+# Comparisons.
+
+
+def _sample(
+    values: Sequence[float], name: str = 'a', first_seed: int = 0
+) -> comparisons.Sample:
+  seeds = range(first_seed, first_seed + len(values))
+  runs = pd.DataFrame({
+      'seed': seeds,
+      'task.num_modules': 4,
+      'training.num_outer_steps': 9,
+      'preset': 'laptop',
+  })
+  series = pd.Series(values, index=seeds, dtype=float)
+  return comparisons.Sample(name, series, runs, {}, 'ood', 'accuracy')
+
+
+@pytest.mark.parametrize(
+    'bound, verdict',
+    [
+        (0.9, 'SUPPORTED'),
+        (0.94, 'UNDECIDED'),
+        (0.96, 'UNDECIDED'),
+        (0.99, 'CONTRADICTED'),
+    ],
+)
+def test_a_level_must_exceed_its_bound_significantly(
+    bound: float, verdict: str
+) -> None:
+  judged = verdicts.judge(
+      [comparisons.level(_sample([0.94, 0.95, 0.96]), bound)]
+  )
+  assert judged.verdict == verdict
+  assert judged.decisive is not None
+  assert judged.decisive['effect'] == pytest.approx(0.95)
+  t, p = scipy_stats.ttest_1samp(
+      [0.94, 0.95, 0.96], bound, alternative='greater'
+  )
+  assert judged.decisive['t'] == pytest.approx(t)
+  assert judged.decisive['p'] == pytest.approx(p)
+  low, _ = judged.decisive['interval'] or (0, 0)
+  assert (low > bound) == (verdict == 'SUPPORTED')
+  assert f'to exceed {bound}' in judged.note
+
+
+def test_a_fall_within_the_margin_is_no_fall() -> None:
+  higher, lower = _sample([0.8, 0.8, 0.8]), _sample([0.77, 0.78, 0.79], 'b')
+  fall = comparisons.difference(lower, higher, bound=-0.05)
+  assert fall.estimate.value == pytest.approx(-0.02)
+  assert verdicts.judge([fall]).verdict == 'SUPPORTED'
+  assert verdicts.judge([fall._replace(bound=-0.02)]).verdict == 'UNDECIDED'
+  assert verdicts.judge([fall._replace(bound=0.02)]).verdict == 'CONTRADICTED'
+
+
+def test_below_is_a_level_upside_down() -> None:
+  low = comparisons.below(_sample([0.1, 0.11, 0.12]), 0.2)
+  assert verdicts.judge([low]).verdict == 'SUPPORTED'
+  assert verdicts.judge([low._replace(bound=-0.05)]).verdict == 'CONTRADICTED'
+
+
+def test_slopes_are_those_of_numpy() -> None:
+  at = [4, 6, 8]
+  samples = [
+      _sample(values, name)
+      for name, values in zip('abc', ([1.0, 2.0], [1.5, 2.0], [3.0, 1.0]))
+  ]
+  slope = comparisons.slope('slope', samples, at)
+  expected = [
+      np.polyfit(at, [s.values[seed] for s in samples], 1)[0] for seed in (0, 1)
+  ]
+  assert slope.values.tolist() == pytest.approx(expected)
+
+
+def test_the_smallest_t_decides_whatever_the_units() -> None:
+  # The margin of the first is smaller, but it is the more certain.
+  certain = comparisons.level(_sample([0.010, 0.011, 0.012]), 0.0)
+  noisy = comparisons.level(_sample([0.2, 0.9, 1.6], 'b'), 0.0)
+  judged = verdicts.judge([certain, noisy])
+  assert judged.verdict == 'UNDECIDED'
+  assert judged.decisive is not None and judged.decisive['name'] == 'b'
+  assert [tested['holds'] for tested in judged.tested] == [True, False]
+
+
+def test_only_shared_seeds_are_compared() -> None:
+  many = _sample([0.9, 0.5, 0.6, 0.7])
+  few = _sample([0.1, 0.3, 0.2], 'b', first_seed=1)
+  difference = comparisons.difference(many, few)
+  assert difference.values.to_dict() == pytest.approx({1: 0.4, 2: 0.3, 3: 0.5})
+  alone = comparisons.difference(many, _sample([0.1, 0.2], 'b', first_seed=9))
+  judged = verdicts.judge([alone])
+  assert judged.verdict == 'NOT RUN'
+  assert judged.note == 'no seed was measured on both sides'
+
+
+@pytest.mark.parametrize(
+    'values, bound, verdict',
+    [
+        ([1.0, 1.0, 1.0], 0.95, 'SUPPORTED'),
+        ([1.0, 1.0, 1.0], 1.0, 'UNDECIDED'),
+        ([0.9, 0.9, 0.9], 0.95, 'CONTRADICTED'),
+        # Differs by rounding alone.
+        ([0.3 - 0.1, 0.4 - 0.2, 0.5 - 0.3], 0.2, 'UNDECIDED'),
+    ],
+)
+def test_seeds_that_agree_exactly(
+    values: list[float], bound: float, verdict: str
+) -> None:
+  judged = verdicts.judge([comparisons.level(_sample(values), bound)])
+  assert judged.verdict == verdict
+  assert judged.decisive is not None and judged.decisive['t'] is not None
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf, -math.inf])
+def test_a_seed_that_diverged_is_not_left_out(
+    tmp_path: pathlib.Path, value: float
+) -> None:
+  """Without it the claim would hold."""
+
+  def rule(fields: dict[str, Any], split: str, metric: str) -> float:
+    del split, metric
+    return 0.9 if 'hypernetwork' in fields['model.name'] else 0.6
+
+  made_up.write_by_rule(tmp_path, 'fig3b', rule)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  claim = next(claim for claim in claims.CLAIMS if claim.id == '3B-1')
+  assert verdicts.judge(claim.compare(frame), claim.cell).verdict == 'SUPPORTED'
+  lost = (frame['seed'] == 2021) & (
+      frame['model.name'] == 'linear_hypernetwork'
+  )
+  frame.loc[lost & (frame['split'] == 'ood'), 'value'] = value
+  judged = verdicts.judge(claim.compare(frame), claim.cell)
+  assert judged.verdict == 'UNDECIDED'
+  assert judged.note.startswith('no finite value of seed 2021')
+
+
+def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
+  def rule(width: int) -> Callable[..., float]:
+    high = 0.5 if width == 64 else 0.95
+    return lambda fields, split, metric: (
+        0.9 if 'hypernetwork' in fields['model.name'] else high
+    )
+
+  made_up.write_by_rule(tmp_path, 'fig3b', rule(64))
+  assert evaluate_claim(tmp_path, '3B-1')['verdict'] == 'SUPPORTED'
+  config: Any = fig3b_config.get_config('laptop')
+  config.models.maml.hidden_dim = 218
+  measured = {
+      split: {'accuracy': [0.95, 0.951, 0.949], 'loss': [1.0] * 3}
+      for split in ('valid', 'test', 'ood')
+  }
+  made_up.write_experiment(
+      tmp_path,
+      config,
+      lambda run: measured if run.config['model']['name'] == 'maml' else None,
+  )
+  entry = evaluate_claim(tmp_path, '3B-1')
+  assert entry['verdict'] == 'CONTRADICTED'
+  assert len(entry['comparisons']) == 6
+  assert any('width = 218' in c['name'] for c in entry['comparisons'])
+
+
+def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
+  other = _sample([0.7, 0.8], 'b')
+  other.runs['task.num_modules'] = 8
+  found = comparisons.difference(other, _sample([0.1, 0.1]))
+  assert verdicts.judge([found]).note == 'the runs differ in num_modules'
+  assert verdicts.judge([found], ('task.num_modules',)).verdict == 'SUPPORTED'
+
+
+def test_every_claim_names_a_figure_and_an_experiment_with_a_config() -> None:
+  ids = [claim.id for claim in claims.CLAIMS]
+  assert len(set(ids)) == len(ids)
+  for claim in claims.CLAIMS:
+    assert claim.figure in registry.FIGURES
+    experiments = registry.FIGURES[claim.figure].experiments
+    if experiments:  # Else it is constructed, not trained.
+      assert claim.experiment in experiments
+      assert reference.described_runs(claim.experiment, 'laptop')
