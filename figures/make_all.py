@@ -2,20 +2,21 @@
 
   python figures/make_all.py
   python figures/make_all.py --only=fig3b --results=results --format=html,pdf
+  python figures/make_all.py --site=DIR
 
 Reads the user's own results if there are any, else the bundled ones. Writes,
 per figure, an interactive page, static images if there is a browser to draw
 them, and the plotted numbers. Also writes the verdicts on all claims, and
 `report.html`, one page with everything. Trains nothing.
+
+With `--site`, it writes a folder to be published, such as on GitHub Pages:
+`index.html` in place of `report.html`, and the documentation as pages.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 import pathlib
 
 from absl import flags
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures import claims
 from figures import cli
 from figures import registry
@@ -24,11 +25,15 @@ from figures.library import data
 from figures.plotting import images
 from figures.plotting import tables
 from figures.report import page as report
+from figures.report import site
 from modular_hyperteacher import errors
 
 _ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
 _OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
+_SITE = flags.DEFINE_string(
+    'site', '', 'Folder of a web site to write, in place of --output.'
+)
 _FORMAT = flags.DEFINE_list(
     'format', ['html', 'svg', 'png'], 'Of html, svg, png, pdf; html always.'
 )
@@ -47,7 +52,9 @@ def main() -> None:
     )
   library = data.Library(root)
   _print_origins(names, library)
-  output = pathlib.Path(_OUTPUT.value)
+  folder = 'site' if _SITE.value else 'output'
+  home = 'index.html' if _SITE.value else 'report.html'
+  output = pathlib.Path(_SITE.value or _OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
     images.write_script(output)
@@ -56,20 +63,29 @@ def main() -> None:
     obstacle = images.export(charts, formats, output)
     entries = claims.evaluate(library)
     _write(output, verdicts.write(claims.CLAIMS, entries))
-    page = report.make(drawn, claims.CLAIMS, entries, library)
-    _write(output, {'report.html': page})
+    whole = report.Report(drawn, claims.CLAIMS, entries, library)
+    endings = {name: ['csv', 'md'] for name in names}
+    for name in charts if not obstacle else ():
+      endings[name] += formats
+    for name in names:
+      text = whole.figure_page(name, home, endings[name])
+      _write(output, {f'{name}.html': text})
+    if _SITE.value:
+      site.write_docs(output, home)
+      links = [('docs/index.html', 'Documentation')]
+      _write(output, {home: whole.page(packed=False, links=links)})
+    else:
+      _write(output, {home: whole.page()})
   except OSError as error:
     raise errors.UserError(
-        f'--output: cannot write to {output} ({error.strerror}).'
+        f'--{folder}: cannot write to {output} ({error.strerror}).'
     ) from error
 
   for name in names:
-    static = [] if obstacle or name not in charts else formats
-    endings = ['html', *static, 'csv', 'md']
-    print(f'{output / name}.{{{",".join(endings)}}}')
+    print(f'{output / name}.{{{",".join(["html", *endings[name]])}}}')
   if obstacle:
     print(obstacle)
-  print(f'\nAll on one page: {output / "report.html"}')
+  print(f'\nAll on one page: {output / home}')
   print(f'\nClaims, in {output}/claims.json and claims.md:')
   for entry in entries:
     print(_line(entry))
@@ -78,25 +94,18 @@ def main() -> None:
 def _make(
     name: str, library: data.Library, output: pathlib.Path
 ) -> report.Drawn:
-  """Draws one figure and writes its page and its table."""
+  """Draws one figure and writes its table."""
   figure, table = registry.FIGURES[name].make(library)
   for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
   _write(
       output,
       {
-          f'{name}.html': _page(name, figure, table),
           f'{name}.csv': table.to_csv(index=False),
           f'{name}.md': tables.to_markdown(table),
       },
   )
   return report.Drawn(figure, table)
-
-
-def _page(name: str, figure: go.Figure | None, table: pd.DataFrame) -> str:
-  if figure is None:
-    return tables.to_page(registry.FIGURES[name].title, table)
-  return images.to_page(figure, name)
 
 
 def _print_origins(names: Iterable[str], library: data.Library) -> None:
