@@ -11,7 +11,12 @@ setuptools.setup(
     ),
     package_data={
         'modular_hyperteacher': ['py.typed', 'published/*.csv'],
-        'figures': ['report/*.c*', 'report/*.js', 'report/templates/*', 'data/**'],
+        'figures': [
+            'report/*.c*',
+            'report/*.js',
+            'report/templates/*',
+            'data/**',
+        ],
         'launch': ['clusters/*.yaml'],
     },
     entry_points={

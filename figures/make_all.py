@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pathlib
 
 from absl import flags
+
 from figures import claims
 from figures import cli
 from figures import registry
@@ -57,25 +58,19 @@ def main() -> None:
   output = pathlib.Path(_SITE.value or _OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
+    if _SITE.value:
+      site.write_docs(output, home)
     images.write_script(output)
     drawn = {name: _make(name, library, output) for name in names}
     charts = {name: d.figure for name, d in drawn.items() if d.figure}
     obstacle = images.export(charts, formats, output)
     entries = claims.evaluate(library)
     _write(output, verdicts.write(claims.CLAIMS, entries))
-    whole = report.Report(drawn, claims.CLAIMS, entries, library)
     endings = {name: ['csv', 'md'] for name in names}
     for name in charts if not obstacle else ():
       endings[name] += formats
-    for name in names:
-      text = whole.figure_page(name, home, endings[name])
-      _write(output, {f'{name}.html': text})
-    if _SITE.value:
-      site.write_docs(output, home)
-      links = [('docs/index.html', 'Documentation')]
-      _write(output, {home: whole.page(packed=False, links=links)})
-    else:
-      _write(output, {home: whole.page()})
+    whole = report.Report(drawn, claims.CLAIMS, entries, library)
+    _write_pages(whole, output, home, endings)
   except OSError as error:
     raise errors.UserError(
         f'--{folder}: cannot write to {output} ({error.strerror}).'
@@ -106,6 +101,29 @@ def _make(
       },
   )
   return report.Drawn(figure, table)
+
+
+def _write_pages(
+    whole: report.Report,
+    output: pathlib.Path,
+    home: str,
+    endings: Mapping[str, Sequence[str]],
+) -> None:
+  """Writes a page per figure, and one of everything.
+
+  Args:
+    whole: what is on them.
+    output: the folder.
+    home: the page of everything.
+    endings: name -> endings of the files beside its page.
+  """
+  for name, others in endings.items():
+    _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
+  if _SITE.value:
+    links = [('docs/index.html', 'Documentation')]
+    _write(output, {home: whole.page(packed=False, links=links)})
+  else:
+    _write(output, {home: whole.page()})
 
 
 def _print_origins(names: Iterable[str], library: data.Library) -> None:

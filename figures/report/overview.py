@@ -13,7 +13,12 @@ from figures.plotting import tables
 # Why claims are not supported by the bundled results.
 EXPLANATIONS = pathlib.Path(__file__).parent / 'explanations.csv'
 # Colours have shapes beside them: not everybody tells colours apart.
-SYMBOLS = {'SUPPORTED': '●', 'CONTRADICTED': '■', 'UNDECIDED': '◇', 'NOT RUN': '✕'}
+SYMBOLS = {
+    'SUPPORTED': '●',
+    'CONTRADICTED': '■',
+    'UNDECIDED': '◇',
+    'NOT RUN': '✕',
+}
 _EDGE = 30.0  # Marks further out stand at the edge.
 TICKS = (-30, -10, -3, 0, 3, 10, 30)
 
@@ -58,7 +63,8 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
 
 def kind(verdict: str) -> str:
   """Returns the name of a verdict's style."""
-  return verdict.lower().replace(' ', '-')
+  known = verdict if verdict in SYMBOLS else 'NOT RUN'
+  return known.lower().replace(' ', '-')
 
 
 def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
@@ -69,7 +75,9 @@ def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
   t, error = entry.get('t'), entry.get('standard_error')
   if t is None:
     sides = {'SUPPORTED': math.inf, 'CONTRADICTED': -math.inf}
-    return Mark(claim, linked, position(sides.get(claim.verdict, 0)), None, None)
+    return Mark(
+        claim, linked, position(sides.get(claim.verdict, 0)), None, None
+    )
   if not error or not entry.get('interval'):
     return Mark(claim, linked, position(t), None, None)
   ends = [t + (end - entry['effect']) / error for end in entry['interval']]

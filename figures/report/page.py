@@ -52,21 +52,28 @@ _POLICY = (
 _FINDINGS = (
     (
         'fig2c',
-        'If inference converges, students find more of the modules of their'
-        ' teacher when training tasks connect all of them (blue) than when they'
-        ' do not (orange).',
+        (
+            'If inference converges, students find more of the modules of their'
+            ' teacher when training tasks connect all of them (blue) than when'
+            ' they do not (orange).'
+        ),
         ('2C-c', '2C-d'),
     ),
     (
         'fig3b',
-        'On new combinations of modules, hypernetworks are more accurate than'
-        ' MAML and ANIL, if training combines all modules, and only then.',
+        (
+            'On new combinations of modules, hypernetworks are more accurate'
+            ' than MAML and ANIL, if training combines all modules, and only'
+            ' then.'
+        ),
         ('3B-1', '3B-2'),
     ),
     (
         'fig4e',
-        'The same holds for imitating agents in mazes: on new combinations of'
-        ' goals, hypernetworks predict more actions.',
+        (
+            'The same holds for imitating agents in mazes: on new combinations'
+            ' of goals, hypernetworks predict more actions.'
+        ),
         ('4E', '4F'),
     ),
 )
@@ -264,9 +271,7 @@ def _packed_plotly() -> str:
   return base64.b64encode(packed).decode()
 
 
-def _picture(
-    name: str, title: str, figure: go.Figure | None
-) -> dict[str, Any]:
+def _picture(name: str, title: str, figure: go.Figure | None) -> dict[str, Any]:
   """Returns what the template asks of a figure: title, chart and caption."""
   shown = {'name': name, 'title': title, 'max_rows': _MAX_ROWS}
   if figure is None:
@@ -356,7 +361,9 @@ def _cost(runs: pd.DataFrame) -> str:
 
 def _configs(names: Iterable[str]) -> dict[str, str]:
   """Returns the source of the configs of some figures, and of their blocks."""
-  experiments = [e for name in names for e in registry.FIGURES[name].experiments]
+  experiments = [
+      e for name in names for e in registry.FIGURES[name].experiments
+  ]
   files = [*experiments, *(_SHARED_CONFIGS if experiments else ())]
   return {
       name: (_CONFIGS / f'{name}.py').read_text()

@@ -101,7 +101,8 @@
       if (narrow && !still && !stack(data, layout)) plot.classList.add('wide');
       await Plotly.newPlot(plot, data, layout, {
         displaylogo: false, showSendToCloud: false, responsive: true,
-        staticPlot: still, displayModeBar: narrow ? false : 'hover',
+        staticPlot: still,
+        displayModeBar: matchMedia('(hover: hover)').matches && 'hover',
       });
       plot.dataset.drawn = 'yes';
     } catch (error) {

@@ -1,5 +1,6 @@
 """The documentation as web pages, beside those of the figures."""
 
+import functools
 import pathlib
 import re
 import shutil
@@ -39,7 +40,7 @@ def write_docs(output: pathlib.Path, home: str) -> None:
     heading, _, text = path.read_text().partition('\n')
     titles[path.stem] = heading.lstrip('# ').replace('`', '')
     body = markdown.markdown(text, extensions=['extra', 'toc', 'sane_lists'])
-    body = _LINK.sub(lambda found: _link(found, path, output), body)
+    body = _LINK.sub(functools.partial(_link, path, output), body)
     _write(folder / f'{path.stem}.html', titles[path.stem], body, f'../{home}')
   rows = ''.join(
       f'<li><a href="{stem}.html">{markupsafe.escape(title)}</a></li>\n'
@@ -51,14 +52,14 @@ def write_docs(output: pathlib.Path, home: str) -> None:
 
 
 def _link(
-    found: re.Match[str], path: pathlib.Path, output: pathlib.Path
+    path: pathlib.Path, output: pathlib.Path, found: re.Match[str]
 ) -> str:
   """Returns a link's attribute on the site; '' if it leads off the site.
 
   Args:
-    found: the attribute.
     path: the page that it is on.
     output: the site's folder, to which an image is copied.
+    found: the attribute.
   """
   name, address, anchor = found.groups()
   target = (path.parent / address).resolve()
