@@ -18,6 +18,7 @@ Trains nothing; the same arguments always give the same picture.
 
 from collections.abc import Iterable, Sequence
 import pathlib
+from typing import Any
 
 from absl import flags
 import jax
@@ -87,8 +88,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if 'html' in formats:
       images.write_script(folder)
-      title = str(figure.layout.title.text)  # pyright: ignore
-      page = report.picture_page(figure, name, title)
+      layout: Any = figure.layout
+      page = report.picture_page(figure, name, layout.title.text)
       run_folder.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)
