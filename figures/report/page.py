@@ -29,6 +29,7 @@ from figures.claims import verdicts
 from figures.library import data
 from figures.plotting import layout
 from figures.plotting import tables
+from figures.report import facts
 from figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -38,7 +39,6 @@ _SHARED_CONFIGS = tuple(
     f'blocks/{path.stem}' for path in sorted(_CONFIGS.glob('blocks/[a-z]*.py'))
 )
 _MAX_ROWS = 120  # Of a table on the page; the CSV file has all.
-_TRAIN = 'python -m modular_hyperteacher.main --config=configs'
 _TITLE = (
     'Discovering modular solutions that generalize compositionally: a'
     ' reproduction'
@@ -177,7 +177,7 @@ class Report(NamedTuple):
         'table': tables.texts(table.head(_MAX_ROWS)),
         'num_rows': len(table),
         'runs': [
-            {'experiment': e, 'list': _facts(e, self.library)}
+            {'experiment': e, 'list': facts.describe(e, self.library)}
             for e in registry.FIGURES[name].experiments
         ],
         **_picture(name, registry.FIGURES[name].title, figure),
@@ -317,46 +317,6 @@ def _small(figure: go.Figure | None) -> dict[str, Any]:
       margin={'l': 45, 'r': 5, 't': 30, 'b': 10 if many else 65},
   )
   return json.loads(str(small.to_json())) | {'static': True}
-
-
-def _facts(experiment: str, library: data.Library) -> dict[str, str]:
-  """Returns scale, command, cost and origin of an experiment's runs."""
-  frame = library.values(experiment)
-  command = f'{_TRAIN}/{experiment}.py'
-  if frame.empty:
-    return {'Runs': 'none finished', 'Command': command}
-  runs = frame.drop_duplicates('run_id')
-  preset = runs['preset'].iloc[0]
-  suffix = '' if preset == 'laptop' else f':{preset}'
-  scale = 'the published scale'
-  if not runs['published_scale'].all():
-    scale = 'not the published scale'
-  return {
-      'Scale': f'{preset}, {scale}; {len(runs)} runs',
-      'Command': f'{command}{suffix}',
-      'Cost': _cost(runs),
-      'Results': (
-          f'{runs["source"].iloc[0]}, of commit {", ".join(_commits(runs))}'
-      ),
-  }
-
-
-def _commits(runs: pd.DataFrame) -> Iterable[str]:
-  """Returns the commits that trained runs, without repetition."""
-  return dict.fromkeys(
-      commit for text in runs['commit'].unique() for commit in text.split(', ')
-  )
-
-
-def _cost(runs: pd.DataFrame) -> str:
-  if runs['wall_s'].isna().any():
-    return 'not timed'
-  minutes = runs['wall_s'].sum() / 60
-  devices = ', '.join(runs['device'].unique())
-  hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'
-  if runs['cpu_s'].notna().all():
-    hours += f' ({runs["cpu_s"].sum() / 60:.0f} of one processor core)'
-  return f'{hours} of training in all, on {devices}'
 
 
 def _configs(names: Iterable[str]) -> dict[str, str]:
