@@ -72,20 +72,18 @@ def test_a_site_has_working_pages(tmp_path: pathlib.Path) -> None:
       check=False,
   )
   assert run.returncode == 0, run.stderr
+  for path in [*tmp_path.glob('*.html'), *tmp_path.glob('docs/*.html')]:
+    page = reading.Page(path.read_text())
+    for link in page.all('href', 'a') + page.all('src'):
+      address = link.partition('#')[0]
+      if not re.match('https?:', address):
+        assert (path.parent / address).exists(), (path, link)
   docs = ('docs/index.html', 'docs/performance.html')
   for name in ('index.html', 'fig3b.html', *docs):
     found = reading.look(tmp_path / name, 360)
     assert found['width'] <= found['room']
     assert not found['errors'] and not found['lost'], name
     assert found['drawn'] == found['plots'] >= (0 if 'docs' in name else 1)
-  for path in [*tmp_path.glob('*.html'), *tmp_path.glob('docs/*.html')]:
-    if path.name == 'frame.html':
-      continue
-    page = reading.Page(path.read_text())
-    for link in page.all('href', 'a') + page.all('src'):
-      address = link.partition('#')[0]
-      if not re.match('https?:', address):
-        assert (path.parent / address).exists(), (path, link)
 
 
 def test_markup_in_a_figure_is_drawn_as_text(tmp_path: pathlib.Path) -> None:

@@ -154,6 +154,10 @@ def test_explanations_stand_beside_what_is_not_supported() -> None:
       '0.100 ± 0.200 (90% interval -0.500 to 0.700, t = 0.500, p = 0.330), 3'
       ' seeds, laptop scale.'
   )
+  one = {**_ENTRY, 'name': 'one', 'bound': 0.02}
+  described = overview.describe(claim, {**_ENTRY, 'comparisons': [one]})
+  assert described.comparisons['comparison'] == ['one']
+  assert described.comparisons['effect'] == ['0.100 ± 0.200']
   for other in ({'verdict': 'SUPPORTED'}, {'preset': 'paper'}):
     assert not overview.describe(claim, {**_ENTRY, **other}).why
 
