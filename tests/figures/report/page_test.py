@@ -125,7 +125,8 @@ def test_claims_come_with_scale_cost_command_and_config(text: str) -> None:
     assert expected in article
   assert 'def get_config(preset' in text[text.index('id="config-fig3b"') :]
   # Where its numbers are.
-  assert 'def hyperteacher_models' in text[text.index('id="config-common"') :]
+  shared = text[text.index('id="config-hyperteacher"') :]
+  assert 'table_a10' in shared[: shared.index('</details>')]
 
 
 def _article(text: str, name: str) -> str:
