@@ -11,7 +11,12 @@ setuptools.setup(
     ),
     package_data={
         'modular_hyperteacher': ['py.typed', 'published/*.csv'],
-        'figures': ['report/*.c*', 'report/*.js', 'data/**'],
+        'figures': [
+            'report/*.c*',
+            'report/*.js',
+            'report/templates/*',
+            'data/**',
+        ],
         'launch': ['clusters/*.yaml'],
     },
     entry_points={
@@ -25,6 +30,8 @@ setuptools.setup(
         'dm-haiku>=0.0.17',
         'jax>=0.10.2,<0.12',
         'jaxlib>=0.10.2,<0.12',
+        # Pages of figures: it escapes what comes from files.
+        'jinja2>=3.1',
         'ml-collections>=1.1',
         'numpy>=2.4',
         'optax>=0.2.8',
@@ -45,8 +52,14 @@ setuptools.setup(
             'pyright==1.1.414',
             'ruff==0.17.6',
         ],
-        'test': ['hypothesis>=6.100', 'pytest>=9.0', 'pytest-xdist>=3.8'],
-        'figures': ['kaleido>=1.0'],
+        'test': [
+            'hypothesis>=6.100',
+            'markdown>=3.8',
+            'pytest>=9.0',
+            'pytest-xdist>=3.8',
+        ],
+        # Static images; the documentation as pages of a site.
+        'figures': ['kaleido>=1.0', 'markdown>=3.8'],
         # Sweeps over many machines: launch/ray_cluster.py, launch/slurm.py.
         'ray': ['ray>=2.50'],
         'slurm': ['submitit>=1.5'],

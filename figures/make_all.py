@@ -2,19 +2,21 @@
 
   python figures/make_all.py
   python figures/make_all.py --only=fig3b --results=results --format=html,pdf
+  python figures/make_all.py --site=DIR
 
 Reads the user's own results if there are any, else the bundled ones. Writes,
 per figure, an interactive page, static images if there is a browser to draw
 them, and the plotted numbers. Also writes the verdicts on all claims, and
 `report.html`, one page with everything. Trains nothing.
+
+With `--site`, it writes a folder to be published, such as on GitHub Pages:
+`index.html` in place of `report.html`, and the documentation as pages.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 import pathlib
 
 from absl import flags
-import pandas as pd
-import plotly.graph_objects as go
 
 from figures import claims
 from figures import cli
@@ -24,11 +26,15 @@ from figures.library import data
 from figures.plotting import images
 from figures.plotting import tables
 from figures.report import page as report
+from figures.report import site
 from modular_hyperteacher import errors
 
 _ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
 _OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
+_SITE = flags.DEFINE_string(
+    'site', '', 'Folder of a web site to write, in place of --output.'
+)
 _FORMAT = flags.DEFINE_list(
     'format', ['html', 'svg', 'png'], 'Of html, svg, png, pdf; html always.'
 )
@@ -47,29 +53,34 @@ def main() -> None:
     )
   library = data.Library(root)
   _print_origins(names, library)
-  output = pathlib.Path(_OUTPUT.value)
+  folder = 'site' if _SITE.value else 'output'
+  home = 'index.html' if _SITE.value else 'report.html'
+  output = pathlib.Path(_SITE.value or _OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
+    if _SITE.value:
+      site.write_docs(output, home)
     images.write_script(output)
     drawn = {name: _make(name, library, output) for name in names}
     charts = {name: d.figure for name, d in drawn.items() if d.figure}
     obstacle = images.export(charts, formats, output)
     entries = claims.evaluate(library)
     _write(output, verdicts.write(entries))
-    page = report.make(drawn, claims.CLAIMS, entries, library)
-    _write(output, {'report.html': page})
+    endings = {name: ['csv', 'md'] for name in names}
+    for name in charts if not obstacle else ():
+      endings[name] += formats
+    whole = report.Report(drawn, claims.CLAIMS, entries, library)
+    _write_pages(whole, output, home, endings)
   except OSError as error:
     raise errors.UserError(
-        f'--output: cannot write to {output} ({error.strerror}).'
+        f'--{folder}: cannot write to {output} ({error.strerror}).'
     ) from error
 
   for name in names:
-    static = [] if obstacle or name not in charts else formats
-    endings = ['html', *static, 'csv', 'md']
-    print(f'{output / name}.{{{",".join(endings)}}}')
+    print(f'{output / name}.{{{",".join(["html", *endings[name]])}}}')
   if obstacle:
     print(obstacle)
-  print(f'\nAll on one page: {output / "report.html"}')
+  print(f'\nAll on one page: {output / home}')
   print(f'\nClaims, in {output}/claims.json and claims.md:')
   for entry in entries:
     print(_line(entry))
@@ -78,14 +89,13 @@ def main() -> None:
 def _make(
     name: str, library: data.Library, output: pathlib.Path
 ) -> report.Drawn:
-  """Draws one figure and writes its page and its table."""
+  """Draws one figure and writes its table."""
   figure, table = registry.FIGURES[name].make(library)
   for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
   _write(
       output,
       {
-          f'{name}.html': _page(name, figure, table),
           f'{name}.csv': table.to_csv(index=False),
           f'{name}.md': tables.to_markdown(table),
       },
@@ -93,10 +103,27 @@ def _make(
   return report.Drawn(figure, table)
 
 
-def _page(name: str, figure: go.Figure | None, table: pd.DataFrame) -> str:
-  if figure is None:
-    return tables.to_page(registry.FIGURES[name].title, table)
-  return images.to_page(figure, name)
+def _write_pages(
+    whole: report.Report,
+    output: pathlib.Path,
+    home: str,
+    endings: Mapping[str, Sequence[str]],
+) -> None:
+  """Writes a page per figure, and one of everything.
+
+  Args:
+    whole: what is on them.
+    output: the folder.
+    home: the page of everything.
+    endings: name -> endings of the files beside its page.
+  """
+  for name, others in endings.items():
+    _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
+  if _SITE.value:
+    links = [('docs/index.html', 'Documentation')]
+    _write(output, {home: whole.page(packed=False, links=links)})
+  else:
+    _write(output, {home: whole.page()})
 
 
 def _print_origins(names: Iterable[str], library: data.Library) -> None:

@@ -18,6 +18,7 @@ Trains nothing; the same arguments always give the same picture.
 
 from collections.abc import Iterable, Sequence
 import pathlib
+from typing import Any
 
 from absl import flags
 import jax
@@ -29,6 +30,7 @@ from figures.paper import fig3a
 from figures.paper import fig4a
 from figures.plotting import images
 from figures.plotting import style
+from figures.report import page as report
 from figures.worlds import decoded
 from figures.worlds import rollouts
 from modular_hyperteacher import errors
@@ -86,7 +88,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if 'html' in formats:
       images.write_script(folder)
-      page = images.to_page(figure, name)
+      layout: Any = figure.layout
+      page = report.picture_page(figure, name, layout.title.text)
       run_folder.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)

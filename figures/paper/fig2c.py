@@ -20,6 +20,8 @@ CELL: tuple[str, ...] = (
     theory_cells.LATENTS,
     theory_cells.SUPPORT,
 )
+# Short enough for the titles of four panels.
+_SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -33,7 +35,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           for kind, support in families.TABLE_A9.values()
           if kind == latent_type
       ]
-      title = f'{latent_type}, {theory_cells.SOLVER_NAMES[solver]}'
+      title = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
       panels[title] = [_bar(frame, cell) for cell in panel_cells]
       cells += panel_cells
   figure = bars.draw(
@@ -47,10 +49,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               'Blue: connected families; orange: disconnected. Fitted and'
               ' evaluated on combinations that training did not show.'
           ),
+          'Latents are inferred to convergence, or by Adam, as published.',
           *style.left_out_notes(left_out),
       ],
   )
-  figure.update_xaxes(tickangle=0, tickfont={'size': 10})
+  figure.update_xaxes(tickangle=-90, tickfont={'size': 11})
   return figure, theory_cells.make_table(frame, cells)
 
 

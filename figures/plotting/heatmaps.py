@@ -72,6 +72,8 @@ def draw(
       layout.name_empty(figure, 'not run', row, column)
   figure.update_xaxes(showgrid=False, ticks='')
   figure.update_yaxes(showgrid=False, ticks='')
+  if num_columns > 3:  # Titles of neighbours would touch.
+    x_title = x_title.replace(', ', ',<br>')
   figure.update_xaxes(title_text=x_title, row=num_rows)
   figure.update_yaxes(title_text=y_title, col=1)
   low, high = z_range or (None, None)

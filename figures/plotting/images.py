@@ -1,4 +1,4 @@
-"""Pages of figures, and static images if there is a browser to draw them."""
+"""Plotly's script, and static images if there is a browser to draw them."""
 
 import asyncio
 import pathlib
@@ -7,21 +7,13 @@ from typing import Any
 from plotly import offline
 import plotly.graph_objects as go
 
-from figures.plotting import style
 from modular_hyperteacher.runs import run_folder
 
 FORMATS = ('svg', 'png', 'pdf')
 _SCALES = {'png': 2}  # Pixels per unit of the layout.
 _TIMEOUT_S = 90
 _SECONDS_PER_IMAGE = 5  # Generous, for busy machines.
-_SCRIPT = 'plotly.min.js'  # The name that plotly's pages refer to.
-
-
-def to_page(figure: go.Figure, name: str) -> str:
-  """Returns a page of one figure, which loads the script from its folder."""
-  return figure.to_html(
-      config=style.PAGE, include_plotlyjs='directory', div_id=name
-  )
+_SCRIPT = 'plotly.min.js'  # The name that pages refer to.
 
 
 def write_script(folder: pathlib.Path) -> None:

@@ -123,9 +123,6 @@ _AXIS = {
     'title': {'font': {'size': 14}, 'standoff': 10},
 }
 
-# For interactive pages. Plotly's default adds a button that uploads them.
-PAGE = {'displaylogo': False, 'showSendToCloud': False}
-
 TEMPLATE = go.layout.Template(
     layout={
         'font': {'family': _FONT, 'size': 13, 'color': INK},

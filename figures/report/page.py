@@ -1,16 +1,25 @@
-"""One page with all figures, claims and configs, in a single file.
+"""Pages of figures, claims and configs, from the templates beside this file.
 
-It includes plotly's script, the figures' data and the tables, so it works
-without a network and can be mailed.
+`report.html` is a single file: it holds plotly's script, the figures' data and
+the tables, so it works without a network and can be mailed. Other pages load
+plotly's script from their folder.
+
+Templates escape every string that they are given. The policy of each page
+allows one script, `report.js`, by its hash, and what that script loads; so even
+markup that came through would not run.
 """
 
-import collections
-from collections.abc import Iterable, Mapping, Sequence
-import html
+import base64
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+import gzip
+import hashlib
 import json
 import pathlib
 from typing import Any, NamedTuple
 
+import jinja2
+import markupsafe
 import pandas as pd
 from plotly import offline
 import plotly.graph_objects as go
@@ -20,23 +29,54 @@ from figures.claims import verdicts
 from figures.library import data
 from figures.plotting import layout
 from figures.plotting import tables
+from figures.report import facts
+from figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
 _CONFIGS = _FOLDER.parents[1] / 'configs'
-# Why claims are not supported by the bundled results.
-EXPLANATIONS = _FOLDER / 'explanations.csv'
 # Blocks that experiments share.
 _SHARED_CONFIGS = tuple(
     f'blocks/{path.stem}' for path in sorted(_CONFIGS.glob('blocks/[a-z]*.py'))
 )
 _MAX_ROWS = 120  # Of a table on the page; the CSV file has all.
-_TRAIN = 'python -m modular_hyperteacher.main --config=configs'
-_SYMBOLS = {
-    'SUPPORTED': '✓',
-    'CONTRADICTED': '✗',
-    'UNDECIDED': '?',
-    'NOT RUN': '–',
-}
+_TITLE = (
+    'Discovering modular solutions that generalize compositionally: a'
+    ' reproduction'
+)
+_POLICY = (
+    "default-src 'none'; script-src 'sha256-{digest}' 'strict-dynamic';"
+    " style-src 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none';"
+    " form-action 'none'"
+)
+# What the page opens with: figure, sentence, and the claims that decide it.
+_FINDINGS = (
+    (
+        'fig2c',
+        (
+            'If inference converges, students find more of the modules of their'
+            ' teacher when training tasks connect all of them (blue) than when'
+            ' they do not (orange).'
+        ),
+        ('2C-c', '2C-d'),
+    ),
+    (
+        'fig3b',
+        (
+            'On new combinations of modules, hypernetworks are more accurate'
+            ' than MAML and ANIL, if training combines all modules, and only'
+            ' then.'
+        ),
+        ('3B-1', '3B-2'),
+    ),
+    (
+        'fig4e',
+        (
+            'The same holds for imitating agents in mazes: on new combinations'
+            ' of goals, hypernetworks predict more actions.'
+        ),
+        ('4E', '4F'),
+    ),
+)
 
 
 class Drawn(NamedTuple):
@@ -46,197 +86,202 @@ class Drawn(NamedTuple):
   table: pd.DataFrame
 
 
-_Verdicts = Sequence[tuple[verdicts.Claim, verdicts.Entry]]
+class Report(NamedTuple):
+  """What all pages are made of.
 
-
-def make(
-    drawn: Mapping[str, Drawn],
-    claims: Sequence[verdicts.Claim],
-    entries: Sequence[verdicts.Entry],
-    library: data.Library,
-) -> str:
-  """Returns the page.
-
-  Args:
+  Attributes:
     drawn: name -> figure, for some or all of `registry.FIGURES`.
     claims: all claims.
     entries: one per claim, from `verdicts.evaluate`.
     library: the finished runs behind the figures.
   """
-  judged = list(zip(claims, entries, strict=True))
-  parts = [_summary(drawn, judged, library)]
-  for heading, figures in registry.SECTIONS.items():
-    names = [name for name in figures if name in drawn]
-    if names:
-      parts.append(f'<h2 id="{_anchor(heading)}">{heading}</h2>')
-      parts += [_article(name, drawn[name], judged, library) for name in names]
-  parts += [_discrepancies(), _configs(drawn)]
-  return _PAGE.format(
-      style=(_FOLDER / 'report.css').read_text(),
-      body='\n'.join(parts),
-      plotly=offline.get_plotlyjs(),
-      script=(_FOLDER / 'report.js').read_text(),
-  )
+
+  drawn: Mapping[str, Drawn]
+  claims: Sequence[verdicts.Claim]
+  entries: Sequence[verdicts.Entry]
+  library: data.Library
+
+  def page(self, packed: bool = True, links: Sequence[Any] = ()) -> str:
+    """Returns the page of everything.
+
+    Args:
+      packed: whether it holds plotly's script, or loads it from its folder.
+      links: (address, text) of pages beside it.
+    """
+    described = {
+        claim.id: overview.describe(claim, entry)
+        for claim, entry in zip(self.claims, self.entries, strict=True)
+    }
+    sections = [
+        {
+            'heading': heading,
+            'anchor': heading.lower().replace(' ', '-'),
+            'figures': [self._figure(name) for name in names],
+        }
+        for heading, figures in registry.SECTIONS.items()
+        if (names := [name for name in figures if name in self.drawn])
+    ]
+    anchors = [('claims', 'All claims')]
+    anchors += [(s['anchor'], s['heading']) for s in sections]
+    anchors += [('discrepancies', 'Paper and code'), ('configs', 'Configs')]
+    return render(
+        'report.html',
+        _TITLE,
+        links=[*((f'#{anchor}', text) for anchor, text in anchors), *links],
+        packed=_packed_plotly() if packed else '',
+        findings=list(self._findings(described)),
+        worlds=self._worlds(described),
+        counts=overview.count(described.values()),
+        ticks=[(overview.position(t), t) for t in overview.TICKS],
+        rule=verdicts.RULE,
+        stale=list(self.library.stale()),
+        sections=sections,
+        discrepancies={
+            paper: tables.texts(pd.read_csv(_FOLDER / f'{name}.csv'))
+            for paper, name in (
+                ('Schug et al. (2024)', 'discrepancies'),
+                ('Lake (2019)', 'discrepancies_seq2seq'),
+            )
+        },
+        configs=_configs(self.drawn),
+    )
+
+  def figure_page(
+      self, name: str, home: str = 'report.html', downloads: Sequence[str] = ()
+  ) -> str:
+    """Returns the page of one figure.
+
+    Args:
+      name: of the figure.
+      home: the page of everything.
+      downloads: endings of the files beside it.
+    """
+    figure = self._figure(name)
+    return render(
+        'figure.html',
+        figure['title'],
+        links=[(home, 'All figures and claims')],
+        figure=figure,
+        downloads=downloads,
+        configs=_configs([name]),
+    )
+
+  def _figure(self, name: str) -> dict[str, Any]:
+    figure, table = self.drawn[name]
+    return {
+        'claims': [
+            overview.describe(claim, entry)
+            for claim, entry in zip(self.claims, self.entries, strict=True)
+            if claim.figure == name
+        ],
+        'table': tables.texts(table.head(_MAX_ROWS)),
+        'num_rows': len(table),
+        'runs': [
+            {'experiment': e, 'list': facts.describe(e, self.library)}
+            for e in registry.FIGURES[name].experiments
+        ],
+        **_picture(name, registry.FIGURES[name].title, figure),
+    }
+
+  def _findings(
+      self, described: Mapping[str, overview.Claim]
+  ) -> Iterator[dict[str, Any]]:
+    for name, sentence, ids in _FINDINGS:
+      if name in self.drawn:
+        found = [described[claim] for claim in ids]
+        words = dict.fromkeys(claim.verdict for claim in found)
+        yield {
+            'name': name,
+            'title': registry.FIGURES[name].title,
+            'sentence': sentence,
+            'claims': found,
+            'verdict': ' and '.join(words).capitalize(),
+            'chart': _small(self.drawn[name].figure),
+        }
+
+  def _worlds(
+      self, described: Mapping[str, overview.Claim]
+  ) -> dict[str, list[overview.Mark]]:
+    """Returns heading -> the marks of its claims."""
+    worlds = {
+        heading: [
+            overview.mark(described[c.id], entry, c.figure in self.drawn)
+            for c, entry in zip(self.claims, self.entries, strict=True)
+            if c.figure in figures
+        ]
+        for heading, figures in registry.SECTIONS.items()
+    }
+    return {heading: marks for heading, marks in worlds.items() if marks}
 
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="icon" href="data:,">
-<title>Discovering modular solutions that generalize compositionally:
-a reproduction</title>
-<style>
-{style}</style>
-</head>
-<body>
-<a class="skip" href="#summary">Skip to the summary</a>
-<main>
-{body}
-</main>
-<script>{plotly}</script>
-<script>
-{script}</script>
-</body>
-</html>
-"""
+def picture_page(figure: go.Figure, name: str, title: str) -> str:
+  """Returns the page of a figure that is not of the report.
+
+  Args:
+    figure: what is drawn.
+    name: of its file.
+    title: its heading.
+  """
+  picture = {'claims': [], 'table': {}, 'num_rows': 0, 'runs': []}
+  picture |= _picture(name, title, figure)
+  return render('figure.html', title, figure=picture)
 
 
-def _summary(
-    drawn: Mapping[str, Drawn], judged: _Verdicts, library: data.Library
-) -> str:
-  counts = collections.Counter(entry['verdict'] for _, entry in judged)
-  total = ', '.join(f'{counts[name]} {name}' for name in _SYMBOLS)
-  rows = ''.join(_summary_row(claim, e, drawn) for claim, e in judged)
-  stale = ''.join(f'<li>{_text(run)}</li>' for run in library.stale())
-  links = [
-      f'<a href="#{_anchor(heading)}">{heading}</a>'
-      for heading, figures in registry.SECTIONS.items()
-      if set(figures) & set(drawn)
-  ]
-  links += [
-      '<a href="#discrepancies">Where paper and code differ</a>',
-      '<a href="#configs">Configs</a>',
-  ]
-  notice = (
-      '<div class="stale"><p>Bundled results that no current config'
-      f' describes:</p><ul>{stale}</ul></div>'
-  )
+def render(template: str, title: str, **values: Any) -> str:
+  """Returns a page.
+
+  Args:
+    template: its file.
+    title: its heading.
+    **values: what the template asks for, escaped unless it is Markup.
+  """
+  script = (_FOLDER / 'report.js').read_text()
+  digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+  given: dict[str, Any] = {'links': (), 'packed': '', 'downloads': ()}
   return (
-      '<h1>Discovering modular solutions that generalize compositionally: a'
-      ' reproduction</h1>\n'
-      f'<nav aria-label="Sections">{" · ".join(links)}</nav>\n'
-      f'<h2 id="summary">Summary</h2>\n<p>Claims: {total}. Every number says at'
-      ' which scale it was measured; <em>laptop</em> is a scaled-down problem,'
-      ' to be compared with the paper in direction only, and <em>paper</em>'
-      ' the published one.</p>\n'
-      f'{notice if stale else ""}'
-      '<div class="scroll" tabindex="0" role="region" aria-label="All claims">'
-      '<table><thead><tr><th scope="col">claim</th><th scope="col">sentence'
-      '</th><th scope="col">verdict</th><th scope="col">effect'
-      '</th><th scope="col">seeds</th><th scope="col">scale</th></tr></thead>\n'
-      f'<tbody>{rows}</tbody></table></div>\n<p>{_text(verdicts.RULE)}</p>'
-  )
-
-
-def _summary_row(
-    claim: verdicts.Claim, entry: verdicts.Entry, drawn: Mapping[str, Drawn]
-) -> str:
-  name = _text(claim.id)
-  if claim.figure in drawn:
-    name = f'<a href="#{claim.figure}">{name}</a>'
-  effect = tables.with_error(entry['effect'], entry['standard_error'])
-  return (
-      f'<tr><th scope="row">{name}</th><td>{_text(claim.sentence)}</td>'
-      f'<td>{_verdict(entry)}</td><td>{effect}</td>'
-      f'<td>{entry["num_seeds"]}</td><td>{_text(entry["preset"] or "")}</td>'
-      '</tr>\n'
-  )
-
-
-def _article(
-    name: str, drawn: Drawn, judged: _Verdicts, library: data.Library
-) -> str:
-  figure = registry.FIGURES[name]
-  claims = ''.join(
-      _claim(claim, entry) for claim, entry in judged if claim.figure == name
-  )
-  shown = drawn.table.head(_MAX_ROWS)
-  more = (
-      ''
-      if len(shown) == len(drawn.table)
-      else (
-          f'<p>The first {len(shown)} of {len(drawn.table)} rows; all are in'
-          f' {name}.csv.</p>'
+      _environment()
+      .get_template(template)
+      .render(
+          given | {'configs': {}} | values,
+          title=title,
+          policy=markupsafe.Markup(_POLICY.format(digest=digest)),
+          style=markupsafe.Markup((_FOLDER / 'report.css').read_text()),
+          script=markupsafe.Markup(script),
       )
   )
-  numbers = (
-      '<div class="scroll" tabindex="0" role="region"'
-      f' aria-label="Numbers of {_text(figure.title)}">'
-      f'{tables.to_html(shown)}</div>{more}'
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+  environment = jinja2.Environment(
+      loader=jinja2.FileSystemLoader(_FOLDER / 'templates'),
+      autoescape=True,
+      trim_blocks=True,
+      undefined=jinja2.StrictUndefined,
   )
-  if drawn.figure is not None:
-    numbers = f'<details><summary>The numbers</summary>{numbers}</details>'
-  return (
-      f'<article id="{name}" aria-labelledby="{name}-title">\n'
-      f'<h3 id="{name}-title">{_text(figure.title)}</h3>\n'
-      f'{claims}{_plot(name, drawn.figure)}{numbers}\n'
-      f'{"".join(_facts(e, library) for e in figure.experiments)}</article>'
-  )
+  environment.filters['rows'] = lambda columns: zip(*columns.values())
+  environment.policies['json.dumps_kwargs'] = {'separators': (',', ':')}
+  return environment
 
 
-def _claim(claim: verdicts.Claim, entry: verdicts.Entry) -> str:
-  effect = tables.with_error(entry['effect'], entry['standard_error'])
-  measured = (
-      f' {effect}, {entry["num_seeds"]} seeds, {entry["preset"]} scale.'
-      if effect
-      else ''
-  )
-  return (
-      f'<div class="claim {entry["verdict"].replace(" ", "-")}">'
-      f'<p><strong>{_text(claim.id)}.</strong> {_text(claim.sentence)}</p>'
-      f'<p>{_verdict(entry)}{_text(measured)}</p>'
-      f'<p class="note">{_text(entry["note"])}</p>{_explanation(entry)}</div>\n'
-  )
+@functools.cache
+def _packed_plotly() -> str:
+  """Returns plotly's script, a third as long, for `report.js` to unpack."""
+  packed = gzip.compress(offline.get_plotlyjs().encode(), mtime=0)
+  return base64.b64encode(packed).decode()
 
 
-def _explanation(entry: verdicts.Entry) -> str:
-  """Returns why a claim is not supported, for the results explained."""
-  why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
-  key: Any = entry['id'], entry['preset']
-  if entry['verdict'] == verdicts.SUPPORTED or key not in why:
-    return ''
-  return f'<p class="why"><strong>Why:</strong> {_text(why[key])}</p>'
-
-
-def _verdict(entry: verdicts.Entry) -> str:
-  verdict = entry['verdict']
-  return f'<span class="verdict">{_SYMBOLS[verdict]} {verdict}</span>'
-
-
-def _plot(name: str, figure: go.Figure | None) -> str:
-  """Returns the element that report.js draws into, its data and its caption."""
+def _picture(name: str, title: str, figure: go.Figure | None) -> dict[str, Any]:
+  """Returns what the template asks of a figure: title, chart and caption."""
+  shown = {'name': name, 'title': title, 'max_rows': _MAX_ROWS}
   if figure is None:
-    return ''
+    return {**shown, 'chart': None, 'caption': []}
   figure_layout: Any = figure.layout
-  lines = (figure_layout.meta or {}).get(layout.CAPTION, [])
-  caption = ''.join(f'<p>{line}</p>' for line in lines)
-  title = _text(registry.FIGURES[name].title)
-  # '</' would end the script element.
-  content = json.dumps(_for_page(figure)).replace('</', '<\\/')
-  return (
-      '<figure><div class="scroll" tabindex="0" role="region"'
-      f' aria-label="Chart: {title}"><div class="plot" id="{name}-plot"'
-      f' role="img" aria-label="{title}. Its numbers are in the table that'
-      ' follows."></div></div>'
-      f'<script type="application/json" id="{name}-plot-data">{content}'
-      '</script>'
-      f'<figcaption>{caption}</figcaption></figure>\n'
-  )
+  caption = (figure_layout.meta or {}).get(layout.CAPTION, [])
+  return {**shown, 'chart': _for_page(figure), 'caption': caption}
 
 
-def _for_page(figure: go.Figure) -> dict[str, Any]:
+def _for_page(figure: go.Figure | None) -> dict[str, Any]:
   """Returns a figure as wide as the page, without title and caption."""
   figure = go.Figure(figure)
   figure_layout: Any = figure.layout
@@ -257,93 +302,30 @@ def _for_page(figure: go.Figure) -> dict[str, Any]:
   return json.loads(str(figure.to_json()))
 
 
-def _facts(experiment: str, library: data.Library) -> str:
-  """Returns scale, command, cost and origin of an experiment's runs."""
-  frame = library.values(experiment)
-  command = f'{_TRAIN}/{experiment}.py'
-  link = f'<a href="#config-{experiment}">configs/{experiment}.py</a>'
-  if frame.empty:
-    facts = {'Runs': 'none finished', 'Command': f'<code>{command}</code>'}
-    return _list({**facts, 'Config': link})
-  runs = frame.drop_duplicates('run_id')
-  preset = runs['preset'].iloc[0]
-  suffix = '' if preset == 'laptop' else f':{preset}'
-  scale = 'the published scale'
-  if not runs['published_scale'].all():
-    scale = 'not the published scale'
-  return _list({
-      'Scale': f'{preset}, {scale}; {len(runs)} runs',
-      'Command': f'<code>{command}{suffix}</code>',
-      'Cost': _cost(runs),
-      'Results': (
-          f'{runs["source"].iloc[0]}, of commit'
-          f' {_text(", ".join(_commits(runs)))}'
-      ),
-      'Config': link,
-  })
-
-
-def _commits(runs: pd.DataFrame) -> Iterable[str]:
-  """Returns the commits that trained runs, without repetition."""
-  return dict.fromkeys(
-      commit for text in runs['commit'].unique() for commit in text.split(', ')
+def _small(figure: go.Figure | None) -> dict[str, Any]:
+  """Returns a figure to stand beside a sentence: no legend, small type."""
+  small = go.Figure(_for_page(figure))
+  small_layout: Any = small.layout
+  for note in small_layout.annotations:
+    note.update(text=note.text.replace(', ', ',<br>'), font={'size': 10})
+  many = len(list(small.select_xaxes())) > 2  # No room for what bars are.
+  small.update_xaxes(showticklabels=not many, tickfont={'size': 9})
+  small.update_yaxes(title={'font': {'size': 10}}, tickfont={'size': 9})
+  small.update_layout(
+      showlegend=False,
+      height=260,
+      margin={'l': 45, 'r': 5, 't': 30, 'b': 10 if many else 65},
   )
+  return json.loads(str(small.to_json())) | {'static': True}
 
 
-def _cost(runs: pd.DataFrame) -> str:
-  if runs['wall_s'].isna().any():
-    return 'not timed'
-  minutes = runs['wall_s'].sum() / 60
-  devices = ', '.join(runs['device'].unique())
-  hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'
-  if runs['cpu_s'].notna().all():
-    hours += f' ({runs["cpu_s"].sum() / 60:.0f} of one processor core)'
-  return f'{hours} of training in all, on {_text(devices)}'
-
-
-def _list(facts: Mapping[str, str]) -> str:
-  rows = ''.join(f'<dt>{k}</dt><dd>{v}</dd>' for k, v in facts.items())
-  return f'<dl class="facts">{rows}</dl>\n'
-
-
-def _discrepancies() -> str:
-  parts = [
-      '<h2 id="discrepancies">Where paper and code differ</h2>\n'
-      "<p>The published numbers came out of the authors' code, so where text"
-      ' and code differ the code is followed, unless it says otherwise'
-      ' here.</p>'
+def _configs(names: Iterable[str]) -> dict[str, str]:
+  """Returns the source of the configs of some figures, and of their blocks."""
+  experiments = [
+      e for name in names for e in registry.FIGURES[name].experiments
   ]
-  for paper, name in (
-      ('Schug et al. (2024)', 'discrepancies'),
-      ('Lake (2019)', 'discrepancies_seq2seq'),
-  ):
-    table = tables.to_html(pd.read_csv(_FOLDER / f'{name}.csv'))
-    parts.append(
-        f'<h3>{paper}</h3>\n<div class="scroll" tabindex="0" role="region"'
-        f' aria-label="Discrepancies of {paper}">{table}</div>'
-    )
-  return '\n'.join(parts)
-
-
-def _configs(drawn: Iterable[str]) -> str:
-  """Returns the source of the configs of some figures."""
-  names = dict.fromkeys(
-      e for name in drawn for e in registry.FIGURES[name].experiments
-  )
-  names |= dict.fromkeys(_SHARED_CONFIGS)
-  parts = ''.join(
-      f'<details id="config-{pathlib.PurePath(name).name}">'
-      f'<summary>configs/{name}.py</summary>'
-      f'<pre><code>{_text((_CONFIGS / f"{name}.py").read_text())}</code></pre>'
-      '</details>\n'
-      for name in names
-  )
-  return f'<h2 id="configs">Configs</h2>\n{parts}'
-
-
-def _anchor(heading: str) -> str:
-  return heading.lower().replace(' ', '-')
-
-
-def _text(value: Any) -> str:
-  return html.escape(str(value))
+  files = [*experiments, *(_SHARED_CONFIGS if experiments else ())]
+  return {
+      name: (_CONFIGS / f'{name}.py').read_text()
+      for name in dict.fromkeys(files)
+  }

@@ -7,14 +7,103 @@
     page.dataset.errors = JSON.stringify(errors);
   };
   window.addEventListener('error', (event) => note(event.message));
-  const options = {
-    displaylogo: false, showSendToCloud: false, responsive: true,
+  document.addEventListener('securitypolicyviolation', (event) => note(
+      `${event.violatedDirective}: ${event.blockedURI}`));
+
+  // Links open the folded part that they lead to.
+  const open = () => {
+    const target = document.getElementById(decodeURIComponent(
+        location.hash.slice(1)));
+    if (target && target.tagName === 'DETAILS') target.open = true;
+    if (target) target.scrollIntoView();
   };
-  for (const plot of document.querySelectorAll('.plot')) {
+  window.addEventListener('hashchange', open);
+
+  const search = document.getElementById('search');
+  if (search) search.addEventListener('input', () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const overview = document.getElementById('overview');
+    overview.classList.toggle('searching', words.length > 0);
+    let found = 0;
+    for (const row of overview.querySelectorAll('li')) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+      found += !row.hidden;
+    }
+    for (const world of overview.children) {
+      world.hidden = !world.querySelector('li:not([hidden])');
+    }
+    document.getElementById('found').value =
+        words.length ? `${found} found` : '';
+  });
+
+  // On a phone, panels that stand side by side stand one below the other.
+  // Returns whether a figure fits then; others scroll in their own frame.
+  const stack = (data, layout) => {
+    const axes = Object.keys(layout).filter((key) => /^xaxis/.test(key)).map(
+        (key) => [layout[key], layout[layout[key].anchor.replace('y', 'yaxis')]]);
+    const rows = axes.some(([, y]) => y.domain[1] - y.domain[0] < 0.9);
+    if (rows || axes.some(([x]) => (x.ticktext || []).length > 5)) return false;
+    const step = 330;  // Pixels from panel to panel.
+    const drawn = 220;
+    const all = step * (axes.length - 1) + drawn;
+    const names = data.filter(
+        (trace) => trace.name && trace.showlegend !== false);
+    const legend = {...layout.legend, y: 1 + 30 / all, font: {size: 11}};
+    const margin = {l: 60, r: 10, t: 40 + 20 * names.length, b: 75};
+    Object.assign(layout, {legend, margin, height: all + margin.t + margin.b});
+    for (const note of layout.annotations || []) {
+      if (note.xref !== 'paper' || note.yref !== 'paper') continue;
+      const index = axes.findIndex(([x]) => note.x <= x.domain[1]);
+      Object.assign(note, {x: 0.5, y: 1 - index * step / all});
+    }
+    axes.forEach(([x, y], i) => {
+      const top = 1 - i * step / all;
+      x.domain = [0, 1];
+      y.domain = [Math.max(0, top - drawn / all), top];
+      y.showticklabels = true;
+    });
+    return true;
+  };
+
+  const plots = document.querySelectorAll('.plot');
+  const load = async () => {
+    const packed = document.getElementById('plotly-packed');
+    let address = 'plotly.min.js';
+    if (packed) {
+      const bytes = Uint8Array.from(
+          atob(packed.textContent), (letter) => letter.charCodeAt(0));
+      const stream = new Blob([bytes]).stream().pipeThrough(
+          new DecompressionStream('gzip'));
+      const parts = [await new Response(stream).arrayBuffer()];
+      address = URL.createObjectURL(
+          new Blob(parts, {type: 'text/javascript'}));
+    }
+    const script = document.createElement('script');
+    script.src = address;
+    await new Promise((resolve, reject) => {
+      script.onload = resolve;
+      script.onerror = () => reject(new Error(`cannot load ${address}`));
+      document.head.append(script);
+    });
+  };
+
+  try {
+    if (plots.length) await load();
+  } catch (error) {
+    note(String(error));
+  }
+  for (const plot of plots) {
     const source = document.getElementById(`${plot.id}-data`);
     try {
-      const {data, layout} = JSON.parse(source.textContent);
-      await Plotly.newPlot(plot, data, layout, options);
+      const {data, layout, static: still} = JSON.parse(source.textContent);
+      const narrow = plot.clientWidth < 560;
+      if (narrow && !still && !stack(data, layout)) plot.classList.add('wide');
+      await Plotly.newPlot(plot, data, layout, {
+        displaylogo: false, showSendToCloud: false, responsive: true,
+        staticPlot: still,
+        displayModeBar: matchMedia('(hover: hover)').matches && 'hover',
+      });
       plot.dataset.drawn = 'yes';
     } catch (error) {
       note(`${plot.id}: ${error}`);
@@ -22,16 +111,14 @@
     }
     await new Promise((resolve) => setTimeout(resolve));
   }
-  page.dataset.finished = 'yes';
-  const fit = () => document.querySelectorAll('.plot').forEach(
-      (plot) => Plotly.Plots.resize(plot));
-  window.addEventListener('beforeprint', fit);
+  const fit = () => plots.forEach((plot) => Plotly.Plots.resize(plot));
+  window.addEventListener('beforeprint', () => {
+    document.querySelectorAll('details.why').forEach((why) => {
+      why.open = true;
+    });
+    fit();
+  });
   window.addEventListener('afterprint', fit);
-  // Links from the summary open the part that they lead to.
-  const open = () => {
-    const target = location.hash && document.querySelector(location.hash);
-    if (target && target.tagName === 'DETAILS') target.open = true;
-  };
-  window.addEventListener('hashchange', open);
   open();
+  page.dataset.finished = 'yes';
 })();

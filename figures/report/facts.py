@@ -1,0 +1,49 @@
+"""Scale, command, cost and origin of an experiment's runs."""
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from figures.library import data
+
+_TRAIN = 'python -m modular_hyperteacher.main --config=configs'
+
+
+def describe(experiment: str, library: data.Library) -> dict[str, str]:
+  """Returns scale, command, cost and origin of an experiment's runs."""
+  frame = library.values(experiment)
+  command = f'{_TRAIN}/{experiment}.py'
+  if frame.empty:
+    return {'Runs': 'none finished', 'Command': command}
+  runs = frame.drop_duplicates('run_id')
+  preset = runs['preset'].iloc[0]
+  suffix = '' if preset == 'laptop' else f':{preset}'
+  scale = 'the published scale'
+  if not runs['published_scale'].all():
+    scale = 'not the published scale'
+  return {
+      'Scale': f'{preset}, {scale}; {len(runs)} runs',
+      'Command': f'{command}{suffix}',
+      'Cost': _cost(runs),
+      'Results': (
+          f'{runs["source"].iloc[0]}, of commit {", ".join(_commits(runs))}'
+      ),
+  }
+
+
+def _commits(runs: pd.DataFrame) -> Iterable[str]:
+  """Returns the commits that trained runs, without repetition."""
+  return dict.fromkeys(
+      commit for text in runs['commit'].unique() for commit in text.split(', ')
+  )
+
+
+def _cost(runs: pd.DataFrame) -> str:
+  if runs['wall_s'].isna().any():
+    return 'not timed'
+  minutes = runs['wall_s'].sum() / 60
+  devices = ', '.join(runs['device'].unique())
+  hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'
+  if runs['cpu_s'].notna().all():
+    hours += f' ({runs["cpu_s"].sum() / 60:.0f} of one processor core)'
+  return f'{hours} of training in all, on {devices}'

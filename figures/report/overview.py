@@ -1,0 +1,141 @@
+"""What the page says of a claim, and where it stands in the picture of all."""
+
+from collections.abc import Iterable, Mapping
+import math
+import pathlib
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from figures.claims import verdicts
+from figures.plotting import tables
+
+# Why claims are not supported by the bundled results.
+EXPLANATIONS = pathlib.Path(__file__).parent / 'explanations.csv'
+# Colours have shapes beside them: not everybody tells colours apart.
+SYMBOLS = {
+    'SUPPORTED': '●',
+    'CONTRADICTED': '■',
+    'UNDECIDED': '◇',
+    'NOT RUN': '✕',
+}
+_EDGE = 30.0  # Marks further out stand at the edge.
+TICKS = (-30, -10, -3, 0, 3, 10, 30)
+
+
+class Claim(NamedTuple):
+  """What the page says of a claim."""
+
+  id: str
+  sentence: str
+  verdict: str
+  kind: str  # The verdict as the name of a style.
+  symbol: str
+  measured: str
+  note: str
+  why: str  # Why it is not supported, if the results are those explained.
+  comparisons: dict[str, list[str]]  # That decide it: column -> texts.
+
+
+class Mark(NamedTuple):
+  """A claim's mark in the picture; positions in percent of its width."""
+
+  claim: Claim
+  linked: bool  # Whether the page has the claim's figure.
+  x: float
+  low: float | None  # Ends of the interval, if there is one.
+  high: float | None
+
+
+def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
+  """Returns what the page says of a claim, from its entry of claims.json."""
+  verdict = entry['verdict']
+  return Claim(
+      claim.id,
+      entry.get('sentence', claim.sentence),
+      verdict,
+      kind(verdict),
+      SYMBOLS.get(verdict, '?'),
+      _measured(entry),
+      entry['note'],
+      _why(entry),
+      _comparisons(entry),
+  )
+
+
+def kind(verdict: str) -> str:
+  """Returns the name of a verdict's style."""
+  known = verdict if verdict in SYMBOLS else 'NOT RUN'
+  return known.lower().replace(' ', '-')
+
+
+def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
+  """Returns where a claim stands; without numbers, in the middle.
+
+  An effect without a spread over seeds has no t and stands at an edge.
+  """
+  t, error = entry.get('t'), entry.get('standard_error')
+  if t is None:
+    sides = {'SUPPORTED': math.inf, 'CONTRADICTED': -math.inf}
+    return Mark(
+        claim, linked, position(sides.get(claim.verdict, 0)), None, None
+    )
+  if not error or not entry.get('interval'):
+    return Mark(claim, linked, position(t), None, None)
+  ends = [t + (end - entry['effect']) / error for end in entry['interval']]
+  return Mark(claim, linked, position(t), *map(position, ends))
+
+
+def position(t: float) -> float:
+  """Returns where t standard errors stand: nearly linear up to 3, then log."""
+  share = math.asinh(t) / math.asinh(_EDGE)
+  return round(50 + 47 * max(-1.0, min(1.0, share)), 2)
+
+
+def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
+  """Returns how many claims have each verdict."""
+  found = pd.Series([claim.verdict for claim in claims]).value_counts()
+  return [
+      {'verdict': verdict, 'kind': kind(verdict), 'number': found[verdict]}
+      for verdict in dict.fromkeys([*SYMBOLS, *found.index])
+      if verdict in found
+  ]
+
+
+def _measured(entry: Mapping[str, Any]) -> str:
+  effect = tables.with_error(entry['effect'], entry['standard_error'])
+  if not effect:
+    return ''
+  details = []
+  if entry.get('interval'):
+    low, high = map(tables.number, entry['interval'])
+    details.append(f'90% interval {low} to {high}')
+  details += [
+      f'{name} = {tables.number(entry[name])}'
+      for name in ('t', 'p')
+      if entry.get(name) is not None
+  ]
+  inner = f' ({", ".join(details)})' if details else ''
+  return (
+      f'{effect}{inner}, {entry["num_seeds"]} seeds, {entry["preset"]} scale.'
+  )
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+  if entry['verdict'] == 'SUPPORTED':
+    return ''
+  why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
+  return str(why.get((entry['id'], entry['preset']), ''))
+
+
+def _comparisons(entry: Mapping[str, Any]) -> dict[str, list[str]]:
+  rows = [
+      {
+          'comparison': found['name'],
+          'effect_mean': found['effect'],
+          'effect_se': found['standard_error'],
+          **{name: found[name] for name in ('bound', 't', 'p', 'num_seeds')},
+      }
+      for found in entry.get('comparisons', ())
+  ]
+  return tables.texts(pd.DataFrame(rows))

@@ -1,0 +1,82 @@
+"""The documentation as web pages, beside those of the figures."""
+
+import functools
+import pathlib
+import re
+import shutil
+
+import markupsafe
+
+from figures.report import page
+from modular_hyperteacher import errors
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_IMAGES = ('.png', '.svg', '.jpg', '.gif')
+_LINK = re.compile(r' (href|src)="([^":#]+)(#[^"]*)?"')
+
+
+def write_docs(output: pathlib.Path, home: str) -> None:
+  """Writes `docs/*.html` from the repository's `docs/*.md`, and their images.
+
+  Args:
+    output: the site's folder.
+    home: its page of everything.
+
+  Raises:
+    UserError: without the package that translates Markdown.
+  """
+  try:
+    import markdown
+  except ImportError as error:
+    raise errors.UserError(
+        '--site needs the package markdown; run'
+        " pip install 'modular_hyperteacher[figures]'."
+    ) from error
+
+  folder = output / 'docs'
+  folder.mkdir(parents=True, exist_ok=True)
+  titles = {}
+  for path in sorted((_ROOT / 'docs').glob('*.md')):
+    heading, _, text = path.read_text().partition('\n')
+    titles[path.stem] = heading.lstrip('# ').replace('`', '')
+    body = markdown.markdown(text, extensions=['extra', 'toc', 'sane_lists'])
+    body = _LINK.sub(functools.partial(_link, path, output), body)
+    _write(folder / f'{path.stem}.html', titles[path.stem], body, f'../{home}')
+  rows = ''.join(
+      f'<li><a href="{stem}.html">{markupsafe.escape(title)}</a></li>\n'
+      for stem, title in titles.items()
+  )
+  body = f'<ul>{rows}</ul>'
+  _write(folder / 'index.html', 'Documentation', body, f'../{home}')
+  (output / '.nojekyll').touch()  # GitHub Pages then serves files as they are.
+
+
+def _link(
+    path: pathlib.Path, output: pathlib.Path, found: re.Match[str]
+) -> str:
+  """Returns a link's attribute on the site; '' if it leads off the site.
+
+  Args:
+    path: the page that it is on.
+    output: the site's folder, to which an image is copied.
+    found: the attribute.
+  """
+  name, address, anchor = found.groups()
+  target = (path.parent / address).resolve()
+  if target.parent == path.parent and target.suffix == '.md':
+    return f' {name}="{target.stem}.html{anchor or ""}"'
+  if target.suffix not in _IMAGES or not target.is_relative_to(_ROOT):
+    return ''
+  copy = output / target.relative_to(_ROOT)
+  copy.parent.mkdir(parents=True, exist_ok=True)
+  shutil.copyfile(target, copy)
+  return found[0]
+
+
+def _write(path: pathlib.Path, title: str, body: str, home: str) -> None:
+  links = [(home, 'All figures and claims'), ('index.html', 'Documentation')]
+  # The repository's own text.
+  text = page.render(
+      'base.html', title, links=links, body=markupsafe.Markup(body)
+  )
+  path.write_text(text)

@@ -1,0 +1,99 @@
+"""The pages in a real browser, at the widths of a phone and of screens."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import plotly.graph_objects as go
+import pytest
+
+from figures import claims
+from figures import registry
+from figures.library import data
+from figures.plotting import images
+from figures.report import page as report
+from tests.figures.report import reading
+from tests.helpers import made_up
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope='module', name='path')
+def make_path(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+  """The report from the bundled results, as a fresh clone has it."""
+  folder = tmp_path_factory.mktemp('report')
+  library = data.Library(folder / 'nothing')
+  drawn = {
+      name: report.Drawn(*figure.make(library))
+      for name, figure in registry.FIGURES.items()
+  }
+  entries = claims.evaluate(library)
+  whole = report.Report(drawn, claims.CLAIMS, entries, library)
+  path = folder / 'report.html'
+  path.write_text(whole.page())
+  return path
+
+
+@pytest.mark.parametrize('width', [360, 800, 1400])
+def test_the_report_fits_and_works(path: pathlib.Path, width: int) -> None:
+  found = reading.look(path, width, '#config-fig3b', 'jump memory 3B-1')
+  assert found['width'] <= found['room'] <= width
+  assert not found['errors'] and not found['lost']
+  assert found['links'] > len(claims.CLAIMS)
+  assert found['drawn'] == found['plots'] > 30 and not found['empty']
+  assert not found['sticking'] and found['navigation']
+  assert found['opened'] == ['config-fig3b']
+  assert len(found['before']) == len(claims.CLAIMS) and not found['found']
+
+
+def test_the_box_finds_claims_by_their_words(path: pathlib.Path) -> None:
+  found = reading.look(path, 800, search='Amortised COMPOSITIONAL')
+  assert found['found'] == ['AM-1', 'AM-4']
+
+
+def test_the_report_fits_on_paper(path: pathlib.Path) -> None:
+  paper = path.parent / 'paper.html'
+  # A4 and US letter are as wide.
+  text = path.read_text()
+  assert text.count('@media print') == 1
+  paper.write_text(text.replace('@media print', '@media screen'))
+  found = reading.look(paper, 680)
+  assert found['width'] <= found['room']
+  assert not found['sticking'] and not found['navigation']
+
+
+def test_a_site_has_working_pages(tmp_path: pathlib.Path) -> None:
+  run = subprocess.run(
+      [sys.executable, made_up.ROOT / 'figures' / 'make_all.py']
+      + ['--only=fig2c,fig3b', '--format=html', f'--site={tmp_path}'],
+      capture_output=True,
+      text=True,
+      check=False,
+  )
+  assert run.returncode == 0, run.stderr
+  for path in [*tmp_path.glob('*.html'), *tmp_path.glob('docs/*.html')]:
+    page = reading.Page(path.read_text())
+    for link in page.all('href', 'a') + page.all('src'):
+      address = link.partition('#')[0]
+      if not re.match('https?:', address):
+        assert (path.parent / address).exists(), (path, link)
+  docs = ('docs/index.html', 'docs/performance.html')
+  for name in ('index.html', 'fig3b.html', *docs):
+    found = reading.look(tmp_path / name, 360)
+    assert found['width'] <= found['room']
+    assert not found['errors'] and not found['lost'], name
+    assert found['drawn'] == found['plots'] >= (0 if 'docs' in name else 1)
+
+
+def test_markup_in_a_figure_is_drawn_as_text(tmp_path: pathlib.Path) -> None:
+  """Plotly's labels take some tags; nothing in them runs."""
+  evil = '<img src=x onerror="document.body.remove()"><script>x</script>'
+  figure = go.Figure(go.Bar(x=[evil], y=[1], name=evil))
+  figure.update_layout(title=evil, showlegend=True)
+  path = tmp_path / 'one.html'
+  path.write_text(report.picture_page(figure, 'one', evil))
+  assert path.stat().st_size < 40_000
+  images.write_script(tmp_path)
+  found = reading.look(path, 800)
+  assert found['drawn'] == found['plots'] == 1 and not found['errors']

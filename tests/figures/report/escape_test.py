@@ -1,0 +1,109 @@
+"""What files say stays text on the page."""
+
+import base64
+import gzip
+import hashlib
+import json
+import pathlib
+import re
+from typing import Any
+
+import pytest
+
+from figures import claims
+from figures import registry
+from figures.library import bundles
+from figures.library import data
+from figures.report import page as report
+from tests.figures.report import reading
+from tests.helpers import made_up
+
+_EVIL = '<script>alert(1)</script><!-- "onmouseover=\'alert(2)\' x="'
+_POLICY = (
+    r"default-src 'none'; script-src 'sha256-(\S+)' 'strict-dynamic'; "
+    "style-src 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none'; "
+    "form-action 'none'"
+)
+
+
+def _write_evil_bundle(root: pathlib.Path) -> None:
+  """Writes Figure 3B's runs, some of them twice, with names that hold HTML."""
+  runs = made_up.write_runs(root / 'runs', made_up.AS_CLAIMED)
+  twice = {('maml', 'random'): 0.2}
+  made_up.write_runs(runs, twice, override={'training.num_outer_steps': 3001})
+  folder = root / 'bundled/fig3b/laptop'
+  bundles.write_bundle(runs / 'fig3b/laptop', folder)
+  path = folder / 'provenance.json'
+  stored: Any = json.loads(path.read_text())['runs']
+  for run in stored.values():
+    run['sessions'][0] |= {'commit': _EVIL, 'device_kind': _EVIL}
+    run['config']['model'][_EVIL] = _EVIL
+  evil = {f'{_EVIL}{name}': run for name, run in stored.items()}
+  path.write_text(json.dumps({'runs': evil}))
+  for name in ('results', 'curves'):
+    path = folder / f'{name}.csv.gz'
+    head, *rows = gzip.decompress(path.read_bytes()).decode().splitlines()
+    quoted = _EVIL.replace('"', '""')
+    renamed = [re.sub('^([^,]*)', rf'"{quoted}\1"', row) for row in rows]
+    path.write_bytes(gzip.compress('\n'.join([head, *renamed]).encode()))
+
+
+@pytest.fixture(scope='module', name='pages')
+def make_pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+  root = tmp_path_factory.mktemp('evil')
+  _write_evil_bundle(root)
+  library = data.Library(root / 'nothing', root / 'bundled')
+  names = ('fig3b', 'fig3e', 'table_a10')
+  drawn = {
+      name: report.Drawn(*registry.FIGURES[name].make(library))
+      for name in names
+  }
+  entries: Any = [e | {'note': _EVIL} for e in claims.evaluate(library)]
+  whole = report.Report(drawn, claims.CLAIMS, entries, library)
+  figure, table = drawn['fig3b']
+  whole.drawn['fig3b'].table.insert(0, _EVIL, _EVIL)
+  assert figure is not None
+  return [
+      whole.page(),
+      whole.figure_page('fig3b'),
+      report.picture_page(figure, _EVIL, _EVIL),
+  ]
+
+
+def test_names_from_files_are_text(pages: list[str]) -> None:
+  for text in pages:
+    page = reading.Page(text)
+    names = {name for _, found in page.tags for name in found}
+    assert not [name for name in names if name.startswith('on')]
+    assert not [name for name in names if 'alert' in name]
+    kinds = [kind for kind, _ in page.scripts]
+    assert set(kinds) <= {None, 'application/json', 'application/gzip'}
+    assert kinds.count(None) == 1  # Ours.
+    assert not any(
+        'alert' in script for kind, script in page.scripts if not kind
+    )
+    assert '</html>' in text[-10:] and '<!--' not in text.partition('<body')[2]
+    for kind, script in page.scripts:
+      if kind == 'application/json':
+        json.loads(script)
+  words = ''.join(reading.Page(pages[0]).words)
+  run_ids = f'Not shown: {_EVIL}'
+  assert run_ids in words and 'another run of maml / random' in words
+  assert f'bundled, of commit {_EVIL}' in words  # The session's.
+  assert f'on {_EVIL}' in words  # Its device.
+  assert f'fig3b/laptop/{_EVIL}' in words  # A stale run.
+
+
+def test_one_script_may_run(pages: list[str]) -> None:
+  for text in pages:
+    page = reading.Page(text)
+    (policy,) = [
+        found['content'] or ''
+        for tag, found in page.tags
+        if tag == 'meta' and found.get('http-equiv')
+    ]
+    matched = re.fullmatch(_POLICY, policy)
+    assert matched is not None, policy
+    ((_, script),) = [found for found in page.scripts if not found[0]]
+    digest = hashlib.sha256(script.encode()).digest()
+    assert base64.b64encode(digest).decode() == matched[1]

@@ -1,0 +1,241 @@
+"""The page of all figures: what is in it, and in which order."""
+
+import base64
+import gzip
+import json
+import math
+import pathlib
+import re
+from typing import Any
+
+import pandas as pd
+from plotly import offline
+import pytest
+
+from figures import claims
+from figures import registry
+from figures.library import data
+from figures.report import overview
+from figures.report import page as report
+from tests.figures.report import reading
+from tests.helpers import made_up
+
+_ENTRY: Any = dict(
+    id='3D',
+    verdict='UNDECIDED',
+    effect=0.1,
+    standard_error=0.2,
+    num_seeds=3,
+    preset='laptop',
+    note='smallest: one',
+    t=0.5,
+    p=0.33,
+    interval=(-0.5, 0.7),
+)
+
+
+@pytest.fixture(scope='module', name='text')
+def make_text(tmp_path_factory: pytest.TempPathFactory) -> str:
+  """A report with results, without, and with a stale bundle."""
+  root = tmp_path_factory.mktemp('results')
+  made_up.write_runs(root / 'own', made_up.AS_CLAIMED)
+  longer = {'training.num_outer_steps': 3001}
+  stale = {('maml', 'random'): 0.2}
+  made_up.write_runs(root / 'bundled', stale, override=longer)
+  return _make_report(data.Library(root / 'own', root / 'bundled'))
+
+
+def _make_report(library: data.Library) -> str:
+  drawn = {
+      name: report.Drawn(*figure.make(library))
+      for name, figure in registry.FIGURES.items()
+  }
+  entries = claims.evaluate(library)
+  return report.Report(drawn, claims.CLAIMS, entries, library).page()
+
+
+@pytest.fixture(scope='module', name='page')
+def make_page(text: str) -> reading.Page:
+  return reading.Page(text)
+
+
+def test_every_figure_and_every_claim_has_its_place(
+    page: reading.Page, text: str
+) -> None:
+  assert set(registry.FIGURES) <= set(page.all('id'))
+  overview_end = text.index('id="theory"')
+  for claim in claims.CLAIMS:
+    assert f'href="#claim-{claim.id}"' in text[:overview_end]
+    assert text.count(f'id="claim-{claim.id}"') == 1
+  assert page.all('class', 'svg').count('strip') == len(claims.CLAIMS)
+
+
+def test_the_page_opens_with_findings_then_all_claims(text: str) -> None:
+  order = ['What was found', 'fig2c-small', 'fig3b-small', 'fig4e-small']
+  order += ['All claims at a glance', 'id="theory"']
+  places = [text.index(part) for part in order]
+  assert places == sorted(places)
+  findings = text[: places[4]]
+  (verdict,) = re.findall(r'<strong>(.*?):</strong> On new comb', findings)
+  assert f'{verdict.upper()}\n</span>' in text.partition('id="claim-3B-1"')[2]
+
+
+def test_a_figure_comes_before_its_claims_and_numbers(text: str) -> None:
+  article = _article(text, 'fig3b')
+  order = ['fig3b-plot', 'laptop scale, 3 seeds', 'id="claim-3B-1"']
+  order += ['The numbers', 'How to make it']
+  places = [article.index(part) for part in order]
+  assert places == sorted(places)
+  assert '<details><summary>The numbers' in article
+  # A table of the paper has no picture.
+  assert '<details open><summary>The numbers' in _article(text, 'table_a1')
+
+
+def test_links_lead_somewhere_and_ids_are_unique(page: reading.Page) -> None:
+  ids = page.all('id')
+  inner = {link[1:] for link in page.all('href') if link.startswith('#')}
+  assert inner <= set(ids)
+  assert len(set(ids)) == len(ids)
+  assert len(inner) > len(claims.CLAIMS)
+
+
+def test_nothing_is_fetched(page: reading.Page, text: str) -> None:
+  assert not page.all('src')
+  outer = [link for link in page.all('href') if not link.startswith('#')]
+  assert outer == ['data:,']  # An empty icon, or browsers would look for one.
+  (packed,) = [
+      found for kind, found in page.scripts if kind == 'application/gzip'
+  ]
+  unpacked = gzip.decompress(base64.b64decode(packed)).decode()
+  assert unpacked == offline.get_plotlyjs()
+  assert len(text.encode()) < 4e6
+
+
+def test_claims_come_with_scale_cost_command_and_config(text: str) -> None:
+  article = _article(text, 'fig3b')
+  for expected in (
+      '0.260 ± 0.012',
+      '3 seeds, laptop scale.',
+      'laptop, not the published scale; 8 runs',
+      '--config=configs/fig3b.py</dd>',
+      '8 minutes (12 of one processor core) of training in all, on abacus',
+      'own, of commit abc',
+      '<a href="#config-fig3b">The config</a>',
+  ):
+    assert expected in article
+  assert 'def get_config(preset' in text[text.index('id="config-fig3b"') :]
+  # Where its numbers are.
+  shared = text[text.index('id="config-hyperteacher"') :]
+  assert 'table_a10' in shared[: shared.index('</details>')]
+
+
+def _article(text: str, name: str) -> str:
+  found = re.search(f'<article id="{name}".*?</article>', text, re.DOTALL)
+  assert found is not None
+  return found[0]
+
+
+def test_every_claim_that_fails_is_explained_and_no_other() -> None:
+  entries = claims.evaluate(data.Library(pathlib.Path('nothing')))
+  failed = {
+      (e['id'], e['preset'])
+      for e in entries
+      if e['verdict'] in ('FAIL', 'CONTRADICTED')
+  }
+  explained = pd.read_csv(overview.EXPLANATIONS)
+  assert failed == set(zip(explained['id'], explained['preset']))
+  assert explained['why'].str.len().between(40, 600).all()
+
+
+def test_explanations_stand_beside_what_is_not_supported() -> None:
+  (claim,) = [c for c in claims.CLAIMS if c.id == '3D']
+  described = overview.describe(claim, _ENTRY)
+  assert 'With two (figure `two_layers`' in described.why
+  assert described.measured == (
+      '0.100 ± 0.200 (90% interval -0.500 to 0.700, t = 0.500, p = 0.330), 3'
+      ' seeds, laptop scale.'
+  )
+  one = {**_ENTRY, 'name': 'one', 'bound': 0.02}
+  described = overview.describe(claim, {**_ENTRY, 'comparisons': [one]})
+  assert described.comparisons['comparison'] == ['one']
+  assert described.comparisons['effect'] == ['0.100 ± 0.200']
+  for other in ({'verdict': 'SUPPORTED'}, {'preset': 'paper'}):
+    assert not overview.describe(claim, {**_ENTRY, **other}).why
+
+
+def test_marks_stand_where_effects_are() -> None:
+  (claim,) = [c for c in claims.CLAIMS if c.id == '3D']
+  described = overview.describe(claim, _ENTRY)
+  mark = overview.mark(described, _ENTRY, linked=True)
+  assert mark.low is not None and mark.high is not None
+  assert 0 < mark.low < 50 < mark.x < mark.high < 100
+  # The bound lies where t is 0: 0.1 below the effect of half a standard error.
+  touching = overview.mark(described, _ENTRY | {'interval': (0.0, 0.2)}, True)
+  assert touching.low == 50
+  assert overview.position(math.inf) == overview.position(99) == 97
+  assert overview.position(-30) == 3
+  # Equal in all seeds: no t, but a verdict.
+  sure = _ENTRY | {'t': None, 'verdict': 'SUPPORTED', 'standard_error': 0.0}
+  mark = overview.mark(overview.describe(claim, sure), sure, True)
+  assert (mark.x, mark.low) == (97, None)
+  none = _ENTRY | {'t': None, 'verdict': 'NOT RUN', 'interval': None}
+  mark = overview.mark(overview.describe(claim, none), none, True)
+  assert (mark.x, mark.low) == (50, None)
+
+
+def test_verdicts_are_told_by_shape_as_well(text: str) -> None:
+  kinds = [overview.kind(verdict) for verdict in overview.SYMBOLS]
+  assert len(set(overview.SYMBOLS.values())) == len(kinds)
+  for kind in kinds:
+    assert f'id="mark-{kind}"' in text and f'.{kind} {{' in text
+
+
+def test_stale_bundles_are_named(text: str) -> None:
+  assert re.search('<li>fig3b/laptop/random-maml-[0-9a-f]{10}</li>', text)
+
+
+def test_the_page_can_be_read_aloud_and_by_keyboard(
+    page: reading.Page, text: str
+) -> None:
+  assert '<html lang="en">' in text
+  tags = [tag for tag, _ in page.tags]
+  assert [tags.count(t) for t in ('header', 'nav', 'main')] == [1, 1, 1]
+  levels = [int(tag[1]) for tag in tags if re.fullmatch('h[1-6]', tag)]
+  assert levels[0] == 1 and levels.count(1) == 1
+  assert all(after <= before + 1 for before, after in zip(levels, levels[1:]))
+  named = set(page.all('aria-labelledby', 'section'))
+  assert len(named) == tags.count('section') > 5 and named <= set(
+      page.all('id')
+  )
+  images = page.with_role('img')
+  assert len(images) == tags.count('figure') + 3
+  assert all(image['aria-label'] for image in images)
+  for region in page.with_role('region'):  # Can be reached and has a name.
+    assert region['tabindex'] == '0' and region['aria-label']
+
+
+def test_figures_on_the_page_leave_words_to_it(text: str) -> None:
+  matched = re.search('id="fig3b-plot-data">(.*?)</script>', text, re.DOTALL)
+  assert matched is not None
+  found = matched[1]
+  figure = json.loads(found)
+  assert not figure['layout'].get('title')
+  assert not any(
+      'laptop scale' in note['text'] for note in figure['layout']['annotations']
+  )
+  caption = text[text.index('id="fig3b-plot-data"') :]
+  assert 'laptop scale, 3 seeds' in caption.partition('</figcaption>')[0]
+
+
+@pytest.mark.parametrize(
+    'name, letter, number',
+    [('discrepancies', 'D', 45), ('discrepancies_seq2seq', 'S', 20)],
+)
+def test_all_documented_discrepancies_are_listed(
+    text: str, name: str, letter: str, number: int
+) -> None:
+  folder = pathlib.Path(report.__file__).parent
+  table = pd.read_csv(folder / f'{name}.csv')
+  assert table['id'].tolist() == [f'{letter}{i}' for i in range(1, number + 1)]
+  assert table.notna().all().all()
+  assert all(f'<td>{name}</td>' in text for name in table['id'])
