@@ -109,16 +109,19 @@ def main() -> None:
   parser.add_argument('--out', type=pathlib.Path, default='predictions')
   parser.add_argument('--seed', type=int, default=2020)
   parser.add_argument('--task_support', default='random')
-  parser.add_argument('--steps', type=int, default=6000)
-  parser.add_argument('--batch_size', type=int, default=64)
+  parser.add_argument('--steps', type=int, default=5000)
+  parser.add_argument('--batch_size', type=int, default=32)
   parser.add_argument('--width', type=int, default=64)
-  parser.add_argument('--layers', type=int, default=4)
+  parser.add_argument('--layers', type=int, default=3)
   parser.add_argument('--learning_rate', type=float, default=2e-3)
+  # Tensors are small: on busy cores, threads cost more than they save.
+  parser.add_argument('--threads', type=int, default=1)
   parser.add_argument('--num_tasks', type=int, default=1024)
   flags = parser.parse_args()
   world = worlds.make(
       'hyperteacher', task_support=flags.task_support, seed=flags.seed
   )
+  torch.set_num_threads(flags.threads)
   torch.manual_seed(flags.seed)
   dims = world.fields['input_dim'], world.fields['output_dim']
   model = SetTransformer(*dims, flags.width, flags.layers)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import math
 import pathlib
 import struct
-from typing import BinaryIO, NamedTuple
+from typing import IO, NamedTuple
 import zipfile
 import zlib
 
@@ -80,7 +80,7 @@ def read(
     ) from error
 
 
-def _check_directory(path: pathlib.Path, file: BinaryIO) -> None:
+def _check_directory(path: pathlib.Path, file: IO[bytes]) -> None:
   """Checks the size of the directory, all of which `ZipFile` reads at once."""
   size = file.seek(0, 2)
   file.seek(max(size - _END.size - _WIDE_SIZE, 0))
@@ -141,7 +141,7 @@ _KINDS = {
 
 
 def _read_header(
-    stream: BinaryIO,
+    stream: IO[bytes],
 ) -> tuple[tuple[int, ...], bool, np.dtype]:
   """Returns shape, whether columns come first, and dtype; executes nothing."""
   version = np.lib.format.read_magic(stream)

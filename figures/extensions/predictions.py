@@ -142,7 +142,7 @@ def _from_files(group: Sequence[files.Scored]) -> list[_Bar]:
     table['seed'] = [scored.world.seed for scored in own]
     means = table.groupby('seed').mean()
     number = sum(scored.num_tasks for scored in own) // len(means)
-    found.append(_Bar(learner, {m: means[m] for m in means}, number))
+    found.append(_Bar(learner, {m: means[m] for m in own[0].metrics}, number))
   return found
 
 

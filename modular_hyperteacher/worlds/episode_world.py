@@ -100,7 +100,7 @@ def _arrays(
   support, query = drawn
   if is_counted is None:
     is_counted = jnp.ones(query.outputs.lengths.shape, bool)
-  return worlds.Tasks(
+  return worlds.make_tasks(
       support.inputs.tokens,
       support.outputs.tokens,
       jnp.ones(support.outputs.lengths.shape, bool),

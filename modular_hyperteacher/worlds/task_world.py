@@ -43,7 +43,7 @@ class TaskWorld(worlds.World):
     def draw_one(index: jax.Array) -> worlds.Tasks:
       task_key = jax.random.fold_in(key, index)
       task = self.distribution.sample(params, task_key, split)
-      return worlds.Tasks(
+      return worlds.make_tasks(
           *_arrays(task.support), *_arrays(task.query), task.latent
       )
 

@@ -42,6 +42,11 @@ class Tasks(NamedTuple):
   latents: np.ndarray  # [B, L, M] float32; [B, 0, 0] for sequences
 
 
+def make_tasks(*arrays: Any) -> Tasks:
+  """Returns tasks of JAX arrays, to be traced."""
+  return Tasks(*arrays)
+
+
 class Prediction(NamedTuple):
   """What `World.score` takes."""
 
