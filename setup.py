@@ -50,6 +50,8 @@ setuptools.setup(
         # Sweeps over many machines: launch/ray_cluster.py, launch/slurm.py.
         'ray': ['ray>=2.50'],
         'slurm': ['submitit>=1.5'],
+        # examples/pytorch_learner.py.
+        'torch': ['torch>=2.4'],
         # A copy of metrics where groups look at them: --wandb=offline.
         'wandb': ['wandb>=0.31'],
     },
