@@ -109,7 +109,7 @@ def main() -> None:
   parser.add_argument('--out', type=pathlib.Path, default='predictions')
   parser.add_argument('--seed', type=int, default=2020)
   parser.add_argument('--task_support', default='random')
-  parser.add_argument('--steps', type=int, default=5000)
+  parser.add_argument('--steps', type=int, default=1200)
   parser.add_argument('--batch_size', type=int, default=32)
   parser.add_argument('--width', type=int, default=64)
   parser.add_argument('--layers', type=int, default=3)
