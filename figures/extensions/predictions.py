@@ -81,7 +81,7 @@ def _draw(
     split_name = (
         'training tasks' if split == 'train' else style.split_name(split)
     )
-    panels[f'{name}<br>{split_name}'] = [_to_bar(bar, metric) for bar in shown]
+    panels[f'{name}, {split_name}'] = [_to_bar(bar, metric) for bar in shown]
     rows += [_to_row(bar, group[0]) for bar in shown]
   figure = bars.draw(
       panels,
@@ -90,6 +90,8 @@ def _draw(
       y_range=(0, 1) if metric == 'accuracy' else None,
       caption=_caption(library, scored),
   )
+  # Plotly would tilt labels into the caption.
+  figure.update_xaxes(tickangle=0, tickfont={'size': 11})
   return figure, pd.DataFrame(rows)
 
 

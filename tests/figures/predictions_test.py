@@ -63,7 +63,7 @@ def test_bars_stand_beside_the_built_in_models(
       'mine'
   }
   titles = [note.text for note in figure.layout.annotations]
-  assert 'Compositional support<br>OOD' in titles
+  assert 'Compositional support, OOD' in titles
   heights = {y for bar in figure.data if bar.type == 'bar' for y in bar.y}
   assert mine['accuracy_mean'] in heights and len(heights) == 10
 
