@@ -1,6 +1,7 @@
 """Files of predictions, drawn beside the built-in models."""
 
 import pathlib
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,7 @@ def test_bars_stand_beside_the_built_in_models(
   (entry,) = predictions.read(folder).values()
   assert entry.experiments == ('fig3b',)
   library = data.Library(tmp_path)
+  figure: Any
   figure, table = entry.draw(library)
   rows = table.set_index(['split', 'model'])
   cell = {'model.name': 'maml', 'task.task_support': 'random'}
@@ -51,7 +53,7 @@ def test_bars_stand_beside_the_built_in_models(
       bundled.mean()
   )
   assert rows.loc[('ood', 'maml'), 'num_tasks'] == 256
-  mine = rows.loc[('ood', 'mine')]
+  mine: Any = rows.loc[('ood', 'mine')]
   scored = [
       worlds.score_file(path).metrics['accuracy']
       for path in sorted(folder.glob('mine.*'))

@@ -1,5 +1,7 @@
 """Drawing tasks by name, and scoring predictions."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,7 +120,7 @@ def test_rows_of_tokens_are_right_or_not(pseudowords: worlds.World) -> None:
 
 
 def test_rows_that_belong_to_no_split_do_not_count() -> None:
-  world = worlds.make('scan', preset='smoke', split='around_right')
+  world: Any = worlds.make('scan', preset='smoke', split='around_right')
   assert world.experiment == 'scan_around_right'
   tasks = world.sample('ood')
   rows = int(tasks.query_mask.sum())
@@ -157,8 +159,9 @@ def test_a_task_of_another_package_is_a_world(
     ],
 )
 def test_wrong_worlds_are_refused(fields: dict, message: str) -> None:
+  arguments: dict[str, Any] = {'name': 'hyperteacher'} | fields
   with pytest.raises(errors.UserError, match=message):
-    worlds.make(**({'name': 'hyperteacher'} | fields))
+    worlds.make(**arguments)
 
 
 @pytest.mark.parametrize(
