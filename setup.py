@@ -63,6 +63,8 @@ setuptools.setup(
         # Sweeps over many machines: launch/ray_cluster.py, launch/slurm.py.
         'ray': ['ray>=2.50'],
         'slurm': ['submitit>=1.5'],
+        # examples/pytorch_learner.py.
+        'torch': ['torch>=2.4'],
         # Builds examples/tutorial.ipynb from its script, and executes it.
         'tutorial': ['ipykernel>=7.0', 'jupytext>=1.17', 'nbclient>=0.10'],
         # A copy of metrics where groups look at them: --wandb=offline.

@@ -22,6 +22,7 @@ from figures import claims
 from figures import cli
 from figures import registry
 from figures.claims import verdicts
+from figures.extensions import predictions
 from figures.library import data
 from figures.plotting import images
 from figures.plotting import tables
@@ -31,6 +32,12 @@ from modular_hyperteacher import errors
 
 _ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
 _RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+_PREDICTIONS = flags.DEFINE_string(
+    'predictions',
+    None,
+    'Folder of .npz files for python -m modular_hyperteacher.worlds score, to'
+    ' draw beside the built-in models.',
+)
 _OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
 _SITE = flags.DEFINE_string(
     'site', '', 'Folder of a web site to write, in place of --output.'
@@ -44,6 +51,11 @@ def main() -> None:
   """Writes everything, and prints the files, their origin and the verdicts."""
   names = _choose('only', _ONLY.value, list(registry.FIGURES))
   names = names or list(registry.FIGURES)
+  if _PREDICTIONS.value is not None:
+    found = predictions.read(pathlib.Path(_PREDICTIONS.value))
+    added = {name: registry.Figure(*entry) for name, entry in found.items()}
+    registry.add_section(predictions.HEADING, added)
+    names += added
   formats = _choose('format', _FORMAT.value, ['html', *images.FORMATS])
   formats = [name for name in formats if name != 'html']
   root = pathlib.Path(_RESULTS.value)

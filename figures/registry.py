@@ -5,7 +5,7 @@ A figure reads the finished runs of the experiments that it names.
 trained. Figures that name the same experiment share its runs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import functools
 from typing import NamedTuple
 
@@ -205,3 +205,9 @@ FIGURES = {
     for section in SECTIONS.values()
     for name, figure in section.items()
 }
+
+
+def add_section(heading: str, figures: Mapping[str, Figure]) -> None:
+  """Adds figures that this process alone draws."""
+  SECTIONS[heading] = dict(figures)
+  FIGURES.update(figures)

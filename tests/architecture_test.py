@@ -10,7 +10,7 @@ _ROOT = pathlib.Path(__file__).parents[1]
 # From what knows most to what knows least.
 _LAYERS = {
     'modular_hyperteacher': (
-        ('main', 'benchmark'),
+        ('main', 'benchmark', 'worlds'),
         ('cli',),
         ('pretrained',),
         ('profiling',),
@@ -23,6 +23,7 @@ _LAYERS = {
         ('tasks',),
         ('devices',),
         ('published',),
+        ('safe_npz',),
         ('errors', 'randomness'),
     ),
     'figures': (

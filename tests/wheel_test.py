@@ -57,3 +57,24 @@ def test_a_wheel_in_an_empty_environment(tmp_path: pathlib.Path) -> None:
       cwd=tmp_path,
   )
   assert (tmp_path / 'figures/output/report.html').exists()
+
+  worlds = (programs / 'python', '-m', 'modular_hyperteacher.worlds')
+  _run(
+      *worlds,
+      *(
+          'export',
+          '--world=mutual_exclusivity',
+          '--split=ood',
+          '--out=tasks.npz',
+      ),
+      cwd=tmp_path,
+  )
+  script = (
+      'import numpy as np;'
+      "tasks = np.load('tasks.npz');"
+      'np.savez('
+      "'zeros.npz', predictions=np.zeros((20, 20, 7), int), spec=tasks['spec'])"
+  )
+  _run(programs / 'python', '-c', script, cwd=tmp_path)
+  printed = _run(*worlds, 'score', '--predictions=zeros.npz', cwd=tmp_path)
+  assert '| zeros | mutual_exclusivity |' in printed

@@ -1,0 +1,193 @@
+"""Predictions of learners from elsewhere, as bars beside the built-in models.
+
+A folder of files for `python -m modular_hyperteacher.worlds score` becomes one
+figure per world and preset, with a panel per task support and split. Files of
+one learner differ after the first dot of their names; those for several seeds
+of a world are the seeds of its bar. Built-in models are the finished runs of
+the config that describes the world, evaluated on other tasks of it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+import pathlib
+from typing import Any, NamedTuple
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import data
+from figures.plotting import bars
+from figures.plotting import stats
+from figures.plotting import style
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.worlds import files
+
+HEADING = 'Predictions from files'
+_Draw = Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]
+
+
+class Entry(NamedTuple):
+  """What becomes a line of the registry."""
+
+  title: str
+  experiments: tuple[str, ...]
+  draw: _Draw
+
+
+class _Bar(NamedTuple):
+  """A learner in a panel."""
+
+  model: str
+  values: Mapping[str, pd.Series]  # Metric -> by seed.
+  num_tasks: int
+
+
+def read(folder: pathlib.Path) -> dict[str, Entry]:
+  """Returns the figures of a folder of predictions, by name; scores the files.
+
+  Raises:
+    UserError: if there is none, or one is not a file of predictions.
+  """
+  paths = sorted(folder.glob('*.npz'))
+  if not paths:
+    raise errors.UserError(f"--predictions: '{folder}' has no .npz file.")
+  by_figure: dict[tuple[str, str], list[files.Scored]] = {}
+  for path in paths:
+    scored = files.score(path)
+    key = scored.world.name, str(scored.world.preset)
+    by_figure.setdefault(key, []).append(scored)
+  return {
+      f'predictions_{world}_{preset}': Entry(
+          f'Predictions from files: {world}, {preset} preset',
+          tuple(dict.fromkeys(str(s.world.experiment) for s in scored)),
+          functools.partial(_draw, scored=scored),
+      )
+      for (world, preset), scored in by_figure.items()
+  }
+
+
+def _draw(
+    library: data.Library, scored: Sequence[files.Scored]
+) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure of a world and preset, and the table of its numbers."""
+  first = scored[0]
+  metric = 'accuracy' if 'accuracy' in first.metrics else 'loss'
+  panels: dict[str, list[bars.Bar]] = {}
+  rows = []
+  for (support, split), group in _grouped(scored).items():
+    shown = _built_in(library, group[0]) + _from_files(group)
+    name = style.SUPPORT_NAMES.get(support, support)
+    split_name = (
+        'training tasks' if split == 'train' else style.split_name(split)
+    )
+    panels[f'{name}, {split_name}'] = [_to_bar(bar, metric) for bar in shown]
+    rows += [_to_row(bar, group[0]) for bar in shown]
+  figure = bars.draw(
+      panels,
+      title=f'Predictions from files: {first.world.name}',
+      y_title='accuracy' if metric == 'accuracy' else 'loss',
+      y_range=(0, 1) if metric == 'accuracy' else None,
+      caption=_caption(library, scored),
+  )
+  # Plotly would tilt labels into the caption.
+  figure.update_xaxes(tickangle=0, tickfont={'size': 11})
+  return figure, pd.DataFrame(rows)
+
+
+def _grouped(
+    scored: Iterable[files.Scored],
+) -> dict[tuple[str, str], list[files.Scored]]:
+  groups: dict[tuple[str, str], list[files.Scored]] = {}
+  for one in scored:
+    key = files.support(one.world.fields), one.split
+    groups.setdefault(key, []).append(one)
+  return groups
+
+
+def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
+  """Returns the runs of the config that describes a file's world."""
+  frame = _frame(library, scored)
+  found = []
+  for run in _described(scored):
+    is_run = frame['run_id'].map(sweeps.digest) == sweeps.digest(run.run_id)
+    rows = frame[is_run & (frame['split'] == scored.split)]
+    rows = rows[rows['kind'] == 'last']
+    values = {
+        metric: data.values(rows, {}, scored.split, metric=metric)
+        for metric in scored.metrics
+    }
+    fixed = scored.world.fixed_sizes.get(scored.split)
+    number = fixed or run.config['training']['num_evaluation_tasks']
+    found.append(_Bar(str(run.point['model']), values, number))
+  return found
+
+
+def _described(scored: files.Scored) -> list[sweeps.Run]:
+  world = scored.world
+  block = {'name': world.name, **world.fields}
+  runs = sweeps.described_runs(str(world.experiment), str(world.preset))
+  return [run for run in runs if run.config['task'] == block]
+
+
+def _frame(library: data.Library, scored: files.Scored) -> pd.DataFrame:
+  frame = library.every_preset(str(scored.world.experiment))
+  return frame[frame['preset'] == scored.world.preset]
+
+
+def _from_files(group: Sequence[files.Scored]) -> list[_Bar]:
+  """Returns a bar per learner; files of the same seed are averaged."""
+  found = []
+  for learner in sorted({scored.learner for scored in group}):
+    own = [scored for scored in group if scored.learner == learner]
+    table = pd.DataFrame([s.metrics for s in own])
+    table['seed'] = [scored.world.seed for scored in own]
+    means = table.groupby('seed').mean()
+    number = sum(scored.num_tasks for scored in own) // len(means)
+    found.append(_Bar(learner, {m: means[m] for m in own[0].metrics}, number))
+  return found
+
+
+def _to_bar(bar: _Bar, metric: str) -> bars.Bar:
+  look = style.model_style(bar.model)
+  return bars.Bar(
+      label=look.label.replace(' ', '<br>'),
+      colour=look.colour,
+      seeds=bar.values[metric],
+      missing='no finished run',
+  )
+
+
+def _to_row(bar: _Bar, scored: files.Scored) -> dict[str, Any]:
+  row: dict[str, Any] = scored.row() | {'model': bar.model}
+  estimates = {m: stats.mean(bar.values[m]) for m in scored.metrics}
+  measured: dict[str, Any] = {}
+  for name, value in row.items():
+    if name in estimates:
+      measured[f'{name}_mean'] = estimates[name].value
+      measured[f'{name}_se'] = estimates[name].standard_error
+    else:
+      measured[name] = value
+  measured['num_tasks'] = bar.num_tasks
+  measured['num_seeds'] = max(e.num_seeds for e in estimates.values())
+  return measured
+
+
+def _caption(
+    library: data.Library, scored: Sequence[files.Scored]
+) -> list[str]:
+  learners = sorted({one.learner for one in scored})
+  lines = [f'From files: {", ".join(learners)}. All others are built in.']
+  frames = [_frame(library, group[0]) for group in _grouped(scored).values()]
+  digests = {
+      sweeps.digest(run.run_id) for one in scored for run in _described(one)
+  }
+  frame = pd.concat(frames).drop_duplicates()
+  frame = frame[frame['run_id'].map(sweeps.digest).isin(digests)]
+  if len(frame):
+    lines.append(f'Built-in models: {style.scale_note(frame)}.')
+  lines.append(
+      'All learners of a panel face the same world and held-out combinations;'
+      ' files and built-in models use different tasks of it.'
+  )
+  return lines

@@ -1,0 +1,154 @@
+"""Reads arrays from .npz files of strangers: every size is checked first.
+
+An .npz file is a zip archive of .npy files. A small one can claim, or expand
+to, any size, and an array of objects would be unpickled. Here nothing is read
+whole before the archive's directory and the array's header say what the caller
+expects; an array costs the memory of its expected size, and nothing executes.
+"""
+
+from collections.abc import Mapping
+import math
+import pathlib
+import struct
+from typing import IO, NamedTuple
+import zipfile
+import zlib
+
+import numpy as np
+
+from modular_hyperteacher import errors
+
+# Of a zip archive without a comment, as NumPy writes them: its last bytes.
+_END = struct.Struct('<4s4H2LH')
+_END_MARK = b'PK\x05\x06'
+# Stands before the end of archives whose directory has sizes of 64 bits.
+_WIDE_MARK = b'PK\x06\x07'
+_WIDE_SIZE = 20
+_MAX_MEMBERS = 64
+_MAX_DIRECTORY = 2**16  # Bytes.
+_MAX_HEADER = 4096  # Characters of an array's header.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class Expected(NamedTuple):
+  """What an array must be.
+
+  Attributes:
+    shape: None stands for any length of that axis.
+    kinds: allowed kinds of dtype, as in `np.dtype.kind`: 'f', 'iu', ...
+    max_bytes: of the array; needed where the shape leaves a length open.
+  """
+
+  shape: tuple[int | None, ...]
+  kinds: str
+  max_bytes: int = 2**31
+
+
+def read(
+    path: pathlib.Path, expected: Mapping[str, Expected]
+) -> dict[str, np.ndarray]:
+  """Returns the expected arrays of a file; ignores its other members.
+
+  Raises:
+    UserError: if the file cannot be read, an array is missing, or it is not
+      what is expected; names the file and the array.
+  """
+  try:
+    if not path.is_file():  # Neither a folder nor a pipe, which would block.
+      raise errors.UserError(f'{path} is not a file.')
+    with path.open('rb') as file:
+      _check_directory(path, file)
+      with zipfile.ZipFile(file) as archive:
+        return {
+            name: _read_array(path, archive, name, wanted)
+            for name, wanted in expected.items()
+        }
+  except errors.UserError:
+    raise
+  except (
+      OSError,
+      EOFError,
+      ValueError,
+      NotImplementedError,  # Encrypted, or of a later version.
+      RuntimeError,  # A password is needed.
+      struct.error,
+      zipfile.BadZipFile,
+      zlib.error,
+  ) as error:
+    raise errors.UserError(
+        f'{path} cannot be read as an .npz file ({type(error).__name__}).'
+    ) from error
+
+
+def _check_directory(path: pathlib.Path, file: IO[bytes]) -> None:
+  """Checks the size of the directory, all of which `ZipFile` reads at once."""
+  size = file.seek(0, 2)
+  file.seek(max(size - _END.size - _WIDE_SIZE, 0))
+  tail = file.read()
+  mark, *numbers = _END.unpack(tail[-_END.size :])
+  _, _, _, num_members, directory_size, _, comment_size = numbers
+  if mark != _END_MARK or comment_size:
+    raise errors.UserError(f'{path} is not an .npz file, or it is cut short.')
+  wide = tail[: -_END.size].startswith(_WIDE_MARK)
+  if wide or num_members > _MAX_MEMBERS or directory_size > _MAX_DIRECTORY:
+    raise errors.UserError(
+        f'{path} has too many members; allowed are {_MAX_MEMBERS}.'
+    )
+
+
+def _read_array(
+    path: pathlib.Path, archive: zipfile.ZipFile, name: str, wanted: Expected
+) -> np.ndarray:
+  where = f"{path}, array '{name}'"
+  if f'{name}.npy' not in archive.namelist():
+    raise errors.UserError(f'{where} is missing.')
+  member = archive.getinfo(f'{name}.npy')
+  if member.compress_type not in _METHODS:
+    raise errors.UserError(
+        f'{where} is compressed in another way than NumPy does.'
+    )
+  with archive.open(member) as stream:
+    shape, in_columns, dtype = _read_header(stream)
+    fits = len(shape) == len(wanted.shape) and all(
+        size == want or want is None for size, want in zip(shape, wanted.shape)
+    )
+    if not fits or dtype.hasobject or dtype.kind not in wanted.kinds:
+      allowed = ' or '.join(_KINDS[kind] for kind in wanted.kinds)
+      axes = ', '.join('any' if n is None else str(n) for n in wanted.shape)
+      raise errors.UserError(
+          f'{where} has dtype {dtype.name} and shape {list(shape)}; it must be'
+          f' {allowed} of shape [{axes}].'
+      )
+    # Python's integers do not overflow, whatever the header claims.
+    num_bytes = math.prod(shape) * dtype.itemsize
+    if num_bytes > wanted.max_bytes:
+      raise errors.UserError(
+          f'{where} has {num_bytes} bytes; allowed are {wanted.max_bytes}.'
+      )
+    content = stream.read(num_bytes)
+  if len(content) != num_bytes:
+    raise errors.UserError(f'{where} is cut short.')
+  array = np.frombuffer(content, dtype)
+  return array.reshape(shape, order='F' if in_columns else 'C')
+
+
+_KINDS = {
+    'b': 'bool',
+    'f': 'floats',
+    'i': 'integers',
+    'u': 'unsigned integers',
+}
+
+
+def _read_header(
+    stream: IO[bytes],
+) -> tuple[tuple[int, ...], bool, np.dtype]:
+  """Returns shape, whether columns come first, and dtype; executes nothing."""
+  version = np.lib.format.read_magic(stream)
+  readers = {
+      (1, 0): np.lib.format.read_array_header_1_0,
+      (2, 0): np.lib.format.read_array_header_2_0,
+  }
+  if version not in readers:
+    raise ValueError(f'version {version}')
+  return readers[version](stream, max_header_size=_MAX_HEADER)

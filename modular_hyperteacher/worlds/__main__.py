@@ -1,0 +1,116 @@
+"""Writes tasks to files and scores files of predictions.
+
+  python -m modular_hyperteacher.worlds list
+  python -m modular_hyperteacher.worlds export --world=goals --split=ood \
+      --num_tasks=1024 --out=goals.npz
+  python -m modular_hyperteacher.worlds score --predictions=my_learner.npz
+"""
+
+import argparse
+from collections.abc import Sequence
+import logging
+import pathlib
+import sys
+from typing import Any, NoReturn
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import worlds
+from modular_hyperteacher.cli import summary
+from modular_hyperteacher.worlds import catalogue
+from modular_hyperteacher.worlds import files
+
+_NUM_TASKS = 1024
+
+
+class _Parser(argparse.ArgumentParser):
+
+  def error(self, message: str) -> NoReturn:
+    """Says what is wrong on one line."""
+    raise errors.UserError(f'{message}; see --help.')
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs the command; returns the exit code."""
+  logging.getLogger('jax').setLevel(logging.ERROR)
+  try:
+    arguments = _parser().parse_args(argv)
+    arguments.run(arguments)
+  except errors.UserError as error:
+    print(f'error: {error}', file=sys.stderr)
+    return 2
+  return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = _Parser(prog='python -m modular_hyperteacher.worlds')
+  commands = parser.add_subparsers(required=True, metavar='COMMAND')
+
+  listing = commands.add_parser('list', help='list worlds')
+  listing.set_defaults(run=lambda _: print('\n'.join(worlds.list())))
+
+  export = commands.add_parser('export', help='write tasks to an .npz file')
+  export.set_defaults(run=_export)
+  for name, options in {
+      'world': {'required': True, 'help': f'of {", ".join(worlds.list())}'},
+      'split': {'required': True, 'help': 'such as test or ood'},
+      'out': {'required': True, 'type': pathlib.Path, 'help': 'file to write'},
+      'num_tasks': {
+          'type': int,
+          'help': f'{_NUM_TASKS} by default; all of a split of fixed size',
+      },
+      'preset': {'default': 'laptop', 'help': ', '.join(catalogue.PRESETS)},
+      'seed': {'default': 2020, 'type': int, 'help': 'of the world'},
+      'tasks_seed': {'default': 0, 'type': int, 'help': 'of the tasks'},
+      'only': {
+          'action': 'append',
+          'default': [],
+          'metavar': 'FIELD=VALUE',
+          'help': 'of the world, such as task_support=random; may be repeated',
+      },
+  }.items():
+    export.add_argument(f'--{name}', **options)
+
+  score = commands.add_parser('score', help='score a file of predictions')
+  score.set_defaults(run=_score)
+  score.add_argument(
+      '--predictions',
+      required=True,
+      type=pathlib.Path,
+      help='the learner is named like the file, up to the first dot',
+  )
+  return parser
+
+
+def _export(arguments: argparse.Namespace) -> None:
+  world = catalogue.make_only(
+      arguments.world, arguments.preset, arguments.only, arguments.seed
+  )
+  num_tasks = arguments.num_tasks
+  if num_tasks is None and arguments.split not in world.fixed_sizes:
+    num_tasks = _NUM_TASKS
+  tasks = files.export(
+      arguments.out, world, arguments.split, num_tasks, arguments.tasks_seed
+  )
+  print(f'{arguments.out}: {world.name}, preset {world.preset}')
+  for field, value in world.fields.items():
+    print(f'  {field}: {value}')
+  for name in files.VISIBLE:
+    array = getattr(tasks, name)
+    print(f'{name}: {array.dtype} {list(array.shape)}')
+  wanted = world.prediction(tasks)
+  kind = 'float' if 'f' in wanted.kinds else 'integer'
+  print(f'To predict: {kind} {list(wanted.shape)}')
+
+
+def _score(arguments: argparse.Namespace) -> None:
+  row = files.score(arguments.predictions).row()
+  for cells in (row, ['---'] * len(row), map(_text, row.values())):
+    print(f'| {" | ".join(cells)} |')
+
+
+def _text(value: Any) -> str:
+  return summary.number(value) if isinstance(value, float) else str(value)
+
+
+if __name__ == '__main__':
+  sys.exit(main())

@@ -1,0 +1,168 @@
+"""Worlds by name: what is registered, with the fields that configs give it.
+
+A task that `experiments/bilevel.py` or `experiments/seq2seq.py` registers is a
+world; the configs that name it say which fields it has at each preset.
+"""
+
+from collections.abc import Iterator, Sequence
+import importlib
+import pkgutil
+from typing import Any
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import seq2seq
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.worlds import episode_world
+from modular_hyperteacher.worlds import task_world
+from modular_hyperteacher.worlds import world as worlds
+
+PRESETS = ('smoke', 'laptop', 'paper')
+# Configs whose fields come first, as they make the paper's main figures. The
+# others are looked at only for worlds that none of these has.
+_MAIN = (
+    *('fig2c', 'fig3b', 'fig3c', 'fig4c', 'fig4b', 'fig4e'),
+    *('scan_add_jump', 'scan_around_right', 'scan_length', 'scan_me'),
+)
+_Block = dict[str, Any]
+
+
+def names() -> tuple[str, ...]:
+  """Returns the names of all worlds."""
+  return (*bilevel.TASKS, *seq2seq.EPISODES)
+
+
+def make(
+    name: str, *, preset: str = 'laptop', seed: int = 2020, **fields: Any
+) -> worlds.World:
+  """Returns a world.
+
+  Args:
+    name: one of `worlds.list()`, or 'package.module:function' for a task of
+      your own, whose module is imported.
+    preset: 'smoke', 'laptop' or 'paper'.
+    seed: of the teacher or the mazes, and of what is held out. Runs of the
+      package with this seed have the same.
+    **fields: those of the world, such as `task_support='random'`. The others
+      are those of the first config in which these occur together; if there is
+      none, of the world's first config.
+
+  Raises:
+    UserError: if there is no such world, or a field is impossible.
+  """
+  if ':' in name:
+    components.allow({'task': {'name': name}, 'model': {}})
+  else:
+    _check_name(name)
+  described = list(_described(name, preset))
+  fitting = [pair for pair in described if _fits(pair[1], fields)]
+  if fitting:
+    experiment, block = fitting[0]
+    return _build(experiment, preset, block, seed)
+  block = described[0][1] if described else {'name': name}
+  return _build(None, preset if described else None, block | fields, seed)
+
+
+def make_only(
+    name: str, preset: str, only: Sequence[str], seed: int
+) -> worlds.World:
+  """Returns the first world described by a config in which conditions hold.
+
+  Args:
+    name: one of `worlds.list()`.
+    preset: of the config.
+    only: 'field=value', such as 'task_support=random'.
+    seed: of the world.
+
+  Raises:
+    UserError: if no config has such a world.
+  """
+  _check_name(name)
+  described = list(_described(name, preset))
+  for condition in only:
+    field, _, value = condition.partition('=')
+    present = dict.fromkeys(str(block.get(field)) for _, block in described)
+    if value not in present:
+      raise errors.UserError(
+          f"no config has a world '{name}' with '{condition}'; {field} is"
+          f' {" or ".join(present) or "missing"}.'
+      )
+    described = [d for d in described if str(d[1].get(field)) == value]
+  if not described:
+    raise errors.UserError(f"no config has a world '{name}'.")
+  experiment, block = described[0]
+  return _build(experiment, preset, block, seed)
+
+
+def make_described(
+    name: str, preset: str, fields: dict[str, Any], seed: int
+) -> worlds.World:
+  """Returns a world that a config describes, and no other.
+
+  For what a stranger's file asks for: it can name neither code nor sizes.
+
+  Raises:
+    UserError: if no config has a world of this name with exactly these fields.
+  """
+  described = _described(name, preset) if name in names() else ()
+  for experiment, block in described:
+    if block == {'name': name, **fields}:
+      return _build(experiment, preset, block, seed)
+  raise errors.UserError(
+      f"no config describes the world '{name}' at preset '{preset}' with these"
+      ' fields; score predictions for it with World.score.'
+  )
+
+
+def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
+  """Yields (config, task block) for a world: of the main configs, or of all."""
+  if preset not in PRESETS:
+    raise errors.UserError(
+        f"preset is '{preset}'; choose one of {', '.join(PRESETS)}."
+    )
+  found = False
+  configs = importlib.import_module('configs')
+  others = sorted(m.name for m in pkgutil.iter_modules(configs.__path__))
+  for experiment in (*_MAIN, *others):
+    if found and experiment not in _MAIN:
+      return
+    for run in sweeps.described_runs(experiment, preset):
+      if run.config['task']['name'] == name:
+        found = True
+        yield experiment, run.config['task']
+
+
+def _check_name(name: str) -> None:
+  if name not in names():
+    raise errors.UserError(
+        f"the world is '{name}'; choose one of {', '.join(names())}."
+    )
+
+
+def _fits(block: _Block, fields: dict[str, Any]) -> bool:
+  return all(
+      field in block and block[field] == value
+      for field, value in fields.items()
+  )
+
+
+def _build(
+    experiment: str | None, preset: str | None, block: _Block, seed: int
+) -> worlds.World:
+  worlds.check_seed('seed', seed)
+  fields = dict(block)
+  entry = components.choose(bilevel.TASKS | seq2seq.EPISODES, 'task', fields)
+  function = entry.make if isinstance(entry, bilevel.TaskEntry) else entry
+  key = randomness.stream(worlds.root_key(seed), 'task')
+  try:
+    distribution = components.call(function, 'task', fields)
+    params = worlds.on_cpu(distribution.init)(key)
+  except ValueError as error:  # How tasks refuse impossible fields.
+    raise errors.UserError(str(error)) from error
+  parts = (block['name'], preset, experiment, fields, seed, params)
+  if isinstance(distribution, tasks.TaskDistribution):
+    return task_world.TaskWorld(*parts, distribution)
+  return episode_world.EpisodeWorld(*parts, distribution)

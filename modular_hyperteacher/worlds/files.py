@@ -1,0 +1,191 @@
+"""Tasks in a file for learners elsewhere, and the files of their predictions.
+
+A file of tasks holds the arrays of `Tasks` that a learner may see, and `spec`,
+JSON in UTF-8 bytes, which says what was drawn. A file of predictions holds
+`predictions` and a copy of `spec`. It is scored against the same tasks, drawn
+again, so the targets of the query set are in neither file.
+"""
+
+from collections.abc import Mapping
+import io
+import json
+import pathlib
+import re
+from typing import Any, cast, NamedTuple
+
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import safe_npz
+from modular_hyperteacher.worlds import catalogue
+from modular_hyperteacher.worlds import world as worlds
+
+# What a learner may see.
+VISIBLE = (
+    *('support_inputs', 'support_targets', 'support_mask'),
+    *('query_inputs', 'query_mask'),
+)
+_SPEC_TYPES = {
+    'world': str,
+    'preset': str,
+    'fields': dict,
+    'seed': int,
+    'split': str,
+    'num_tasks': int,
+    'tasks_seed': int,
+}
+_MAX_SPEC = 2**16  # Bytes.
+_SPEC = safe_npz.Expected((None,), 'u', _MAX_SPEC)
+# The fields that say which question a world asks.
+_SUPPORT = ('task_support', 'split', 'meanings')
+
+
+class Scored(NamedTuple):
+  """A scored file of predictions."""
+
+  learner: str  # The name of its file, up to the first dot.
+  world: worlds.World
+  split: str
+  num_tasks: int
+  metrics: dict[str, float]  # Metric -> mean over tasks.
+
+  def row(self) -> dict[str, Any]:
+    """Returns a row of the report's table of predictions."""
+    return {
+        'model': self.learner,
+        'world': self.world.name,
+        'task_support': support(self.world.fields),
+        'split': self.split,
+        **self.metrics,
+        'num_tasks': self.num_tasks,
+        'num_seeds': 1,
+        'preset': self.world.preset,
+    }
+
+
+def support(fields: Mapping[str, Any]) -> str:
+  """Returns which question a world with these fields asks: 'random'."""
+  return ', '.join(fields[name] for name in _SUPPORT if name in fields)
+
+
+def export(
+    path: pathlib.Path,
+    world: worlds.World,
+    split: str,
+    num_tasks: int | None = None,
+    tasks_seed: int = 0,
+) -> worlds.Tasks:
+  """Writes tasks to a compressed .npz file, and returns them.
+
+  Raises:
+    UserError: if tasks cannot be drawn, or the file cannot be written.
+  """
+  tasks = world.sample(split, num_tasks, tasks_seed)
+  _write(
+      path,
+      {name: getattr(tasks, name) for name in VISIBLE},
+      _make_spec(world, split, len(tasks.latents), tasks_seed),
+  )
+  return tasks
+
+
+def write_predictions(
+    path: pathlib.Path,
+    predictions: np.ndarray,
+    world: worlds.World,
+    split: str,
+    tasks_seed: int = 0,
+) -> None:
+  """Writes predictions of tasks that `World.sample` drew.
+
+  Args:
+    path: of the file.
+    predictions: as `World.score` takes them, one per task.
+    world: that the tasks were drawn from.
+    split: likewise.
+    tasks_seed: the argument `seed` of `sample`.
+
+  Raises:
+    UserError: if the file cannot be written.
+  """
+  spec = _make_spec(world, split, len(predictions), tasks_seed)
+  _write(path, {'predictions': predictions}, spec)
+
+
+def _make_spec(
+    world: worlds.World, split: str, num_tasks: int, tasks_seed: int
+) -> dict[str, Any]:
+  """Returns what was drawn, and what a learner wants to know about it."""
+  return {
+      'world': world.name,
+      'preset': world.preset,
+      'fields': dict(world.fields),
+      'seed': world.seed,
+      'split': split,
+      'num_tasks': num_tasks,
+      'tasks_seed': tasks_seed,
+      **world.description,
+  }
+
+
+def score(path: pathlib.Path) -> Scored:
+  """Returns the score of a file of predictions, which need not be trusted.
+
+  Raises:
+    UserError: if the file is not one of predictions for a world that a config
+      describes; says why.
+  """
+  learner = path.name.partition('.')[0]
+  if not re.fullmatch(r'[\w-]{1,40}', learner):
+    raise errors.UserError(
+        f"{path}: the learner's name, up to the first dot, must be of 1 to 40"
+        ' letters, digits, _ and -.'
+    )
+  spec = _read_spec(path)
+  split, num_tasks = spec['split'], spec['num_tasks']
+  asked = split, num_tasks, spec['tasks_seed']
+  try:
+    world = catalogue.make_described(
+        spec['world'], spec['preset'], spec['fields'], spec['seed']
+    )
+    wanted = world.prediction(world.shapes(*asked))
+  except errors.UserError as error:
+    raise errors.UserError(f'{path}: {error}') from error
+  read = safe_npz.read(path, {'predictions': safe_npz.Expected(*wanted)})
+  metrics = world.score(read['predictions'], world.sample(*asked))
+  return Scored(learner, world, split, num_tasks, metrics)
+
+
+def _read_spec(path: pathlib.Path) -> dict[str, Any]:
+  content = safe_npz.read(path, {'spec': _SPEC})['spec'].tobytes()
+  try:
+    spec = json.loads(content)
+  except (ValueError, RecursionError) as error:
+    raise errors.UserError(f"{path}, array 'spec' is not JSON.") from error
+  for field, kind in _SPEC_TYPES.items():
+    value = spec.get(field) if isinstance(spec, dict) else None
+    if type(value) is not kind:
+      raise errors.UserError(
+          f"{path}, array 'spec' has no {field} of type {kind.__name__}; copy"
+          ' it from the file of tasks.'
+      )
+  return spec
+
+
+def _write(
+    path: pathlib.Path,
+    arrays: Mapping[str, np.ndarray],
+    spec: Mapping[str, Any],
+) -> None:
+  content = np.frombuffer(json.dumps(spec).encode(), np.uint8)
+  buffer = io.BytesIO()
+  # No array is called `allow_pickle`, the one named parameter.
+  np.savez_compressed(
+      buffer, **cast(dict[str, Any], {**arrays, 'spec': content})
+  )
+  try:
+    path.write_bytes(buffer.getvalue())
+  except OSError as error:
+    raise errors.UserError(
+        f'cannot write to {path} ({error.strerror}).'
+    ) from error

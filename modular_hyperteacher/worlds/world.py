@@ -1,0 +1,225 @@
+"""A world: an endless supply of tasks as NumPy arrays, and how to score.
+
+Shapes, as in `tasks/base.py`: B tasks, S and Q examples of support and query
+set, X input features, Y outputs, L layers, M modules.
+"""
+
+import abc
+from collections.abc import Callable, Mapping
+import dataclasses
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
+from modular_hyperteacher.devices import precision
+
+# Of one draw.
+MAX_TASKS = 2**20
+MAX_BYTES = 2**31
+_PRNG = 'threefry2x32'  # The only one that configs allow.
+
+
+class Tasks(NamedTuple):
+  """Tasks of equal shapes.
+
+  A mask is True where an example counts. In worlds of sequences, an example is
+  a row: X input tokens, and T target tokens up to EOS; what follows EOS is
+  padding, the token SOS.
+  """
+
+  support_inputs: np.ndarray  # [B, S, X] float32; int32 for sequences
+  # [B, S, Y] float32; [B, S] int32 for actions; [B, S, T] int32 for sequences
+  support_targets: np.ndarray
+  support_mask: np.ndarray  # [B, S] bool
+  query_inputs: np.ndarray  # As support_inputs, with Q examples.
+  query_targets: np.ndarray  # As support_targets.
+  query_mask: np.ndarray  # [B, Q] bool
+  latents: np.ndarray  # [B, L, M] float32; [B, 0, 0] for sequences
+
+
+def make_tasks(*arrays: Any) -> Tasks:
+  """Returns tasks of JAX arrays, to be traced."""
+  return Tasks(*arrays)
+
+
+class Prediction(NamedTuple):
+  """What `World.score` takes."""
+
+  shape: tuple[int, ...]
+  kinds: str  # Of dtype, as in `np.dtype.kind`.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class World(abc.ABC):
+  """What tasks are drawn from.
+
+  Attributes:
+    name: as in `worlds.list()`.
+    preset: 'smoke', 'laptop' or 'paper'; None if no config describes the world.
+    experiment: the config that describes it, such as 'fig3b'; None if none.
+    fields: all fields of the world.
+    seed: of the teacher or the mazes, and of what is held out: the same as in
+      a run with this seed.
+    params: arrays that are drawn from the seed.
+  """
+
+  name: str
+  preset: str | None
+  experiment: str | None
+  fields: Mapping[str, Any]
+  seed: int
+  params: Any = dataclasses.field(repr=False)
+
+  @property
+  @abc.abstractmethod
+  def splits(self) -> tuple[str, ...]:
+    """What can be drawn: 'train', 'valid', 'test', 'ood' and, in some, more."""
+
+  @abc.abstractmethod
+  def _count(self, split: str) -> int:
+    """Returns how many combinations a split holds."""
+
+  @abc.abstractmethod
+  def _draw(self, key: jax.Array, split: str, num_tasks: int) -> Tasks:
+    """Returns tasks as JAX arrays."""
+
+  @abc.abstractmethod
+  def prediction(self, tasks: Any) -> Prediction:
+    """Returns what predictions of tasks, or of their shapes, must be."""
+
+  @abc.abstractmethod
+  def _measure(self, predictions: np.ndarray, tasks: Tasks) -> dict[str, float]:
+    """Returns metric -> mean."""
+
+  @property
+  def fixed_sizes(self) -> Mapping[str, int]:
+    """Split -> number of its tasks, for splits that are drawn whole."""
+    return {}
+
+  @property
+  def description(self) -> dict[str, Any]:
+    """What a learner in another framework wants to know beside the arrays."""
+    return {}
+
+  def sample(
+      self, split: str, num_tasks: int | None = None, seed: int = 0
+  ) -> Tasks:
+    """Returns tasks of a split.
+
+    Task i depends on the world, the split, the seed and i only. Draws on the
+    CPU, so that every machine gets the same tasks, up to rounding.
+
+    Args:
+      split: one of `splits`.
+      num_tasks: B. None for a split of fixed size, such as SCAN's 'ood', which
+        is always drawn whole.
+      seed: of the tasks, at least 0 and less than 2^32.
+
+    Raises:
+      UserError: if the split is unknown or empty, or too much is asked for.
+    """
+    number = self._num_tasks(split, num_tasks, seed)
+    self.shapes(split, num_tasks, seed)
+    drawn = on_cpu(self._draw)(self._key(split, seed), split, number)
+    return Tasks(*map(np.array, drawn))
+
+  def shapes(
+      self, split: str, num_tasks: int | None = None, seed: int = 0
+  ) -> Tasks:
+    """Returns the shapes and dtypes of what `sample` returns, or raises."""
+    number = self._num_tasks(split, num_tasks, seed)
+    draw = functools.partial(self._draw, split=split, num_tasks=number)
+    shapes = on_cpu(jax.eval_shape)(draw, self._key(split, seed))
+    num_bytes = sum(math.prod(x.shape) * x.dtype.itemsize for x in shapes)
+    if num_bytes > MAX_BYTES:
+      raise errors.UserError(
+          f'num_tasks is {num_tasks}; its arrays would take'
+          f' {num_bytes / 2**30:.1f} GiB, and allowed are'
+          f' {MAX_BYTES / 2**30:.1f}. Draw fewer, with several seeds.'
+      )
+    return shapes
+
+  def score(self, predictions: Any, tasks: Tasks) -> dict[str, float]:
+    """Returns metric -> mean over tasks, as the package evaluates its models.
+
+    Args:
+      predictions: of the query set, an array-like of the shape and kind that
+        `prediction(tasks)` returns. [B, Q, Y] floats: logits where targets are
+        labels or actions, else values; or [B, Q, T] integers: tokens, of which
+        those after EOS do not count.
+      tasks: as `sample` returned them.
+
+    Raises:
+      UserError: if predictions have another shape or kind.
+    """
+    predictions = np.asarray(predictions)
+    wanted = self.prediction(tasks)
+    if (
+        predictions.shape != wanted.shape
+        or predictions.dtype.kind not in wanted.kinds
+    ):
+      kind = 'floats' if 'f' in wanted.kinds else 'integers'
+      raise errors.UserError(
+          f'predictions are {predictions.dtype} of shape'
+          f' {list(predictions.shape)}; they must be {kind} of shape'
+          f' {list(wanted.shape)}.'
+      )
+    return on_cpu(self._measure)(predictions, tasks)
+
+  def _num_tasks(self, split: str, num_tasks: int | None, seed: int) -> int:
+    """Returns B, or raises UserError for what cannot be drawn."""
+    if split not in self.splits:
+      raise errors.UserError(
+          f"split is '{split}'; {self.name} has {', '.join(self.splits)}."
+      )
+    if not self._count(split):
+      raise errors.UserError(
+          f"split '{split}' of {self.name} is empty: no combination is left."
+      )
+    check_seed('seed', seed)
+    size = self.fixed_sizes.get(split)
+    if size and num_tasks not in (None, size):
+      raise errors.UserError(
+          f"num_tasks is {num_tasks}; split '{split}' of {self.name} is drawn"
+          f' whole: ask for {size}, or for no number.'
+      )
+    num_tasks = size or num_tasks
+    if num_tasks is None or not 1 <= num_tasks <= MAX_TASKS:
+      raise errors.UserError(
+          f'num_tasks is {num_tasks}; it must be from 1 to {MAX_TASKS}.'
+      )
+    return num_tasks
+
+  def _key(self, split: str, seed: int) -> jax.Array:
+    key = randomness.stream(root_key(self.seed), 'worlds')
+    return jax.random.fold_in(randomness.stream(key, split), seed)
+
+
+def root_key(seed: int) -> jax.Array:
+  """Returns the key from which the world of a seed is drawn."""
+  return randomness.root_key(seed, _PRNG)
+
+
+def check_seed(field: str, seed: int) -> None:
+  """Raises UserError for a seed that JAX cannot make a key of."""
+  if type(seed) is not int or not 0 <= seed < 2**32:
+    raise errors.UserError(
+        f'{field} is {seed}; it must be an integer, at least 0 and less than'
+        ' 2^32.'
+    )
+
+
+def on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Returns a function that runs on the CPU, in float32."""
+
+  @functools.wraps(function)
+  def call(*args: Any, **kwargs: Any) -> Any:
+    with jax.default_device(jax.local_devices(backend='cpu')[0]):
+      return precision.at(precision.FLOAT32, function)(*args, **kwargs)
+
+  return call

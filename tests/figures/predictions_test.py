@@ -1,0 +1,99 @@
+"""Files of predictions, drawn beside the built-in models."""
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from figures.extensions import predictions
+from figures.library import data
+from modular_hyperteacher import errors
+from modular_hyperteacher import worlds
+from tests.figures import make_all_test
+
+_NUM_TASKS = 4
+
+
+def _write(
+    folder: pathlib.Path, learner: str, seed: int, split: str, part: float
+) -> float:
+  """Writes right logits for the first part of the queries; returns accuracy."""
+  world = worlds.make('hyperteacher', seed=seed)
+  tasks = world.sample(split, _NUM_TASKS)
+  logits = np.log(np.maximum(tasks.query_targets, 1e-9))
+  logits[:, int(part * logits.shape[1]) :] *= -1
+  path = folder / f'{learner}.{split}.{seed}.npz'
+  worlds.write_predictions(path, logits, world, split)
+  return world.score(logits, tasks)['accuracy']
+
+
+@pytest.fixture(scope='module', name='folder')
+def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+  folder = tmp_path_factory.mktemp('predictions')
+  _write(folder, 'mine', 2020, 'ood', 0.5)
+  _write(folder, 'mine', 2021, 'ood', 1.0)
+  _write(folder, 'other', 2020, 'test', 1.0)
+  return folder
+
+
+def test_bars_stand_beside_the_built_in_models(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  (entry,) = predictions.read(folder).values()
+  assert entry.experiments == ('fig3b',)
+  library = data.Library(tmp_path)
+  figure: Any
+  figure, table = entry.draw(library)
+  rows = table.set_index(['split', 'model'])
+  cell = {'model.name': 'maml', 'task.task_support': 'random'}
+  bundled = data.values(library.values('fig3b'), cell, 'ood')
+  assert rows.loc[('ood', 'maml'), 'accuracy_mean'] == pytest.approx(
+      bundled.mean()
+  )
+  assert rows.loc[('ood', 'maml'), 'num_tasks'] == 256
+  mine: Any = rows.loc[('ood', 'mine')]
+  scored = [
+      worlds.score_file(path).metrics['accuracy']
+      for path in sorted(folder.glob('mine.*'))
+  ]
+  assert mine['accuracy_mean'] == pytest.approx(np.mean(scored))
+  assert mine['accuracy_se'] == pytest.approx(abs(scored[1] - scored[0]) / 2)
+  assert mine['num_seeds'] == 2 and mine['num_tasks'] == _NUM_TASKS
+  assert set(rows.loc['test'].index) == {*rows.loc['ood'].index, 'other'} - {
+      'mine'
+  }
+  titles = [note.text for note in figure.layout.annotations]
+  assert 'Compositional support, OOD' in titles
+  heights = {y for bar in figure.data if bar.type == 'bar' for y in bar.y}
+  assert mine['accuracy_mean'] in heights and len(heights) == 10
+
+
+def test_the_command_draws_them(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  run = make_all_test.run_script(
+      'make_all',
+      '--only=fig3b',
+      '--format=html',
+      f'--predictions={folder}',
+      f'--output={tmp_path}',
+  )
+  assert run.returncode == 0, run.stderr
+  name = 'predictions_hyperteacher_laptop'
+  assert len(pd.read_csv(tmp_path / f'{name}.csv')) == 10
+  row = worlds.score_file(folder / 'other.test.2020.npz').row()
+  head = (tmp_path / f'{name}.md').read_text().splitlines()[0]
+  assert head == f'| {" | ".join(row)} |'  # What `score` prints.
+  assert f'id="{name}"' in (tmp_path / 'report.html').read_text()
+
+
+def test_a_folder_without_predictions_is_refused(
+    tmp_path: pathlib.Path,
+) -> None:
+  with pytest.raises(errors.UserError, match='has no .npz file'):
+    predictions.read(tmp_path)
+  np.savez(tmp_path / 'a.npz', predictions=np.zeros(2))
+  with pytest.raises(errors.UserError, match="array 'spec' is missing"):
+    predictions.read(tmp_path)

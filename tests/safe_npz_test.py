@@ -1,0 +1,133 @@
+"""Files of strangers cannot execute, nor take more memory than expected."""
+
+import io
+import pathlib
+import struct
+import tracemalloc
+from typing import Any
+import zipfile
+
+import numpy as np
+import pytest
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import safe_npz
+
+_EXPECTED = {'x': safe_npz.Expected((2, None), 'f', max_bytes=2**20)}
+
+
+def _array(
+    shape: tuple[int, ...], dtype: str = '<f4', content: bytes = b''
+) -> bytes:
+  """Returns an .npy file that claims a shape and dtype, whatever it holds."""
+  buffer = io.BytesIO()
+  header = {'descr': dtype, 'fortran_order': False, 'shape': shape}
+  np.lib.format.write_array_header_1_0(buffer, header)
+  return buffer.getvalue() + content
+
+
+def _write(
+    path: pathlib.Path,
+    content: bytes,
+    name: str = 'x.npy',
+    method: int = zipfile.ZIP_DEFLATED,
+) -> pathlib.Path:
+  with zipfile.ZipFile(path, 'w', method) as archive:
+    archive.writestr(name, content)
+  return path
+
+
+@pytest.mark.parametrize('save', [np.savez, np.savez_compressed])
+@pytest.mark.parametrize('order', ['C', 'F'])
+def test_arrays_are_read_as_they_were_saved(
+    tmp_path: pathlib.Path, save: Any, order: Any
+) -> None:
+  x = np.asarray(np.random.default_rng(0).normal(size=(2, 3)), order=order)
+  save(tmp_path / 'file.npz', x=x, other=np.array([object()]))
+  read = safe_npz.read(tmp_path / 'file.npz', _EXPECTED)
+  assert set(read) == {'x'}
+  np.testing.assert_array_equal(read['x'], x)
+
+
+@pytest.mark.parametrize(
+    'content, message',
+    [
+        (
+            _array((3, 4)),
+            r'shape \[3, 4\]; it must be floats of shape \[2, any',
+        ),
+        (_array((2,)), r'shape \[2\]; it must be'),
+        (_array((2, 2), '|O'), 'dtype object'),
+        (_array((2, 2), '<i4'), 'dtype int32'),
+        (_array((2, 10**12)), '8000000000000 bytes; allowed are 1048576'),
+        (_array((2, 10**30)), 'allowed are 1048576'),
+        (_array((2, 3), content=bytes(4)), 'is cut short'),
+        (b'no array', r'cannot be read as an .npz file \(ValueError\)'),
+        (b'\x93NUMPY\x01\x00\xff\xff' + b' ' * 65535, 'cannot be read'),
+    ],
+)
+def test_arrays_that_are_not_expected_are_refused(
+    tmp_path: pathlib.Path, content: bytes, message: str
+) -> None:
+  path = _write(tmp_path / 'file.npz', content)
+  with pytest.raises(errors.UserError, match=message):
+    safe_npz.read(path, _EXPECTED)
+
+
+def test_a_bomb_costs_no_memory(tmp_path: pathlib.Path) -> None:
+  bomb = _array((2, 3)) + bytes(2**26)
+  path = _write(tmp_path / 'file.npz', bomb)
+  assert path.stat().st_size < 2**18
+  tracemalloc.start()
+  assert safe_npz.read(path, _EXPECTED)['x'].shape == (2, 3)
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  assert peak < 2**20
+
+
+def test_archives_that_numpy_does_not_write_are_refused(
+    tmp_path: pathlib.Path,
+) -> None:
+  array = _array((2, 1), content=bytes(8))
+  bzip = _write(tmp_path / 'b.npz', array, method=zipfile.ZIP_BZIP2)
+  unnamed = _write(tmp_path / 'u.npz', array, name='y.npy')
+  many = tmp_path / 'm.npz'
+  with zipfile.ZipFile(many, 'w') as archive:
+    for i in range(65):
+      archive.writestr(f'{i}.npy', array)
+  cut = tmp_path / 'c.npz'
+  cut.write_bytes(bzip.read_bytes()[:-1])
+  wide = tmp_path / 'w.npz'
+  whole = _write(tmp_path / 'x.npz', array).read_bytes()
+  locator = struct.pack('<4sLQL', b'PK\x06\x07', 0, 0, 1)
+  wide.write_bytes(whole[:-22] + locator + whole[-22:])
+  empty = tmp_path / 'e.npz'
+  empty.touch()
+  for path, message in (
+      (bzip, 'compressed in another way'),
+      (unnamed, "array 'x' is missing"),
+      (many, 'too many members; allowed are 64'),
+      (cut, 'is not an .npz file, or it is cut short'),
+      (wide, 'too many members'),
+      (empty, 'cannot be read as an .npz file'),
+      (tmp_path, 'is not a file'),
+      (tmp_path / 'none.npz', 'is not a file'),
+  ):
+    with pytest.raises(errors.UserError, match=message):
+      safe_npz.read(path, _EXPECTED)
+
+
+def test_damaged_bytes_are_refused_or_read(tmp_path: pathlib.Path) -> None:
+  """Any byte may be wrong: the answer is an array or a UserError."""
+  np.savez_compressed(tmp_path / 'file.npz', x=np.ones((2, 3)))
+  content = (tmp_path / 'file.npz').read_bytes()
+  refused = 0
+  for index in range(len(content)):
+    damaged = bytearray(content)
+    damaged[index] ^= 0xFF
+    (tmp_path / 'damaged.npz').write_bytes(damaged)
+    try:
+      safe_npz.read(tmp_path / 'damaged.npz', _EXPECTED)
+    except errors.UserError:
+      refused += 1
+  assert refused > len(content) / 2
