@@ -13,9 +13,7 @@ from configs.blocks import models
 from configs.blocks import presets
 
 
-def blocks(
-    preset: str, num_seeds: int = 3, **fields: Any
-) -> experiment.Block:
+def blocks(preset: str, num_seeds: int = 3, **fields: Any) -> experiment.Block:
   """Returns the task, models and training of a preset.
 
   Args:
