@@ -69,11 +69,11 @@ def test_every_product_of_training_has_the_level_asked_for(
   """Those of derivatives and of data, too, in both systems."""
   system = experiments.build(_run(module, which, level).config, 1).system
   key = jax.random.key(0)
-  world = system.draw_tasks(key)
+  drawn = system.draw_tasks(key)
   state = jax.eval_shape(system.init, key)
   expected = _LEVELS[level or 'float32']
-  in_step = _trace(system.step, state, world.task_params, key)
-  in_evaluation = _trace(system.evaluate, state.meta_params, *world, key)
+  in_step = _trace(system.step, state, drawn.task_params, key)
+  in_evaluation = _trace(system.evaluate, state.meta_params, *drawn, key)
   assert in_step == in_evaluation == {(expected, expected)}
 
 
@@ -88,13 +88,13 @@ def test_trained_models_keep_their_level() -> None:
   run = _run(fig3b, 'model=linear_hypernetwork', 'bfloat16')
   experiment = built.bilevel_experiment(run.config)
   (root,) = experiments.root_keys(experiment.training)
-  (world,) = experiments.draw_tasks(experiment)
+  (drawn,) = experiments.draw_tasks(experiment)
   trained = student.Student(
       run.config,
       experiment,
       experiment.training.seeds[0],
       root,
-      *world,
+      *drawn,
       experiment.system.init(root).meta_params,
   )
   task = trained.sample('test', jax.random.key(1))

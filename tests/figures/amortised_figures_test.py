@@ -59,8 +59,8 @@ def test_its_cells_are_what_the_config_describes(preset: str) -> None:
       for run in reference.described_runs('amortised', preset)
   ]
   drawn = [
-      tuple(amortised.make_cell(*place).values())
-      for place in itertools.product(
+      tuple(amortised.make_cell(*cell).values())
+      for cell in itertools.product(
           amortised.INFERENCE, amortised.MODELS, amortised.SUPPORTS
       )
   ]

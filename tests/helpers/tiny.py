@@ -100,20 +100,20 @@ def learner(
   )
 
 
-def make_worlds(
+def make_seed_tasks(
     task_distribution: tasks.TaskDistribution,
     seeds: Sequence[int],
     num_tasks: int = 8,
 ) -> tuple[list[jax.Array], list[programs.SeedTasks]]:
-  """Returns the root keys and worlds of these seeds."""
+  """Returns the root keys and tasks of these seeds."""
   roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
   draw = evaluation.make_draw_latents(task_distribution, num_tasks)
-  worlds = []
+  seed_tasks = []
   for root in roots:
     params = task_distribution.init(randomness.stream(root, 'task'))
     latents = draw(params, randomness.stream(root, 'evaluation_latents'))
-    worlds.append(programs.SeedTasks(params, latents))
-  return roots, worlds
+    seed_tasks.append(programs.SeedTasks(params, latents))
+  return roots, seed_tasks
 
 
 def make_programs(
@@ -124,7 +124,7 @@ def make_programs(
     optimise: bool = True,
 ) -> programs.Programs:
   """Returns the programs of these seeds."""
-  roots, worlds = make_worlds(task_distribution, seeds, num_tasks)
+  roots, seed_tasks = make_seed_tasks(task_distribution, seeds, num_tasks)
   system = bilevel_system.make_system(
       task_distribution,
       MODELS['maml'](),  # Counted, and nothing else.
@@ -132,7 +132,7 @@ def make_programs(
       num_evaluation_tasks=num_tasks,
       task_chunk_size=None,
   )
-  return programs.Programs(system, roots, worlds, optimise)
+  return programs.Programs(system, roots, seed_tasks, optimise)
 
 
 def on_devices(

@@ -98,7 +98,7 @@ def test_evaluation_averages_what_judge_returns() -> None:
   jax.tree.map(np.testing.assert_array_equal, metrics, again)
   assert metrics['loss'].shape == (1, len(world.evaluation_splits))
 
-  (root,), ((params, latents),) = tiny.make_worlds(world, [0], 16)
+  (root,), ((params, latents),) = tiny.make_seed_tasks(world, [0], 16)
   key = randomness.stream(root, 'evaluation')
   host_params = programs.fetch(state.meta_params)
   meta_params = jax.tree.map(lambda x: jnp.asarray(x[0]), host_params)
@@ -122,7 +122,7 @@ def test_evaluation_averages_what_judge_returns() -> None:
 
 def test_evaluation_latents_are_those_of_their_split() -> None:
   world = tiny.task(num_modules=4, max_active=2)
-  _, ((_, latents),) = tiny.make_worlds(world, [0], 64)
+  _, ((_, latents),) = tiny.make_seed_tasks(world, [0], 64)
   by_split = dict(zip(world.evaluation_splits, np.asarray(latents)))
   for k in (1, 2, 4):
     assert (by_split[f'ood_k{k}'].sum(-1) == k).all()
