@@ -70,6 +70,8 @@ _ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
 _BUNDLE = flags.DEFINE_string(
     'bundle', None, 'Bundle finished runs into this folder, for figures.'
 )
+for _name in ('workers', 'dry_run', 'results'):
+  flags.declare_key_flag(_name)  # Shown by --help.
 # To measure a program takes about as long: it is not worth it for less.
 _WORTH_S = 60.0
 
@@ -202,7 +204,15 @@ class _Campaign:
       rows.append({
           'hours': sum(n.total_s / 3600 if n else math.nan for n in needs),
           'cumulative': last_s / 3600 if last_s < math.inf else math.nan,
-          '': 'is finished' * (not runs) or 'fits' * (last_s <= budget_s),
+          'state': (
+              'finished'
+              if not runs
+              else 'fits'
+              if last_s <= budget_s
+              else 'starts'
+              if min(when) < math.inf
+              else ''
+          ),
           'values': len(line.values),
           'published values': line.patterns,
           'line': line.text,
@@ -223,9 +233,9 @@ class _Campaign:
         for value in line.values
     }
     print(
-        f'{len(self._unfinished())} of {len(self._runs)} runs are left;'
-        f' {len(reached)} of {len(values.ids())} published values have all'
-        ' runs that they take'
+        f'{len(self._unfinished())} of {len(self._runs)} runs are left; all'
+        f' runs are finished of {len(reached)} of {len(values.ids())}'
+        ' published values'
     )
     done = [run for run in self._runs.values() if run.folder.finished]
     for folder in dict.fromkeys(run.folder.path.parent for run in done):
