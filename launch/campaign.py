@@ -15,10 +15,11 @@ The default list holds all values of Schug et al. (2024) and Lake (2019) that
 this package can reproduce. To write your own, see launch/campaign_list.py.
 
 --on=ray and --on=slurm train on a cluster and take the flags of
-launch.ray_cluster and launch.slurm (see `--on=ray --help`). Say with --workers
-how many runs the cluster trains at once, for the estimates. Time in SLURM's
-queue counts. Consecutive runs that divide a processor's cores alike are sent
-together; the next ones wait until these are finished.
+launch.ray_cluster and launch.slurm (see `--on=ray --helpfull`). Say with
+--workers how many runs the cluster trains at once, for the estimates. Time in
+SLURM's queue counts: a job that starts after the end of the budget trains
+nothing, and the command waits for it. Consecutive runs that divide a
+processor's cores alike are sent together; the next ones wait for their end.
 """
 
 import argparse
@@ -80,7 +81,8 @@ class _Campaign:
   """A list's runs, and how long they take."""
 
   def __init__(self, lines: list[campaign_list.Line], engine: Any) -> None:
-    self._ends_at = time.time() + 3600 * _BUDGET_H.value
+    hours: Any = _BUDGET_H.value  # Not None: `_check` saw it.
+    self._ends_at = time.time() + 3600 * hours
     self._lines = lines
     self._engine = engine
     self._num_workers = flags.FLAGS['workers'].value or 1

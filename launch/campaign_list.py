@@ -14,6 +14,7 @@ import pathlib
 import shlex
 from typing import NamedTuple
 
+from configs.blocks import common
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.experiments import sweeps
@@ -71,7 +72,7 @@ def _parse(config_name: str, *options: str) -> Line:
     given[name] += [value] if name == '--only' else value.split(',')
   get_config = command_line.load_config(config_name)
   _, colon, preset = config_name.partition(':')
-  config = get_config(preset) if colon else get_config()
+  config: common.Config = get_config(preset) if colon else get_config()
   seeds = _parse_seeds(given['--seeds'])
   if seeds:
     config.training.seeds = seeds

@@ -1,4 +1,4 @@
-"""Campaigns that train: broken by their budget, killed, and on Ray."""
+"""Campaigns that train: broken by their budget, killed, and on clusters."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.helpers import commands
+from tests.launch.engines import slurm
 
 _CONFIG = """
 from tests.helpers import small_sweep
@@ -37,7 +38,7 @@ def _write_list(tmp_path: pathlib.Path, steps: int) -> pathlib.Path:
 
 
 def _start(
-    tmp_path: pathlib.Path, budget_s: float, *arguments: str
+    tmp_path: pathlib.Path, budget_s: float, *arguments: str, **variables: str
 ) -> subprocess.Popen[str]:
   return commands.start(
       f'--list={tmp_path}/list.txt',
@@ -49,7 +50,8 @@ def _start(
       variables={
           'PYTHONPATH': str(commands.ROOT),
           'RAY_ENABLE_UV_RUN_RUNTIME_ENV': '0',
-      },
+      }
+      | variables,
   )
 
 
@@ -106,12 +108,12 @@ def test_a_broken_campaign_equals_an_unbroken_one(
   output = commands.finish(_start(tmp_path, 3600), timeout=580)
   assert '0 of 2 runs are left; all runs are finished of 1 of 222' in output
   assert 'python -m figures.bundle' in output
-  commands.run(
+  unbroken = commands.start(
       f'--config={tmp_path}/long.py',
       '--only=seeds=[0]',
       f'--results={tmp_path}/unbroken',
-      timeout=580,
   )
+  commands.finish(unbroken, timeout=580)
   (expected,) = (tmp_path / 'unbroken').glob('small/smoke/*')
   found = tmp_path / 'results/small/smoke' / expected.name
   for name in ('metrics.csv', 'summary.json'):
@@ -121,14 +123,36 @@ def test_a_broken_campaign_equals_an_unbroken_one(
   assert sessions[-1]['last_step'] == steps
 
 
+def _check_finished(tmp_path: pathlib.Path, output: str, where: str) -> None:
+  assert f'1 of 222 published values, on {where}' in output
+  assert '0 of 2 runs are left' in output
+  assert len(_finished(tmp_path)) == 2
+  assert (tmp_path / 'bundle/small/smoke/results.csv.gz').exists()
+
+
 @pytest.mark.launch
 def test_a_campaign_on_ray(tmp_path: pathlib.Path) -> None:
   pytest.importorskip('ray', reason="needs Ray: pip install -e '.[ray]'")
   _write_list(tmp_path, 60)
   bundle = f'--bundle={tmp_path}/bundle'
-  output = commands.finish(
-      _start(tmp_path, 1800, '--on=ray', bundle), timeout=560
-  )
-  assert '1 of 222 published values, on Ray at this machine' in output
-  assert len(_finished(tmp_path)) == 2
-  assert (tmp_path / 'bundle/small/smoke/results.csv.gz').exists()
+  process = _start(tmp_path, 1800, '--on=ray', bundle)
+  output = commands.finish(process, timeout=560)
+  _check_finished(tmp_path, output, 'Ray at this machine')
+
+
+@pytest.mark.launch
+def test_a_campaign_on_slurm(tmp_path: pathlib.Path) -> None:
+  pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
+  if reason := slurm.missing():
+    pytest.skip(reason)
+  _write_list(tmp_path, 60)
+  with slurm.running(num_cpus=2) as variables:
+    process = _start(
+        tmp_path,
+        1800,
+        *('--on=slurm', '--cpus=1', f'--jobs={tmp_path}/jobs'),
+        f'--bundle={tmp_path}/bundle',
+        **variables,
+    )
+    output = commands.finish(process, timeout=560)
+  _check_finished(tmp_path, output, 'SLURM, 1 cores')
