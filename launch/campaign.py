@@ -110,10 +110,10 @@ class _Campaign:
     return [run for run in runs if not run.folder.finished]
 
   def _need(self, run: runner.PlannedRun) -> schedule.Need | None:
-    timing = self._timings.get(timings.program(run.run.config))
+    timing = self._timings.get(timings.program(run.spec.config))
     return timing and schedule.Need(
         timing.startup_s + timing.step_s,
-        timing.remaining_s(run.run.config, cost.saved_step(run)),
+        timing.remaining_s(run.spec.config, cost.saved_step(run)),
     )
 
   def _schedule(self) -> tuple[dict[str, float | None], float]:
@@ -121,12 +121,12 @@ class _Campaign:
     runs = [
         run
         for run in self._unfinished()
-        if timings.program(run.run.config) not in self._failed_programs
+        if timings.program(run.spec.config) not in self._failed_programs
     ]
     ends, idle_s = schedule.schedule(
         map(self._need, runs), self._num_workers, self._ends_at - time.time()
     )
-    return dict(zip((run.run.run_id for run in runs), ends)), idle_s
+    return dict(zip((run.spec.run_id for run in runs), ends)), idle_s
 
   def measure(self) -> plans.Outcome:
     """Measures programs, in the order of the list, until the budget is full."""
@@ -135,7 +135,7 @@ class _Campaign:
       known = self._timings.keys() | self._failed_programs
       missing: dict[str, runner.PlannedRun] = {}
       for run in self._unfinished():
-        program = timings.program(run.run.config)
+        program = timings.program(run.spec.config)
         if program not in known and len(missing) < number:
           missing.setdefault(program, run)
       if not missing or (known and self._schedule()[1] < _WORTH_S):
@@ -145,12 +145,12 @@ class _Campaign:
       if outcome.left:
         return outcome
       for program, run in missing.items():
-        said = outcome.unfinished.get(run.run.run_id, worker.OUT_OF_TIME)
+        said = outcome.unfinished.get(run.spec.run_id, worker.OUT_OF_TIME)
         if said.startswith('{'):
           self._timings[program] = timings.Timing(**json.loads(said))
         elif said != worker.OUT_OF_TIME:
           self._failed_programs.add(program)
-          self._failures[run.run.run_id] = said
+          self._failures[run.spec.run_id] = said
       if time.time() > self._ends_at:
         break
     return plans.Outcome({})
@@ -159,11 +159,11 @@ class _Campaign:
     """Trains what the budget allows for."""
     ends, _ = self._schedule()
     lead_s = {
-        run.run.run_id: need.lead_s
+        run.spec.run_id: need.lead_s
         for run in self._unfinished()
-        if ends.get(run.run.run_id) is not None and (need := self._need(run))
+        if ends.get(run.spec.run_id) is not None and (need := self._need(run))
     }
-    chosen = [run for run in self._unfinished() if run.run.run_id in lead_s]
+    chosen = [run for run in self._unfinished() if run.spec.run_id in lead_s]
     outcome = self._launch(chosen, {'lead_s': lead_s})
     for run_id, why in outcome.unfinished.items():
       if why != worker.OUT_OF_TIME:
@@ -177,10 +177,10 @@ class _Campaign:
     cores = self._engine.num_cores()
     unfinished = {}
     for _, group in itertools.groupby(
-        runs, lambda run: host_devices.suit([run.run.config], cores)
+        runs, lambda run: host_devices.suit([run.spec.config], cores)
     ):
       part = list(group)
-      sweep = command_line.Sweep([run.run for run in part], [], self._root)
+      sweep = command_line.Sweep([run.spec for run in part], [], self._root)
       bundles = [[run] for run in part]
       limits = {'ends_at': self._ends_at, **limits}
       outcome = self._engine.launch(plans.Plan(sweep, part, bundles, limits))
@@ -199,7 +199,7 @@ class _Campaign:
     rows, bought = [], set()
     for line in self._lines:
       runs = self._unfinished(line)
-      when = [ends.get(run.run.run_id) or math.inf for run in runs]
+      when = [ends.get(run.spec.run_id) or math.inf for run in runs]
       needs = [self._need(run) for run in runs]
       last_s = max(when, default=0.0)
       bought.update(line.values if last_s <= budget_s else ())

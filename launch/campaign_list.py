@@ -12,9 +12,8 @@ the files in modular_hyperteacher/published/; none are needed.
 
 import pathlib
 import shlex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from configs.blocks import common
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.experiments import sweeps
@@ -72,15 +71,12 @@ def _parse(config_name: str, *options: str) -> Line:
     given[name] += [value] if name == '--only' else value.split(',')
   get_config = command_line.load_config(config_name)
   _, colon, preset = config_name.partition(':')
-  config: common.Config = get_config(preset) if colon else get_config()
-  seeds = _parse_seeds(given['--seeds'])
-  if seeds:
-    config.training.seeds = seeds
-  runs = sweeps.select(sweeps.expand(config), given['--only'])
-  if seeds and any(run.config['training']['seeds'] != [*seeds] for run in runs):
-    raise errors.UserError(
-        "--seeds: the config's sweep sets the seeds; choose by --only=seeds."
-    )
+  config: Any = get_config(preset) if colon else get_config()
+  overrides = {}
+  if given['--seeds']:
+    config.training.seeds = _parse_seeds(given['--seeds'])
+    overrides['training.seeds'] = config.training.seeds
+  runs = sweeps.select(sweeps.expand(config, overrides), given['--only'])
   patterns = given['--values']
   return Line(
       ' '.join(

@@ -104,7 +104,7 @@ def _measure(
   compiled = programs.Programs(
       built.system,
       build.root_keys(built.training),
-      planned.worlds,
+      planned.tasks,
       built.execution.optimise,
   )
   state = compiled.init()

@@ -50,7 +50,6 @@ def _read(tmp_path: pathlib.Path, text: str) -> list[campaign_list.Line]:
         ('fig3b --only=model', "--only is 'model'; write field=value"),
         ('fig3b --only="model', 'No closing quotation'),
         ('fig3b --seeds=1,two', "--seeds is '1,two'; write numbers"),
-        (f'{_SMALL} --seeds=7', "--seeds: the config's sweep sets the seeds"),
         ('fig3b --values=A9.*', r"'A9.\*' is no published value"),
         ('fig3b --steps=3', "unknown option '--steps=3'; choose from --only"),
     ],
@@ -84,6 +83,8 @@ def test_a_line_takes_runs_seeds_and_values(tmp_path: pathlib.Path) -> None:
   assert all(run.config['training']['seeds'] == [7, 8] for run in line.runs)
   assert line.values[:2] == ['A2.maml.train_accuracy', 'A2.maml.test_accuracy']
   assert len(line.values) == 9
+  (line,) = _read(tmp_path, f'{_SMALL} --seeds=7')  # Whose sweep has others.
+  assert [run.config['training']['seeds'] for run in line.runs] == [[7]]
 
 
 def _published_by_config(config: dict[str, Any], value: str) -> bool:
@@ -202,21 +203,21 @@ class _Engine:
     return 'an engine'
 
   def launch(self, plan: plans.Plan) -> plans.Outcome:
-    models = [run.run.config['model']['name'] for run in plan.runs]
+    models = [run.spec.config['model']['name'] for run in plan.runs]
     assert plan.bundles == [[run] for run in plan.runs]
     if not plan.limits.get('measure'):
       self.trained += models
-      return plans.Outcome({plan.runs[-1].run.run_id: worker.OUT_OF_TIME})
+      return plans.Outcome({plan.runs[-1].spec.run_id: worker.OUT_OF_TIME})
     self.measured.append(models)
     said = {}
     for run, model in zip(plan.runs, models):
       answer = self._hours[model]
       if not isinstance(answer, str):
-        steps = run.run.config['training']['num_outer_steps']
+        steps = run.spec.config['training']['num_outer_steps']
         seconds = (60.0, 3600 * answer / steps, 0.0)
         names = ('startup_s', 'step_s', 'evaluation_s')
         answer = json.dumps(dict(zip(names, seconds)))
-      said[run.run.run_id] = answer
+      said[run.spec.run_id] = answer
     return plans.Outcome(said)
 
 
