@@ -10,6 +10,7 @@ setuptools.setup(
         include=['configs*', 'figures*', 'launch*', 'modular_hyperteacher*']
     ),
     package_data={
+        'configs': ['campaigns/*.txt'],
         'modular_hyperteacher': ['py.typed', 'published/*.csv'],
         'figures': [
             'report/*.c*',

@@ -128,7 +128,7 @@ class _Pool:
   """Workers that take bundles of runs from one queue."""
 
   def __init__(self, plan: plans.Plan, slots: list[_Slot]) -> None:
-    settings = plans.settings(plan, min(len(cores) for cores, _ in slots))
+    settings = plans.settings(plan, num_cores())
     self._workers = [_Worker(slot, settings) for slot in slots]
     self._queue: queue.Queue[attempts.Attempt] = queue.Queue()
     for bundle in plan.bundles:
@@ -190,7 +190,18 @@ def launch(plan: plans.Plan) -> plans.Outcome:
   return plans.Outcome(pool.unfinished)
 
 
-def _describe() -> str:
+def num_cores() -> int:
+  """Returns the processor cores of a worker."""
+  return min(len(cores) for cores, _ in _slots())
+
+
+def num_workers() -> int:
+  """Returns how many runs are trained at once."""
+  return len(_slots())
+
+
+def describe() -> str:
+  """Returns where runs are trained."""
   slots = _slots()
   shares = ', '.join(
       f'cores {cores}'
@@ -201,4 +212,4 @@ def _describe() -> str:
 
 
 if __name__ == '__main__':
-  plans.main(launch, _describe)
+  plans.main(launch, describe)

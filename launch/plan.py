@@ -3,10 +3,9 @@
 A launcher differs from another only in how runs are sent to workers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import importlib
-import json
 import signal
 import sys
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 
@@ -65,6 +65,8 @@ class Plan(NamedTuple):
   sweep: command_line.Sweep
   runs: list[runner.PlannedRun]
   bundles: list[list[runner.PlannedRun]]  # unfinished runs only
+  # Fields of `worker.Settings`, of a campaign with a budget.
+  limits: Mapping[str, Any] = {}
 
 
 class Outcome(NamedTuple):
@@ -92,12 +94,24 @@ def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
     launch: sends the bundles of a plan to workers and returns at their end.
     describe: says where they are sent.
   """
+  run_command(command_line.check_arguments, lambda: _run(launch, describe))
+
+
+def run_command(
+    check: Callable[[list[str]], None], function: Callable[[], int]
+) -> Any:
+  """Runs a command line; a user's mistake is told in one line.
+
+  Args:
+    check: raises UserError for arguments that the command does not take.
+    function: returns the exit code.
+  """
 
   def command(argv: list[str]) -> int:
     logging.set_verbosity(logging.WARNING)
     try:
-      command_line.check_arguments(argv)
-      return _run(launch, describe)
+      check(argv)
+      return function()
     except Exception as error:  # pylint: disable=broad-exception-caught
       if not command_line.is_users(error):
         raise
@@ -129,20 +143,13 @@ def make_plan(sweep: command_line.Sweep, runs_per_task: int) -> Plan:
   left = [run for run in runs if not run.folder.finished]
   by_program: dict[str, list[runner.PlannedRun]] = {}
   for run in left:
-    by_program.setdefault(_program(run), []).append(run)
+    by_program.setdefault(timings.program(run.spec.config), []).append(run)
   bundles = [
       group[start : start + runs_per_task]
       for group in by_program.values()
       for start in range(0, len(group), runs_per_task)
   ]
   return Plan(sweep, runs, bundles)
-
-
-def _program(run: runner.PlannedRun) -> str:
-  """Returns what is equal for runs that only differ in their seeds."""
-  config = {name: dict(fields) for name, fields in run.spec.config.items()}
-  seeds = config['training'].pop('seeds')
-  return json.dumps([config, len(seeds)], sort_keys=True)
 
 
 def settings(plan: Plan, num_cores: int) -> worker.Settings:
@@ -152,6 +159,7 @@ def settings(plan: Plan, num_cores: int) -> worker.Settings:
       host_devices.suit([run.spec.config for run in plan.runs], num_cores),
       _CACHE.value,
       wandb_tracker.mode(),
+      **plan.limits,
   )
 
 

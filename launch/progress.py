@@ -28,6 +28,7 @@ class Progress:
         unit='step',
         mininterval=0.5 if sys.stderr.isatty() else 20,
         file=sys.stderr,
+        disable=plan.limits.get('measure', False),
     )
 
   def __enter__(self) -> 'Progress':

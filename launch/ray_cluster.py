@@ -49,6 +49,10 @@ class _Tasks:
     self._settings = plans.settings(plan, _NUM_CPUS.value)
     shared = 0 < _NUM_GPUS.value < 1
     variables = plans.share_of_gpu(_NUM_GPUS.value) if shared else {}
+    # Ray reuses a process for tasks with the same variables only, and JAX can
+    # divide a process's cores only once.
+    devices = str(self._settings.num_host_devices)
+    variables |= {'MODULAR_HYPERTEACHER_DEVICES': devices}
     self._remote = ray.remote(worker.train_in_ray).options(
         num_cpus=_NUM_CPUS.value,
         num_gpus=_NUM_GPUS.value,
@@ -130,7 +134,13 @@ def launch(plan: plans.Plan) -> plans.Outcome:
   return plans.Outcome(tasks.unfinished)
 
 
-def _describe() -> str:
+def num_cores() -> int:
+  """Returns the processor cores of a worker."""
+  return _NUM_CPUS.value
+
+
+def describe() -> str:
+  """Returns where runs are trained."""
   needs = f'{_NUM_CPUS.value} CPUs'
   if _NUM_GPUS.value:
     needs += f', {_NUM_GPUS.value:g} GPUs'
@@ -140,4 +150,4 @@ def _describe() -> str:
 
 
 if __name__ == '__main__':
-  plans.main(launch, _describe)
+  plans.main(launch, describe)

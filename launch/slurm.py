@@ -298,7 +298,13 @@ class _Queue:
     }
 
 
-def _describe() -> str:
+def num_cores() -> int:
+  """Returns the processor cores of a worker."""
+  return _CPUS.value
+
+
+def describe() -> str:
+  """Returns where runs are trained."""
   return (
       f'SLURM, {_CPUS.value} cores and {_GPUS.value} GPUs each,'
       f' {_TIME_MIN.value} minutes at a time'
@@ -306,4 +312,4 @@ def _describe() -> str:
 
 
 if __name__ == '__main__':
-  plans.main(launch, _describe)
+  plans.main(launch, describe)

@@ -8,11 +8,13 @@ from stdin and answers with one JSON object of outcomes per line on stdout.
 """
 
 import argparse
+from collections.abc import Mapping
 import json
 import os
 import pathlib
 import signal
 import sys
+import time
 import traceback
 from typing import Any, NamedTuple
 
@@ -25,12 +27,14 @@ from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
 
 FINISHED = 'finished'
 HELD = 'another launcher is training it'
+OUT_OF_TIME = 'the budget is spent'
 REFUSED = 'refused: '  # and why; another try would be refused too
 FAILED = 'failed: '  # and how; another try may succeed
 
@@ -42,6 +46,10 @@ class Settings(NamedTuple):
   num_host_devices: int  # per worker, on a CPU
   compilation_cache: str  # folder; '' for none
   wandb: str = wandb_tracker.OFF  # as --wandb
+  ends_at: float | None = None  # when to save and stop, as `time.time()`
+  # Run id -> seconds until there is something to save.
+  lead_s: Mapping[str, float] = {}
+  measure: bool = False  # how long runs take, in place of training them
 
 
 def set_up(settings: Settings) -> None:
@@ -75,8 +83,9 @@ def train(
     signals: what asks to stop.
 
   Returns:
-    Run id -> FINISHED, HELD, REFUSED and why, or FAILED and how. One run's
-    failure leaves the others alone.
+    Run id -> FINISHED, HELD, OUT_OF_TIME, REFUSED and why, or FAILED and how;
+    of a run to measure, its timing as JSON. One run's failure leaves the others
+    alone.
 
   Raises:
     preemption.Interrupted: after saving, when a signal asks to stop.
@@ -86,16 +95,41 @@ def train(
   except errors.UserError as error:
     return {run['run_id']: f'{REFUSED}{error}' for run in runs}
   outcomes = {}
-  with preemption.Guard(signals) as guard:
+  with preemption.Guard((*signals, signal.SIGALRM)) as guard:
     for fields in runs:
       run = sweeps.Run(**fields)
       try:
-        outcomes[run.run_id] = _train_one(run, settings, guard)
+        if not _set_alarm(settings, run.run_id):
+          outcomes[run.run_id] = OUT_OF_TIME
+          continue
+        one = _measure_one if settings.measure else _train_one
+        outcomes[run.run_id] = one(run, settings, guard)
       except Exception as error:  # pylint: disable=broad-exception-caught
-        if isinstance(error, preemption.Interrupted):
-          raise
         outcomes[run.run_id] = _explain(error)
+      finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
   return outcomes
+
+
+def _set_alarm(settings: Settings, run_id: str) -> bool:
+  """Arranges the end of the budget; returns whether a run is worth starting."""
+  if settings.ends_at is None:
+    return True
+  left_s = settings.ends_at - time.time()
+  if left_s <= settings.lead_s.get(run_id, 0.0):
+    return False
+  signal.setitimer(signal.ITIMER_REAL, left_s)
+  return True
+
+
+def _measure_one(
+    run: sweeps.Run, settings: Settings, guard: preemption.Guard
+) -> str:
+  components.allow(run.config)
+  root = pathlib.Path(settings.results)
+  planned = runner.plan_one(run, root)
+  timing = timings.measure(planned, run.config, guard, root / 'timings')
+  return json.dumps(timing._asdict())
 
 
 def _train_one(
@@ -114,6 +148,11 @@ def _train_one(
 
 
 def _explain(error: Exception) -> str:
+  """Returns an outcome; raises Interrupted again if the user wants to stop."""
+  if isinstance(error, preemption.Interrupted):
+    if error.signal_number != signal.SIGALRM:
+      raise error
+    return OUT_OF_TIME
   if command_line.is_users(error):
     return f'{REFUSED}{error}'
   traceback.print_exception(error)

@@ -77,12 +77,15 @@ def read_sweep() -> Sweep:
   """
   flag = flags.FLAGS['config']
   get_config = load_config(config_flags.get_config_filename(flag))
+  return Sweep(read_runs(), _published(get_config), read_root())
+
+
+def read_root() -> pathlib.Path:
+  """Returns the folder for results; raises UserError if it has no name."""
   root = flags.FLAGS[_RESULTS].value
   if not root:
     raise errors.UserError("--results is ''; name a folder, such as results.")
-  return Sweep(
-      read_runs(), _published(get_config), pathlib.Path(root).expanduser()
-  )
+  return pathlib.Path(root).expanduser()
 
 
 def read_runs() -> list[sweeps.Run]:

@@ -49,7 +49,7 @@ def main() -> None:
   threading.Thread(
       target=_lose, args=(cluster, node, results), daemon=True
   ).start()
-  plan.main(ray_cluster.launch, ray_cluster._describe)
+  plan.main(ray_cluster.launch, ray_cluster.describe)
 
 
 if __name__ == '__main__':

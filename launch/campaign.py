@@ -1,0 +1,301 @@
+"""Reproduces published values, in the order of a list, within a budget of time.
+
+  python -m launch.campaign --budget_h=4 --dry_run   # what would be trained
+  python -m launch.campaign --budget_h=4 --workers=2
+
+Measures how long the runs at the top of the list take on this device (about a
+minute for each different program, once: RESULTS/timings keeps the results),
+prints what the budget buys, and trains in the order of the list. When the
+budget is spent, all runs are saved and the command ends; start it again to go
+on. No run is started that could not take and save a step. Ctrl-C and SIGTERM
+save, too. If a machine is lost, so is what was trained since the last
+checkpoint: a minute, by default.
+
+The default list holds all values of Schug et al. (2024) and Lake (2019) that
+this package can reproduce. To write your own, see launch/campaign_list.py.
+
+--on=ray and --on=slurm train on a cluster and take the flags of
+launch.ray_cluster and launch.slurm (see `--on=ray --helpfull`). Say with
+--workers how many runs the cluster trains at once, for the estimates. Time in
+SLURM's queue counts: a job that starts after the end of the budget trains
+nothing, and the command waits for it. Consecutive runs that divide a
+processor's cores alike are sent together; the next ones wait for their end.
+"""
+
+import argparse
+import importlib
+import itertools
+import json
+import math
+import pathlib
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from absl import flags
+import pandas as pd
+
+import configs
+from launch import campaign_list
+from launch import cost
+from launch import local
+from launch import plan as plans
+from launch import schedule
+from launch import worker
+from modular_hyperteacher import errors
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.profiling import timings
+from modular_hyperteacher.published import values
+from modular_hyperteacher.runs import runner
+
+_BUDGET_H = flags.DEFINE_float(
+    'budget_h', None, 'Hours after which all runs are saved and training ends.'
+)
+_LIST = flags.DEFINE_string(
+    'list',
+    str(pathlib.Path(configs.__path__[0], 'campaigns', 'published.txt')),
+    'What to train, in which order; see launch/campaign_list.py.',
+)
+_ENGINES = {
+    'local': 'launch.local',
+    'ray': 'launch.ray_cluster',
+    'slurm': 'launch.slurm',
+}
+_ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
+_BUNDLE = flags.DEFINE_string(
+    'bundle', None, 'Bundle finished runs into this folder, for figures.'
+)
+for _name in ('workers', 'dry_run', 'results'):
+  flags.declare_key_flag(_name)  # Shown by --help.
+# To measure a program takes about as long: it is not worth it for less.
+_WORTH_S = 60.0
+
+
+class _Campaign:
+  """A list's runs, and how long they take."""
+
+  def __init__(self, lines: list[campaign_list.Line], engine: Any) -> None:
+    hours: Any = _BUDGET_H.value  # Not None: `_check` saw it.
+    self._ends_at = time.time() + 3600 * hours
+    self._lines = lines
+    self._engine = engine
+    self._num_workers = flags.FLAGS['workers'].value or 1
+    if engine is local:
+      self._num_workers = local.num_workers()
+    self._root = command_line.read_root()
+    specs = [spec for line in lines for spec in line.runs]
+    for spec in specs:
+      components.allow(spec.config)
+    # By the hash of the config: lines can share a run.
+    self._runs: dict[str, runner.PlannedRun] = {}
+    for spec, run in zip(specs, runner.plan(specs, self._root)):
+      self._runs.setdefault(sweeps.digest(spec.run_id), run)
+    self._timings: dict[str, timings.Timing] = {}  # by program
+    self._failed_programs: set[str] = set()
+    self._failures: dict[str, str] = {}  # run id -> why
+
+  def _unfinished(
+      self, line: campaign_list.Line | None = None
+  ) -> list[runner.PlannedRun]:
+    """Returns the unfinished runs of a line, or of all."""
+    runs = self._runs.values()
+    if line is not None:
+      runs = [self._runs[sweeps.digest(spec.run_id)] for spec in line.runs]
+    return [run for run in runs if not run.folder.finished]
+
+  def _need(self, run: runner.PlannedRun) -> schedule.Need | None:
+    timing = self._timings.get(timings.program(run.spec.config))
+    return timing and schedule.Need(
+        timing.startup_s + timing.step_s,
+        timing.remaining_s(run.spec.config, cost.saved_step(run)),
+    )
+
+  def _schedule(self) -> tuple[dict[str, float | None], float]:
+    """Returns when measured runs end, by id, and a worker's idle seconds."""
+    runs = [
+        run
+        for run in self._unfinished()
+        if timings.program(run.spec.config) not in self._failed_programs
+    ]
+    ends, idle_s = schedule.schedule(
+        map(self._need, runs), self._num_workers, self._ends_at - time.time()
+    )
+    return dict(zip((run.spec.run_id for run in runs), ends)), idle_s
+
+  def measure(self) -> plans.Outcome:
+    """Measures programs, in the order of the list, until the budget is full."""
+    # Twice as many each time, as starting workers takes seconds, too.
+    for number in (self._num_workers * 2**i for i in itertools.count()):
+      known = self._timings.keys() | self._failed_programs
+      missing: dict[str, runner.PlannedRun] = {}
+      for run in self._unfinished():
+        program = timings.program(run.spec.config)
+        if program not in known and len(missing) < number:
+          missing.setdefault(program, run)
+      if not missing or (known and self._schedule()[1] < _WORTH_S):
+        break
+      print(f'measuring {len(missing)} programs', flush=True)
+      outcome = self._launch([*missing.values()], {'measure': True})
+      if outcome.left:
+        return outcome
+      for program, run in missing.items():
+        said = outcome.unfinished.get(run.spec.run_id, worker.OUT_OF_TIME)
+        if said.startswith('{'):
+          self._timings[program] = timings.Timing(**json.loads(said))
+        elif said != worker.OUT_OF_TIME:
+          self._failed_programs.add(program)
+          self._failures[run.spec.run_id] = said
+      if time.time() > self._ends_at:
+        break
+    return plans.Outcome({})
+
+  def train(self) -> plans.Outcome:
+    """Trains what the budget allows for."""
+    ends, _ = self._schedule()
+    lead_s = {
+        run.spec.run_id: need.lead_s
+        for run in self._unfinished()
+        if ends.get(run.spec.run_id) is not None and (need := self._need(run))
+    }
+    chosen = [run for run in self._unfinished() if run.spec.run_id in lead_s]
+    outcome = self._launch(chosen, {'lead_s': lead_s})
+    for run_id, why in outcome.unfinished.items():
+      if why != worker.OUT_OF_TIME:
+        self._failures[run_id] = why
+    return outcome
+
+  def _launch(
+      self, runs: list[runner.PlannedRun], limits: dict[str, Any]
+  ) -> plans.Outcome:
+    """Sends runs to workers, in order, and returns at their end."""
+    cores = self._engine.num_cores()
+    unfinished = {}
+    for _, group in itertools.groupby(
+        runs, lambda run: host_devices.suit([run.spec.config], cores)
+    ):
+      part = list(group)
+      sweep = command_line.Sweep([run.spec for run in part], [], self._root)
+      bundles = [[run] for run in part]
+      limits = {'ends_at': self._ends_at, **limits}
+      outcome = self._engine.launch(plans.Plan(sweep, part, bundles, limits))
+      # Which waited for signals in vain from here on.
+      signal.signal(signal.SIGTERM, signal.SIG_DFL)
+      signal.signal(signal.SIGINT, signal.default_int_handler)
+      if outcome.left:
+        return outcome
+      unfinished |= outcome.unfinished
+    return plans.Outcome(unfinished)
+
+  def describe(self) -> str:
+    """Returns a table of what the budget buys."""
+    ends, _ = self._schedule()
+    budget_s = self._ends_at - time.time()
+    rows, bought = [], set()
+    for line in self._lines:
+      runs = self._unfinished(line)
+      when = [ends.get(run.spec.run_id) or math.inf for run in runs]
+      needs = [self._need(run) for run in runs]
+      last_s = max(when, default=0.0)
+      bought.update(line.values if last_s <= budget_s else ())
+      rows.append({
+          'hours': sum(n.total_s / 3600 if n else math.nan for n in needs),
+          'cumulative': last_s / 3600 if last_s < math.inf else math.nan,
+          'state': (
+              'finished'
+              if not runs
+              else 'fits'
+              if last_s <= budget_s
+              else 'starts'
+              if min(when) < math.inf
+              else ''
+          ),
+          'values': len(line.values),
+          'published values': line.patterns,
+          'line': line.text,
+      })
+    table = pd.DataFrame(rows)
+    return (
+        f'with {_BUDGET_H.value:g} hours: {len(bought)} of'
+        f' {len(values.ids())} published values, on {self._engine.describe()}\n'
+        + table.to_string(index=False, na_rep='', float_format='{:.2f}'.format)
+    )
+
+  def report(self) -> int:
+    """Says what is finished, and bundles it; returns the exit code."""
+    reached = {
+        value
+        for line in self._lines
+        if not self._unfinished(line)
+        for value in line.values
+    }
+    print(
+        f'{len(self._unfinished())} of {len(self._runs)} runs are left; all'
+        f' runs are finished of {len(reached)} of {len(values.ids())}'
+        ' published values'
+    )
+    done = [run for run in self._runs.values() if run.folder.finished]
+    for folder in dict.fromkeys(run.folder.path.parent for run in done):
+      command = [
+          *('-m', 'figures.bundle', f'--results={self._root}'),
+          *(f'--experiment={folder.parent.name}', f'--preset={folder.name}'),
+      ]
+      if _BUNDLE.value:
+        command = [sys.executable, *command, f'--output={_BUNDLE.value}']
+        subprocess.run(command, check=True)
+      else:
+        print(f'to bundle: python {shlex.join(command)}')
+    for run_id, why in self._failures.items():
+      print(f'error: {run_id}: {why}', file=sys.stderr)
+    return 1 if self._failures else 0
+
+
+def _check(argv: list[str]) -> None:
+  """Raises UserError for what a campaign does not take."""
+  if len(argv) > 1:
+    raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+  for name in ('config', 'only', 'runs_per_task'):
+    if flags.FLAGS[name].present:
+      raise errors.UserError(
+          f'--{name} is not for a campaign; change the lines of --list.'
+      )
+  hours = _BUDGET_H.value
+  if hours is None or not 0 < hours < math.inf:
+    raise errors.UserError(
+        f'--budget_h is {hours}; it must be a positive number of hours.'
+    )
+  if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
+    raise errors.UserError('--nowait: a campaign waits for its jobs.')
+
+
+def _run(engine: Any) -> int:
+  lines = campaign_list.read(pathlib.Path(_LIST.value).expanduser())
+  campaign = _Campaign(lines, engine)
+  outcome = campaign.measure()
+  if not outcome.left:
+    print(campaign.describe(), flush=True)
+    if flags.FLAGS['dry_run'].value:
+      return 0
+    outcome = campaign.train()
+  if outcome.left:
+    print(outcome.left, file=sys.stderr)
+    return outcome.exit_code
+  return campaign.report()
+
+
+def _import_engine() -> Any:
+  """Returns the launcher that --on names; this defines its flags."""
+  parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+  parser.add_argument('--on', '-on')
+  known, _ = parser.parse_known_args()
+  return importlib.import_module(_ENGINES.get(known.on, 'launch.local'))
+
+
+if __name__ == '__main__':
+  _engine = _import_engine()
+  plans.run_command(_check, lambda: _run(_engine))

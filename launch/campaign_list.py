@@ -1,0 +1,98 @@
+"""The list of a campaign: what to train, in which order, and what it shows.
+
+A line names a config, the runs of it to take, and the published values that
+these runs reproduce; `#` starts a comment:
+
+  fig3e:paper --only=max_active=2 --only=model=maml --values=A3.maml.*
+
+--only=FIELD=VALUE can be repeated, as for training. --seeds=2020,2021 replaces
+the config's seeds. --values=ID,ID are names or patterns of the column `id` of
+the files in modular_hyperteacher/published/; none are needed.
+"""
+
+import pathlib
+import shlex
+from typing import Any, NamedTuple
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.published import values
+
+_OPTIONS = ('--only', '--seeds', '--values')
+
+
+class Line(NamedTuple):
+  """A line of the list."""
+
+  text: str  # without its values
+  runs: list[sweeps.Run]
+  patterns: str  # of values, as written
+  values: list[str]  # ids
+
+
+def read(path: pathlib.Path) -> list[Line]:
+  """Returns the lines of a list.
+
+  Raises:
+    UserError: if there is none, or a line is wrong; says which.
+  """
+  try:
+    text = path.read_text()
+  except (OSError, UnicodeDecodeError) as error:
+    raise errors.UserError(
+        f"--list is '{path}', which cannot be read: {error}."
+    ) from error
+  lines = []
+  for number, line in enumerate(text.splitlines(), start=1):
+    try:
+      words = shlex.split(line, comments=True)
+      if words:
+        lines.append(_parse(*words))
+    except Exception as error:  # Also from the user's own config.
+      what = ' '.join(str(error).split())
+      raise errors.UserError(
+          f'--list: {path}, line {number}: {what}'
+      ) from error
+  if not lines:
+    raise errors.UserError(f"--list is '{path}', which has no lines.")
+  return lines
+
+
+def _parse(config_name: str, *options: str) -> Line:
+  given: dict[str, list[str]] = {name: [] for name in _OPTIONS}
+  for option in options:
+    name, equals, value = option.partition('=')
+    if name not in _OPTIONS or not equals:
+      raise errors.UserError(
+          f"unknown option '{option}'; choose from --only=FIELD=VALUE,"
+          ' --seeds=NUMBER,NUMBER and --values=ID,ID.'
+      )
+    given[name] += [value] if name == '--only' else value.split(',')
+  get_config = command_line.load_config(config_name)
+  _, colon, preset = config_name.partition(':')
+  config: Any = get_config(preset) if colon else get_config()
+  overrides = {}
+  if given['--seeds']:
+    config.training.seeds = _parse_seeds(given['--seeds'])
+    overrides['training.seeds'] = config.training.seeds
+  runs = sweeps.select(sweeps.expand(config, overrides), given['--only'])
+  patterns = given['--values']
+  return Line(
+      ' '.join(
+          word
+          for word in (config_name, *options)
+          if not word.startswith('--values')
+      ),
+      runs,
+      ','.join(patterns),
+      [found for pattern in patterns for found in values.match(pattern)],
+  )
+
+
+def _parse_seeds(texts: list[str]) -> tuple[int, ...]:
+  if not all(text.isdecimal() for text in texts):
+    raise errors.UserError(
+        f"--seeds is '{','.join(texts)}'; write numbers such as 2020,2021."
+    )
+  return tuple(map(int, texts))

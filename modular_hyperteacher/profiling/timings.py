@@ -1,0 +1,135 @@
+"""How long a run takes on this process's device: measured once, then cached.
+
+A few training steps and one evaluation are timed. The cache has one file per
+device and program.
+"""
+
+import hashlib
+import json
+import math
+import os
+import pathlib
+import time
+from typing import Any, NamedTuple
+
+import jax
+
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import provenance
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import runner
+
+# Of training steps; compilation and one evaluation come on top.
+_MEASURING_S = 20.0
+# A call to the device takes at least about this long, as in training.
+_CALL_S = 0.5
+
+
+class Timing(NamedTuple):
+  """Seconds that the parts of a run take, with all its seeds."""
+
+  startup_s: float  # until the first step is taken, compilation included
+  step_s: float
+  evaluation_s: float
+
+  def remaining_s(self, config: dict[str, Any], step: int) -> float:
+    """Returns the seconds until a run is finished that has come to `step`."""
+    training = config['training']
+    num_steps = training['num_outer_steps'] - step
+    num_evaluations = math.ceil(num_steps / training['evaluate_every'])
+    return (
+        self.startup_s
+        + num_steps * self.step_s
+        + num_evaluations * self.evaluation_s
+    )
+
+
+def program(config: dict[str, Any]) -> str:
+  """Returns what is equal for runs that only differ in their seeds."""
+  fields = {name: dict(block) for name, block in config.items()}
+  seeds = fields['training'].pop('seeds')
+  return json.dumps([fields, len(seeds)], sort_keys=True)
+
+
+def measure(
+    planned: runner.PlannedRun,
+    config: dict[str, Any],
+    guard: preemption.Guard,
+    cache: pathlib.Path,
+) -> Timing:
+  """Returns the timing of a run, from the cache if it is there.
+
+  Args:
+    planned: the run; nothing is written into its folder.
+    config: of the run.
+    guard: stops measuring when a signal arrives.
+    cache: folder of the cache; created if it does not exist.
+
+  Raises:
+    preemption.Interrupted: when a signal asks to stop.
+    StorageError: if the cache cannot be written.
+  """
+  device = _describe_device()
+  digest = hashlib.sha256(f'{device} {program(config)}'.encode()).hexdigest()
+  path = cache / f'{digest[:16]}.json'
+  try:
+    return Timing(**json.loads(path.read_text())['timing'])
+  except (OSError, ValueError, TypeError, KeyError):
+    timing = _measure(planned, config['training']['num_outer_steps'], guard)
+  run_folder.RunFolder(cache).create()
+  content = {'device': device, 'config': config, 'timing': timing._asdict()}
+  run_folder.write_atomically(path, json.dumps(content, indent=2) + '\n')
+  return timing
+
+
+def _describe_device() -> str:
+  about = provenance.describe()
+  fields = ('platform', 'device_kind', 'processor', 'num_devices')
+  return ', '.join([
+      *(str(about[field]) for field in fields),
+      f'{len(os.sched_getaffinity(0))} cores',
+      # The part of a GPU that a worker has, if it shares one.
+      os.environ.get('XLA_PYTHON_CLIENT_MEM_FRACTION', 'all memory'),
+      f'jax {jax.__version__}',
+  ])
+
+
+def _measure(
+    planned: runner.PlannedRun, max_steps: int, guard: preemption.Guard
+) -> Timing:
+  started = time.monotonic()
+  built = planned.experiment
+  compiled = programs.Programs(
+      built.system,
+      build.root_keys(built.training),
+      planned.tasks,
+      built.execution.optimise,
+  )
+  state = compiled.init()
+  guard.call(compiled.compile, state)
+
+  def train(num_steps: int) -> float:
+    nonlocal state
+    before = time.monotonic()
+    state, _ = jax.block_until_ready(compiled.train(state, num_steps))
+    return time.monotonic() - before
+
+  def evaluate() -> float:
+    before = time.monotonic()
+    jax.block_until_ready(compiled.evaluate(state.meta_params))
+    return time.monotonic() - before
+
+  guard.call(train, 1)
+  startup_s = time.monotonic() - started
+  num_steps, seconds, per_call = 0, 0.0, 1
+  while seconds < _MEASURING_S and num_steps < max_steps:
+    latest = guard.call(train, per_call)
+    num_steps += per_call
+    seconds += latest
+    per_call *= 1 + (latest < _CALL_S)
+  evaluation_s = guard.call(evaluate)
+  if evaluation_s < _CALL_S:  # The first call does more than evaluate.
+    evaluation_s = guard.call(evaluate)
+  return Timing(startup_s, seconds / num_steps, evaluation_s)
