@@ -228,8 +228,8 @@ def train(task_support: str, num_steps: int = 1500) -> pd.DataFrame:
   )
   experiment = build.build(run.config, num_devices=jax.local_device_count())
   roots = build.root_keys(experiment.training)
-  worlds = build.draw_worlds(experiment)
-  compiled = programs.Programs(experiment.system, roots, worlds)
+  seed_tasks = build.draw_tasks(experiment)
+  compiled = programs.Programs(experiment.system, roots, seed_tasks)
   support = style.SUPPORT_NAMES[task_support]
   state = compiled.init()
   compiled.compile(state)
@@ -272,7 +272,8 @@ px.line(
     curves,
     x='step',
     y='accuracy',
-    color='combinations',
+    line_dash='combinations',
+    color_discrete_sequence=[style.COLOURS['linear_hypernetwork']],
     facet_col='support',
     markers=True,
     range_y=(0, 1),

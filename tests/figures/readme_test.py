@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,10 +92,10 @@ def test_numbers_in_findings_are_means_over_seeds(
 def test_different_verdicts_are_shown_with_their_claims(
     library: data.Library, entries: list[verdicts.Entry]
 ) -> None:
-  alike = [dict(entry, verdict='A') for entry in entries]
+  alike: Any = [dict(entry, verdict='A') for entry in entries]
   assert '| A |' in readme.figure_table(library, alike)
   assert '(3B-1)' not in readme.figure_table(library, alike)
-  mixed = [
+  mixed: Any = [
       dict(entry, verdict='B' if entry['id'] == '3B-2' else 'A')
       for entry in entries
   ]

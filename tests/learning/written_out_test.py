@@ -167,7 +167,7 @@ def _draw_batch(rng: np.random.Generator, loss: str) -> base.Batch:
     targets: Any = rng.integers(0, _Y, _ROWS)
   else:
     targets = rng.dirichlet(np.ones(_Y), _ROWS)
-  mask = (np.arange(_ROWS) < rng.integers(4, _ROWS)).astype(float)
+  mask: Any = (np.arange(_ROWS) < rng.integers(4, _ROWS)).astype(float)
   return base.Batch(rng.normal(size=(_ROWS, _X)), targets, mask)
 
 
@@ -183,7 +183,7 @@ def test_outer_gradient(name: str, loss: str) -> None:
   model, forward = _make(name)
   rng = np.random.default_rng(0)
   tasks = [
-      base.Task(_draw_batch(rng, loss), _draw_batch(rng, loss), np.zeros(1))
+      base.Task(_draw_batch(rng, loss), _draw_batch(rng, loss), jnp.zeros(1))
       for _ in range(_TASKS)
   ]
   # Away from initial values at which much is zero.
