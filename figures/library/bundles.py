@@ -72,16 +72,21 @@ def _warn(error: Exception) -> None:
   print(f'warning: {error} It is left out.', file=sys.stderr)
 
 
-def _read_bundle(folder: pathlib.Path) -> FinishedRuns:
-  stored: Any = run_folder.RunFolder(folder).read(
-      'provenance.json', records.Bundle
-  )
+def _read_record(folder: pathlib.Path) -> records.Bundle:
+  """Returns a bundle's provenance.json; UserError if missing or damaged."""
+  stored = run_folder.RunFolder(folder).read('provenance.json', records.Bundle)
   if stored is None:
     raise errors.UserError(f'{folder} has no provenance.json.')
+  return stored
+
+
+def _read_bundle(folder: pathlib.Path) -> FinishedRuns:
+  stored = _read_record(folder)
   for run_id, run in stored['runs'].items():
     records.check_run(run_id, run['config'], str(folder))
   values = _read_table(folder, _RESULTS, VALUE_COLUMNS, stored)
-  return FinishedRuns(values, stored['runs'])
+  runs: Any = stored['runs']
+  return FinishedRuns(values, runs)
 
 
 def _read_run(
@@ -203,10 +208,8 @@ def read_curves(folder: pathlib.Path) -> pd.DataFrame:
   """
   curves = []
   if _is_bundle(folder):
-    stored = run_folder.RunFolder(folder).read(
-        'provenance.json', records.Bundle
-    )
     try:
+      stored = _read_record(folder)
       return _read_table(folder, _CURVES, CURVE_COLUMNS, stored)
     except errors.UserError as error:
       _warn(error)

@@ -75,9 +75,8 @@ def _read_all(root: pathlib.Path) -> None:
   bundle = root / 'bundle' / 'fig3b' / 'smoke'
   library = data.Library(root / 'own', root / 'bundle')
   cells.read(library, 'fig3b', ['model.name', 'task.task_support'])
-  library.every_preset('fig3b')
   library.curves('fig3b')
-  data.Library(root / 'nothing', root / 'bundle').curves('fig3b')
+  bundles.read_curves(bundle)
   loading.available(root / 'own', root / 'bundle')
   steps: list[Callable[[], Any]] = [
       lambda: folder.check({}),
