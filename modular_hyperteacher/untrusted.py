@@ -7,6 +7,7 @@ signatures, and would say nothing of names, links and sizes.
 """
 
 import errno
+import functools
 import json
 import math
 import os
@@ -14,11 +15,10 @@ import pathlib
 import stat
 import types
 import typing
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from modular_hyperteacher import errors
 
-_T = TypeVar('_T')
 MAX_BYTES = 256 * 2**20  # Of one file, and of what is unpacked from it.
 _MAX_NAME_BYTES = 200  # File systems allow 255; temporary names are longer.
 _MAX_INT = 2**63
@@ -91,7 +91,7 @@ def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
     raise kind(f'{path} cannot be read ({error.strerror}).') from error
 
 
-def read_json(path: pathlib.Path, record: type[_T]) -> _T | None:
+def read_json(path: pathlib.Path, record: Any) -> Any:
   """Returns a JSON file's content, of a declared type; None without a file.
 
   Raises:
@@ -155,7 +155,7 @@ def check(value: Any, kind: Any, field: str) -> None:
 
 
 def _check_fields(value: dict, kind: Any, field: str) -> None:
-  hints = typing.get_type_hints(kind, include_extras=True)
+  hints = _hints(kind)
   for name in value:
     if name not in hints:
       raise errors.UserError(
@@ -167,6 +167,11 @@ def _check_fields(value: dict, kind: Any, field: str) -> None:
       raise errors.UserError(f'{field}: the field {name} is missing.')
   for name, entry in value.items():
     check(entry, hints[name], f'{field}: {name}')
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+  return typing.get_type_hints(kind, include_extras=True)
 
 
 def _fits(value: Any, kind: Any) -> bool:

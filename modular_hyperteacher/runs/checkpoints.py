@@ -111,7 +111,7 @@ class Checkpoints:
 
   def _read_checksum(self, step: int) -> str | None:
     content = untrusted.read_bytes(self._folder / str(step) / _CHECKSUM)
-    return content and content.decode()
+    return content.decode() if content else None
 
   def _put(self, path: pathlib.Path, step: int) -> None:
     """Renames a checkpoint to its step; a kill loses neither old nor new."""

@@ -21,7 +21,7 @@ import math
 import os
 import pathlib
 import tempfile
-from typing import Any, cast, TypeVar
+from typing import Any, cast
 import uuid
 
 import pandas as pd
@@ -30,7 +30,6 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.runs import records
 
-_T = TypeVar('_T')
 _UNFINISHED = '.writing-%s'
 COLUMNS = ('step', 'seed', 'split', 'metric', 'value')
 _METRICS = 'metrics.csv'
@@ -111,7 +110,7 @@ class RunFolder:
     text = json.dumps(_plain(value), indent=2, allow_nan=False)
     write_atomically(self.path / name, text + '\n')
 
-  def read(self, name: str, record: type[_T]) -> _T | None:
+  def read(self, name: str, record: Any) -> Any:
     """Returns a JSON file of a declared type; as `untrusted.read_json`."""
     return untrusted.read_json(self.path / name, record)
 

@@ -128,7 +128,12 @@ _SETTINGS = hypothesis.settings(
     derandomize=True,
     max_examples=200,
     database=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
+    suppress_health_check=(
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.data_too_large,
+        hypothesis.HealthCheck.large_base_example,
+        hypothesis.HealthCheck.function_scoped_fixture,
+    ),
 )
 
 
