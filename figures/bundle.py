@@ -26,6 +26,7 @@ from figures.library import data
 from figures.library import reference
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import weights
@@ -60,6 +61,7 @@ def main() -> None:
   experiment = _EXPERIMENT.value
   if experiment is None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
+  untrusted.check_name(experiment, '--experiment')
   source = pathlib.Path(_RESULTS.value, experiment, _PRESET.value)
   target = pathlib.Path(_OUTPUT.value, experiment, _PRESET.value)
   if not (bundles.has_results(source) or bundles.has_results(target)):

@@ -22,9 +22,12 @@ def _guard(main: Callable[[], None], argv: Sequence[str]) -> int:
     if len(argv) > 1:
       raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
     main()
-  except errors.UserError as error:
+  except (errors.MachineError, errors.UserError) as error:
     print(f'error: {error}', file=sys.stderr)
-    return 2
+    return 2 if isinstance(error, errors.UserError) else 1
+  except KeyboardInterrupt:
+    print('SIGINT: stopped.', file=sys.stderr)
+    return 130
   except BrokenPipeError:  # The reader, such as `| head`, has closed it.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
   return 0
@@ -33,6 +36,8 @@ def _guard(main: Callable[[], None], argv: Sequence[str]) -> int:
 def _parse_flags(argv: Sequence[str]) -> Sequence[str]:
   try:
     return flags.FLAGS(argv)
+  except SystemExit:  # After --help.
+    sys.exit(0)
   except flags.Error as error:
     print(f'error: {" ".join(str(error).split())}', file=sys.stderr)
     sys.exit(2)

@@ -63,6 +63,10 @@ def main() -> None:
     raise errors.UserError(
         f"--results is '{root}'; it must be a folder that exists."
     )
+  if not _OUTPUT.value:
+    raise errors.UserError(
+        "--output is ''; name a folder, such as figures/output."
+    )
   library = data.Library(root)
   _print_origins(names, library)
   folder = 'site' if _SITE.value else 'output'

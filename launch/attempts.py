@@ -1,5 +1,6 @@
 """Sending runs to workers again: what is worth another attempt."""
 
+import sys
 from typing import NamedTuple
 
 from absl import flags
@@ -68,10 +69,18 @@ def _after_a_death(
   # A machine that is taken away is no fault of a run that came further on it.
   came_further = sum(map(cost.saved_step, tried.bundle)) > tried.saved_steps
   failures = tried.failures + (not came_further)
+  given_up = len(left) == 1 and failures > RETRIES.value
+  for run in left:
+    print(
+        f'warning: {run.spec.run_id}: {reason.removeprefix(worker.FAILED)};'
+        f' {"given up" if given_up else "tried again"}.',
+        file=sys.stderr,
+        flush=True,
+    )
   if len(left) > 1:
     # Any of them may have been its end; by themselves, they will tell.
     return [attempt([run], tried.failures) for run in left]
-  if failures > RETRIES.value:
+  if given_up:
     unfinished |= {run.spec.run_id: reason for run in left}
     return []
   return [attempt([run], failures) for run in left]

@@ -15,7 +15,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import values
 
@@ -69,14 +69,12 @@ def _parse(config_name: str, *options: str) -> Line:
           ' --seeds=NUMBER,NUMBER and --values=ID,ID.'
       )
     given[name] += [value] if name == '--only' else value.split(',')
-  get_config = command_line.load_config(config_name)
-  _, colon, preset = config_name.partition(':')
-  config: Any = get_config(preset) if colon else get_config()
+  config: Any = user_config.read(config_name)
   overrides = {}
   if given['--seeds']:
     config.training.seeds = _parse_seeds(given['--seeds'])
     overrides['training.seeds'] = config.training.seeds
-  runs = sweeps.select(sweeps.expand(config, overrides), given['--only'])
+  runs = sweeps.select(user_config.expand(config, overrides), given['--only'])
   patterns = given['--values']
   return Line(
       ' '.join(

@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
 # A dry run answers in about a minute, however many programs a sweep has.
@@ -79,7 +80,12 @@ def _measure_speeds(
   """Returns model -> operations per second, of the sweep's runs so far."""
   totals: dict[str, list[float]] = {}
   for run in runs:
-    sessions = (run.folder.read('provenance.json') or {}).get('sessions', [])
+    stored = run.folder.read('provenance.json', records.Provenance)
+    sessions = [
+        session
+        for session in (stored['sessions'] if stored else ())
+        if {'first_step', 'last_step', 'wall_s'} <= session.keys()
+    ]
     per_step = operations.per_step(run.spec.config) if sessions else None
     for session in sessions if per_step else ():
       steps = session['last_step'] - session['first_step']

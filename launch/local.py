@@ -82,8 +82,8 @@ class _Worker:
     self._settings = settings
     self._process: subprocess.Popen[str] | None = None
 
-  def train(self, bundle: list) -> dict[str, str] | None:
-    """Returns the outcomes of runs, or None if the worker died."""
+  def train(self, bundle: list) -> dict[str, str] | str:
+    """Returns the outcomes of runs, or how the worker died."""
     process = self._process
     if process is None or process.poll() is not None:
       process = self._process = self._start()
@@ -93,10 +93,15 @@ class _Worker:
       answer = cast(IO[str], process.stdout).readline()
     except BrokenPipeError:
       answer = ''
-    if not answer:
-      process.kill()
-      process.wait()  # or the next look would find it still there
-      return None
+    if not answer.endswith('\n'):
+      try:
+        code = process.wait(timeout=1)  # It ends; let it tell how.
+      except subprocess.TimeoutExpired:
+        process.kill()
+        code = process.wait()  # or the next look would find it still there
+      if code < 0:
+        return f'its worker was killed by {signal.Signals(-code).name}'
+      return f'its worker ended with exit code {code}'
     return json.loads(answer)
 
   def _start(self) -> subprocess.Popen[str]:
@@ -157,9 +162,7 @@ class _Pool:
       outcomes = one.train(plans.as_json(tried.bundle))
       if self._stopping.is_set():
         break
-      for again in attempts.take_back(
-          tried, outcomes or 'its worker died', self.unfinished
-      ):
+      for again in attempts.take_back(tried, outcomes, self.unfinished):
         self._stopping.wait(attempts.HELD_AGAIN_S if again.held else 0)
         self._queue.put(again)
       self._queue.task_done()

@@ -16,6 +16,7 @@ from absl import logging
 
 from launch import cost
 from launch import worker
+from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
@@ -112,6 +113,12 @@ def run_command(
     try:
       check(argv)
       return function()
+    except KeyboardInterrupt:
+      print('SIGINT: stopped.', file=sys.stderr)
+      return 130
+    except errors.MachineError as error:
+      print(f'error: {error}', file=sys.stderr)
+      return 1
     except Exception as error:  # pylint: disable=broad-exception-caught
       if not command_line.is_users(error):
         raise
@@ -126,6 +133,8 @@ def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
   for run in sweep.runs:
     components.allow(run.config)
   plan = make_plan(sweep, _RUNS_PER_TASK.value)
+  for bundle in plan.bundles:
+    _ = bundle[0].experiment  # What is wrong, or too large, is told here.
   print(describe_plan(plan, describe()), flush=True)
   if _DRY_RUN.value:
     return 0

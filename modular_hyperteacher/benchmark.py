@@ -12,6 +12,7 @@ On a machine that is busy with other work, compare processor times: `cpu_mu` is
 the processor time of a step in that of a matrix product.
 """
 
+import errno
 import json
 import os
 import pathlib
@@ -58,6 +59,7 @@ _HOST_DEVICES = flags.DEFINE_integer(
     'On a CPU, devices to divide it into; by default one per core, as far as'
     ' they divide the batches, as in training.',
     lower_bound=1,
+    upper_bound=host_devices.MOST,
 )
 _NUM_SEEDS = flags.DEFINE_integer(
     'seeds', 1, 'Seeds trained side by side.', lower_bound=1
@@ -92,6 +94,8 @@ def _check_writable() -> None:
   if not _JSON.value:
     return
   try:
+    if pathlib.Path(_JSON.value).is_dir():
+      raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     with tempfile.TemporaryFile(dir=pathlib.Path(_JSON.value).parent):
       pass
   except OSError as error:

@@ -19,6 +19,14 @@ import sys
 import traceback
 from typing import Any
 
+if __name__ == '__main__':  # Importing the rest takes seconds.
+
+  def _stop(*_: object) -> None:
+    os.write(2, b'SIGINT: stopped; nothing had begun.\n')
+    os._exit(130)
+
+  signal.signal(signal.SIGINT, _stop)
+
 from absl import app
 from absl import flags
 from absl import logging
@@ -32,6 +40,7 @@ from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
@@ -48,6 +57,7 @@ _HOST_DEVICES = flags.DEFINE_integer(
     ' them. Default: as many as there are cores and as divide the meta-batch;'
     ' one for each of several processes.',
     lower_bound=1,
+    upper_bound=host_devices.MOST,
 )
 _DISTRIBUTED = flags.DEFINE_bool(
     'distributed',
@@ -95,15 +105,17 @@ def _run() -> int:
   for run in sweep.runs:
     components.allow(run.config)
   planned = runner.plan(sweep.runs, sweep.root)
-  if _DESCRIBE.value:
-    described = [run.describe(sweep.published) for run in planned]
-    print(json.dumps(described, indent=2))
-    return 0
-  runner.check(planned)
-  if multihost.is_primary():
-    summary.announce(planned, sweep.published)
   try:
-    _train(planned)
+    with preemption.Guard() as guard:
+      # Drawing worlds compiles, which takes long enough to be interrupted.
+      if _DESCRIBE.value:
+        described = guard.call(_describe, planned, sweep.published)
+        print(json.dumps(described, indent=2))
+        return 0
+      guard.call(runner.check, planned)
+      if multihost.is_primary():
+        summary.announce(planned, sweep.published)
+      _train(planned, guard)
   except preemption.Interrupted as interruption:
     multihost.shutdown()
     # A compiled step may still be running on a worker thread.
@@ -116,22 +128,27 @@ def _run() -> int:
   return 0
 
 
-def _train(planned: list[runner.PlannedRun]) -> None:
+def _describe(
+    planned: list[runner.PlannedRun], published: list[sweeps.Run]
+) -> list[dict[str, Any]]:
+  return [run.describe(published) for run in planned]
+
+
+def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
   tracked = wandb_tracker.mode()
-  with preemption.Guard() as guard:
-    for index, run, check_lock in scheduling.acquire_runs(planned, guard):
-      with (
-          progress.Bar(run, index, len(planned)) as bar,
-          wandb_tracker.Tracker(run.spec, run.folder, tracked) as tracker,
-      ):
+  for index, run, check_lock in scheduling.acquire_runs(planned, guard):
+    with (
+        progress.Bar(run, index, len(planned)) as bar,
+        wandb_tracker.Tracker(run.spec, run.folder, tracked) as tracker,
+    ):
 
-        def watch(latest: trainer.Progress) -> None:
-          bar.update(latest)
-          tracker.update(latest)
+      def watch(latest: trainer.Progress) -> None:
+        bar.update(latest)
+        tracker.update(latest)
 
-        runner.execute(run, guard, watch, check_lock)
-      if multihost.is_primary():
-        summary.print_result(run)
+      runner.execute(run, guard, watch, check_lock)
+    if multihost.is_primary():
+      summary.print_result(run)
 
 
 def _join_processes() -> None:

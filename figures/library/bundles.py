@@ -9,18 +9,25 @@ and preset:
   parameters/      of some of its runs, see `modular_hyperteacher.pretrained`
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 import gzip
+import hashlib
+import io
 import pathlib
+import sys
 from typing import Any, NamedTuple
+import zlib
 
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 
 KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
+DIVERGED = 'diverged'  # Of a seed without a finite loss at the last step.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
 _CURVE_SPLITS = ('valid', 'test', 'ood')
 _CURVE_METRICS = ('loss', 'accuracy')
@@ -43,29 +50,82 @@ def has_results(folder: pathlib.Path) -> bool:
 def read(folder: pathlib.Path) -> FinishedRuns:
   """Returns the finished runs of `<experiment>/<preset>/`, in either form.
 
-  Raises:
-    UserError: if a file is damaged; names it.
+  What is damaged, a run or a whole bundle, is left out and named on stderr.
   """
-  if _is_bundle(folder):
-    values = pd.read_csv(folder / _RESULTS, dtype={'value': str})
-    # Python parses floats the same way whatever the version of pandas.
-    values['value'] = values['value'].map(float)
-    stored: Any = run_folder.RunFolder(folder).read('provenance.json')
-    return FinishedRuns(values, stored['runs'])
   rows: list[tuple[Any, ...]] = []
   runs = {}
-  for run in run_folder.find_finished(folder):
-    config: Any = run.read('config.json')
-    provenance: Any = run.read('provenance.json')
+  if _is_bundle(folder):
     try:
-      runs[run.path.name] = {'config': config, **provenance}
-      rows += _summary_rows(run.path.name, run.read('summary.json'))
-    except (KeyError, TypeError, ValueError) as error:
-      raise errors.UserError(
-          f'--results: {run.path} is not a finished run as this version writes'
-          ' it; move it away.'
-      ) from error
+      return _read_bundle(folder)
+    except errors.UserError as error:
+      _warn(error)
+  for run in run_folder.find_finished(folder):
+    try:
+      values, runs[run.path.name] = _read_run(run)
+      rows += values
+    except errors.UserError as error:
+      _warn(error)
   return FinishedRuns(pd.DataFrame(rows, columns=list(VALUE_COLUMNS)), runs)
+
+
+def _warn(error: Exception) -> None:
+  print(f'warning: {error} It is left out.', file=sys.stderr)
+
+
+def _read_record(folder: pathlib.Path) -> records.Bundle:
+  """Returns a bundle's provenance.json; UserError if missing or damaged."""
+  stored = run_folder.RunFolder(folder).read('provenance.json', records.Bundle)
+  if stored is None:
+    raise errors.UserError(f'{folder} has no provenance.json.')
+  return stored
+
+
+def _read_bundle(folder: pathlib.Path) -> FinishedRuns:
+  stored = _read_record(folder)
+  for run_id, run in stored['runs'].items():
+    records.check_run(run_id, run['config'], str(folder))
+  values = _read_table(folder, _RESULTS, VALUE_COLUMNS, stored)
+  runs: Any = stored['runs']
+  return FinishedRuns(values, runs)
+
+
+def _read_run(
+    run: run_folder.RunFolder,
+) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
+  """Returns the rows of a run's summary, and its config and sessions."""
+  config: Any = run.read('config.json', records.Config)
+  provenance: Any = run.read('provenance.json', records.Provenance)
+  summary = run.read('summary.json', records.Summary)
+  if config is None or provenance is None:
+    raise errors.UserError(f'{run.path} lacks config.json or provenance.json.')
+  untrusted.check_name(run.path.name, 'a run id')
+  records.check_run(run.path.name, config, str(run.path))
+  rows = list(_summary_rows(run.path.name, summary))
+  return rows, {'config': config, **provenance}
+
+
+def _read_table(
+    folder: pathlib.Path, name: str, columns: Sequence[str], stored: Any
+) -> pd.DataFrame:
+  """Returns a table of a bundle, as provenance.json says that it is."""
+  path = folder / name
+  packed = untrusted.read_bytes(path)
+  if packed is None:
+    raise errors.UserError(f'{path} is missing.')
+  run_folder.check_digest(path, packed, stored.get('sha256', {}).get(name))
+  try:
+    with gzip.open(io.BytesIO(packed)) as file:
+      content = file.read(untrusted.MAX_BYTES + 1)
+  except (EOFError, OSError, zlib.error) as error:
+    raise errors.UserError(f'{path} cannot be unpacked ({error}).') from error
+  if len(content) > untrusted.MAX_BYTES:
+    raise errors.UserError(
+        f'{path} unpacks to more than {untrusted.MAX_BYTES} bytes.'
+    )
+  table = run_folder.parse_table(path, content, columns)
+  if lost := stored['runs'].keys() - set(table['run_id']):
+    raise errors.UserError(f'{path} has no row of {sorted(lost)[0]}.')
+  return table
 
 
 def write_bundle(
@@ -79,8 +139,14 @@ def write_bundle(
     source: `<results>/<experiment>/<preset>/`, which may hold no run.
     target: the bundle's folder. Its runs stay, unless `source` holds them too.
     drop: ids of runs to leave out of the bundle.
+
+  Raises:
+    UserError: if the bundle is damaged.
   """
-  folders = [source, target] if _is_bundle(target) else [source]
+  folders = [source]
+  if _is_bundle(target):
+    _read_bundle(target)  # A damaged one is not replaced: its runs would go.
+    folders.append(target)
   runs: dict[str, dict[str, Any]] = {}
   values, curves = [], []
   for folder in folders:
@@ -94,12 +160,16 @@ def write_bundle(
   empty = pd.DataFrame(columns=list(CURVE_COLUMNS))
   target.mkdir(parents=True, exist_ok=True)
   bundle = FinishedRuns(pd.concat(values, ignore_index=True), runs)
-  run_folder.RunFolder(target).write('provenance.json', {'runs': runs})
-  for name, table in (
-      (_CURVES, pd.concat([empty, *curves], ignore_index=True)),
-      (_RESULTS, bundle.values),
-  ):
-    run_folder.write_atomically(target / name, _compress(table))
+  packed = {
+      _CURVES: _compress(pd.concat([empty, *curves], ignore_index=True)),
+      _RESULTS: _compress(bundle.values),
+  }
+  digests = {n: hashlib.sha256(x).hexdigest() for n, x in packed.items()}
+  run_folder.RunFolder(target).write(
+      'provenance.json', {'runs': runs, 'sha256': digests}
+  )
+  for name, content in packed.items():
+    run_folder.write_atomically(target / name, content)
   return bundle
 
 
@@ -116,25 +186,43 @@ def _is_bundle(folder: pathlib.Path) -> bool:
 def _summary_rows(
     run_id: str, summary: Any
 ) -> Iterator[tuple[str, int, str, str, str, float]]:
-  """Yields the rows of summary.json, except nulls, which are empty splits."""
+  """Yields the rows of summary.json, except nulls, which are empty splits.
+
+  Of a seed that diverged, 'last' has only that: its metric `DIVERGED` is 1.
+  """
+  diverged = summary.get('diverged', ())
+  for seed in diverged:
+    yield run_id, seed, 'last', 'valid', DIVERGED, 1.0
   for kind in KINDS:
     for split, metrics in summary[kind].items():
       for metric, values in metrics.items():
         for seed, value in zip(summary['seeds'], values, strict=True):
-          if value is not None:
+          if value is not None and (kind != 'last' or seed not in diverged):
             yield run_id, seed, kind, split, metric, float(value)
 
 
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
-  """Returns loss and accuracy at every evaluation, columns CURVE_COLUMNS."""
-  if _is_bundle(folder):
-    return pd.read_csv(folder / _CURVES)
+  """Returns loss and accuracy at every evaluation, columns CURVE_COLUMNS.
+
+  Damaged curves are left out and named on stderr.
+  """
   curves = []
+  if _is_bundle(folder):
+    try:
+      stored = _read_record(folder)
+      return _read_table(folder, _CURVES, CURVE_COLUMNS, stored)
+    except errors.UserError as error:
+      _warn(error)
   for run in run_folder.find_finished(folder):
-    frame = run.read_metrics()
+    try:
+      frame = run.read_metrics()
+    except errors.UserError as error:
+      _warn(error)
+      continue
     frame = frame[
         frame['split'].isin(_CURVE_SPLITS)
         & frame['metric'].isin(_CURVE_METRICS)
     ]
     curves.append(frame.assign(run_id=run.path.name)[list(CURVE_COLUMNS)])
-  return pd.concat(curves, ignore_index=True)
+  empty = pd.DataFrame(columns=list(CURVE_COLUMNS))
+  return pd.concat(curves or [empty], ignore_index=True)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from figures.library import bundles
 from figures.library import data
 from figures.library import reference
 from figures.plotting import stats
@@ -85,10 +86,30 @@ def select(
         f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
         _LINE,
     )
+  caption += _diverged(frame)
   for cell in data.distinct(frame, columns):
     if not any(_same(cell, known) for known in cells):
       cells.append(cell)
   return Cells(frame, cells, caption + style.left_out_notes(left_out))
+
+
+def _diverged(frame: pd.DataFrame) -> list[str]:
+  """Returns a line on the seeds whose training diverged, if any did."""
+  if frame.empty:
+    return []
+  rows = frame[frame['metric'] == bundles.DIVERGED]
+  counts = rows.groupby('run_id', observed=True)['seed'].nunique()
+  return (
+      textwrap.wrap(
+          'Diverged, and left out of the means: '
+          + '; '.join(
+              f'{number} seeds of {run}' for run, number in counts.items()
+          ),
+          _LINE,
+      )
+      if len(counts)
+      else []
+  )
 
 
 def make_table(

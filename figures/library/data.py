@@ -16,6 +16,7 @@ import hashlib
 import json
 import math
 import pathlib
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,17 +82,18 @@ class Library:
       results_root: the folder that training wrote to; need not exist.
       bundled_root: the folder of the bundles.
 
-    Raises:
-      UserError: if a file is damaged; names it.
+    What is damaged is left out and named on stderr.
     """
     self._folders = {
         _Origin(source, folder.parent.name, folder.name): folder
         for source, root in (('own', results_root), ('bundled', bundled_root))
         for folder in sorted(root.glob('*/*'))
-        if folder.name in presets.PRESETS and bundles.has_results(folder)
+        if bundles.has_results(folder) and _is_preset(folder)
     }
     self._finished = {
-        origin: bundles.read(folder) for origin, folder in self._folders.items()
+        origin: finished
+        for origin, folder in self._folders.items()
+        if (finished := bundles.read(folder)).runs  # None if all are damaged.
     }
     self._curves: dict[_Origin, pd.DataFrame] = {}  # Those read so far.
 
@@ -303,6 +305,18 @@ def values(
   point = {'split': split, 'metric': metric, 'kind': kind}
   frame = rows(frame, {**cell, **point})
   return frame.set_index('seed')['value'].astype(float).dropna()
+
+
+def _is_preset(folder: pathlib.Path) -> bool:
+  """Whether figures know a preset; says so if not."""
+  known = folder.name in presets.PRESETS
+  if not known:
+    print(
+        f'warning: {folder} is not drawn: its preset is none of'
+        f' {", ".join(presets.PRESETS)}.',
+        file=sys.stderr,
+    )
+  return known
 
 
 def _described(experiment: str, preset: str) -> frozenset[str]:

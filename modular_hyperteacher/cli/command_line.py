@@ -6,11 +6,8 @@ what was given and what is allowed.
 """
 
 import ast
-from collections.abc import Callable
-import importlib.util
 import pathlib
 import re
-import runpy
 import sys
 import traceback
 from typing import Any, cast, NamedTuple
@@ -20,6 +17,7 @@ import ml_collections
 from ml_collections import config_flags
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
@@ -76,8 +74,8 @@ def read_sweep() -> Sweep:
     UserError: if they ask for what there is not.
   """
   flag = flags.FLAGS['config']
-  get_config = load_config(config_flags.get_config_filename(flag))
-  return Sweep(read_runs(), _published(get_config), read_root())
+  get_config = user_config.load(config_flags.get_config_filename(flag))
+  return Sweep(read_runs(), user_config.published(get_config), read_root())
 
 
 def read_root() -> pathlib.Path:
@@ -85,7 +83,14 @@ def read_root() -> pathlib.Path:
   root = flags.FLAGS[_RESULTS].value
   if not root:
     raise errors.UserError("--results is ''; name a folder, such as results.")
-  return pathlib.Path(root).expanduser()
+  try:
+    path = pathlib.Path(root).expanduser()
+    path.exists()
+  except (OSError, RuntimeError) as error:  # No such home, for instance.
+    raise errors.UserError(
+        f"--results is '{root}', which is not the name of a folder: {error}."
+    ) from error
+  return path
 
 
 def read_runs() -> list[sweeps.Run]:
@@ -95,17 +100,7 @@ def read_runs() -> list[sweeps.Run]:
   only = cast(list[str], flags.FLAGS[_ONLY].value)
   overrides = _read_overrides()
   config = apply_overrides(config, overrides)
-  return sweeps.select(sweeps.expand(config, overrides), only)
-
-
-def _published(
-    get_config: Callable[..., ml_collections.ConfigDict],
-) -> list[sweeps.Run]:
-  """Returns a config's runs at the published scale, if it has one."""
-  try:
-    return sweeps.expand(get_config('paper'))
-  except Exception:  # pylint: disable=broad-exception-caught
-    return []  # A user's own config, with presets of its own.
+  return sweeps.select(user_config.expand(config, overrides), only)
 
 
 def _read_overrides() -> dict[str, Any]:
@@ -178,49 +173,8 @@ def is_users(error: Exception) -> bool:
   )
 
 
-_OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=.*)?$', re.DOTALL)
+_OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=(.*))?$', re.DOTALL)
 _ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)
-
-
-def locate_config(argument: str) -> str:
-  """Returns the path of a config of the package given by name, with its preset.
-
-  'fig3b:paper' stands for the installed configs/fig3b.py:paper. Anything else
-  is returned as it is.
-  """
-  name, colon, preset = argument.partition(':')
-  if not re.fullmatch(r'\w+', name) or pathlib.Path(name).exists():
-    return argument
-  spec = importlib.util.find_spec(f'configs.{name}')
-  return f'{spec.origin}{colon}{preset}' if spec else argument
-
-
-def load_config(argument: str) -> Callable[..., ml_collections.ConfigDict]:
-  """Returns the `get_config` of 'path/to/config.py' or 'path:preset'.
-
-  Raises:
-    UserError: if there is no such file, it cannot be run, or it has no
-      `get_config`.
-  """
-  path = pathlib.Path(locate_config(argument).partition(':')[0])
-  if not path.is_file():
-    raise errors.UserError(
-        f"--config is '{argument}'; there is no file {path}. Run from the"
-        ' repository root, and see its folder configs/.'
-    )
-  try:
-    namespace = runpy.run_path(str(path))
-  except (Exception, SystemExit) as error:  # Whatever is wrong in the file.
-    what = ' '.join(f'{type(error).__name__} {error}'.split())
-    if not isinstance(error, SyntaxError):  # Which tells its own place.
-      *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-      what += f' ({frame.f_code.co_filename}, line {line})'
-    raise errors.UserError(
-        f'--config: {path} is not a config; running it ends in {what}.'
-    ) from error
-  if 'get_config' not in namespace:
-    raise errors.UserError(f'--config: {path} has no get_config(preset).')
-  return namespace['get_config']
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -229,7 +183,7 @@ def parse(argv: list[str]) -> list[str]:
     argv = [
         re.sub(
             '^(--?config=)(.*)$',
-            lambda match: match.group(1) + locate_config(match.group(2)),
+            lambda match: match.group(1) + user_config.locate(match.group(2)),
             word,
         )
         for word in argv
@@ -243,10 +197,13 @@ def parse(argv: list[str]) -> list[str]:
     optional = {} if listed or config is None else _optional_fields(config)
     argv = [_rewrite(word, optional) for word in argv]
     sys.argv[:] = argv  # Where ml_collections looks for overrides.
-    for name in _override_names(argv):
-      _check_override(name, config, optional)
+    for word in argv:
+      if match := _OVERRIDE.match(word):
+        _check_override(match.group(1), match.group(2), config, optional)
     try:
       return flags.FLAGS(argv)
+    except SystemExit:  # After --help.
+      sys.exit(0)
     except flags.IllegalFlagValueError as error:
       raise errors.UserError(_explain(error, config)) from error
     except flags.UnrecognizedFlagError as error:
@@ -277,19 +234,7 @@ def _preview_config(argv: list[str]) -> ml_collections.ConfigDict | None:
     name, equals, value = word.lstrip('-').partition('=')
     if word.startswith('-') and name == 'config':
       argument = value if equals else ''.join(argv[i + 1 : i + 2])
-  if argument is None:
-    return None
-  get_config = load_config(argument)
-  _, colon, preset = argument.partition(':')
-  try:
-    return get_config(preset) if colon else get_config()
-  except ValueError as error:
-    raise errors.UserError(f'--config: {error}') from error
-  except Exception as error:  # Whatever is wrong in the user's own config.
-    what = ' '.join(f'{type(error).__name__}: {error}'.split())
-    raise errors.UserError(
-        f"--config is '{argument}'; its get_config ends in {what}."
-    ) from error
+  return None if argument is None else user_config.read(argument)
 
 
 def _override_names(argv: list[str]) -> list[str]:
@@ -298,6 +243,7 @@ def _override_names(argv: list[str]) -> list[str]:
 
 def _check_override(
     name: str,
+    text: str | None,
     config: ml_collections.ConfigDict | None,
     optional: dict[str, Any],
 ) -> None:
@@ -321,6 +267,10 @@ def _check_override(
   if isinstance(node, ml_collections.ConfigDict):
     fields = ', '.join(f'config.{name}.{field}' for field in node)
     raise errors.UserError(f'config.{name} is a block; set one of {fields}.')
+  if isinstance(node, tuple) and text and not text.lstrip().startswith('('):
+    raise errors.UserError(
+        f"config.{name} is '{text}'; it must be a tuple, such as {node!r}."
+    )
 
 
 def _explain(error: Exception, config: ml_collections.ConfigDict | None) -> str:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 import math
 import sys
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import schug2024
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
 _NOT_SHOWN = ('training.seeds',)
@@ -59,20 +60,35 @@ def number(value: float) -> str:
 
 def print_result(run: runner.PlannedRun) -> None:
   """Prints a finished run's headline on one line."""
-  # Every finished run has a summary.
-  summary = cast(dict[str, Any], run.folder.read('summary.json'))
+  summary = _read(run)
   parts = [
       f'{split} {_mean_and_error(values)}'
       for split in ('test', 'ood')
-      if (values := _headline(summary['last'], split))
+      if (values := _headline(_of_sound_seeds(summary), split))
   ]
   losses = summary['last'].get('test', {}).get('loss') or []
   if lost := sum(not _is_finite(loss) for loss in losses):
     parts.append(f'NO finite test loss for {lost} of {len(losses)} seeds')
-  skipped = int(sum(summary['last']['train']['num_skipped']))
+  counts = summary['last'].get('train', {}).get('num_skipped', [])
+  skipped = int(sum(float(count or 0) for count in counts))
   if skipped:
     parts.append(f'{skipped} gradients were not finite')
   print(f'{run.spec.run_id}: {", ".join(parts)}', flush=True)
+
+
+def _read(run: runner.PlannedRun) -> Any:
+  # Every finished run has a summary.
+  return run.folder.read('summary.json', records.Summary)
+
+
+def _of_sound_seeds(summary: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the last results of the seeds that did not diverge."""
+  diverged = summary.get('diverged', ())
+  kept = [i for i, seed in enumerate(summary['seeds']) if seed not in diverged]
+  return {
+      split: {metric: [v[i] for i in kept] for metric, v in metrics.items()}
+      for split, metrics in summary['last'].items()
+  }
 
 
 def _is_finite(value: float | str | None) -> bool:
@@ -98,7 +114,10 @@ def _row(
     run: runner.PlannedRun, paper_runs: list[sweeps.Run]
 ) -> dict[str, Any]:
   config = run.spec.config
-  summary = cast(dict[str, Any], run.folder.read('summary.json'))
+  summary = _read(run)
+  diverged = summary.get('diverged', [])
+  last = _of_sound_seeds(summary)
+  none = 'diverged' if diverged else ''
   return {
       'model': config['model']['name'],
       'support': (
@@ -110,10 +129,11 @@ def _row(
           if field.partition('.')[0] in sweeps.IDENTITY
           and field not in ('model', 'task.task_support', 'task.meanings')
       },
-      'test': _mean_and_error(_headline(summary['last'], 'test')),
-      'OOD': _mean_and_error(_headline(summary['last'], 'ood')),
+      'test': _mean_and_error(_headline(last, 'test')) or none,
+      'OOD': _mean_and_error(_headline(last, 'ood')) or none,
       'OOD best': _mean_and_error(_headline(summary['best_validation'], 'ood')),
       'seeds': len(config['training']['seeds']),
+      **({'diverged': len(diverged)} if diverged else {}),
       'published OOD': _published(run.spec, paper_runs),
       'scale': _scale(run.spec, paper_runs),
   }

@@ -9,6 +9,8 @@ import jax
 
 from modular_hyperteacher import errors
 
+MOST = 256  # Starting ten thousands of them would take longer than minutes.
+
 
 def divide(number: int | None, suitable: int) -> None:
   """Sets the number of host devices; no effect on other platforms.

@@ -5,6 +5,7 @@ the devices of all of them. Every process takes the same steps. Process 0 alone
 touches the results folder, and tells the others what it found there.
 """
 
+import re
 from typing import Any
 
 import jax
@@ -52,6 +53,10 @@ def join(
     raise errors.UserError(
         f'--process_id is {process_id}; it must be at least 0 and less than'
         f' --num_processes, which is {num_processes}.'
+    )
+  if coordinator is not None and not re.fullmatch(r'\S+:\d{1,5}', coordinator):
+    raise errors.UserError(
+        f"--coordinator is '{coordinator}'; it must be HOST:PORT."
     )
   jax.config.update('jax_cpu_collectives_implementation', 'gloo')
   # It would intercept SIGTERM, which `runs.preemption` handles.

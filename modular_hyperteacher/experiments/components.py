@@ -9,9 +9,11 @@ a config was read from somebody's results.
 from collections.abc import Callable, Mapping
 import importlib
 import inspect
+import typing
 from typing import Any, TypeVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 
 _T = TypeVar('_T')
 _allowed: dict[str, Any] = {}
@@ -60,6 +62,7 @@ def choose(
   if 'name' not in fields:
     raise errors.UserError(f'{block}.name is missing.')
   name = fields.pop('name')
+  untrusted.check(name, str, f'{block}.name')
   if isinstance(name, str) and ':' in name:
     if name not in _allowed:
       raise errors.UserError(
@@ -82,7 +85,7 @@ def call(
   """Calls a function with a block's fields, after checking their names.
 
   Raises:
-    UserError: if a field is unknown or missing.
+    UserError: if a field is unknown, missing, or not of the declared type.
   """
   parameters = inspect.signature(function).parameters
   kinds = {parameter.kind for parameter in parameters.values()}
@@ -99,7 +102,19 @@ def call(
     )
     if needed and field not in fields:
       raise errors.UserError(f'{block}.{field} is missing.')
+  kinds_of = _annotations(function)
+  for field, value in fields.items():
+    untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
   return function(**fields)
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+  """Returns the types of a function's parameters, as far as they are known."""
+  made_by = function.__init__ if isinstance(function, type) else function
+  try:
+    return typing.get_type_hints(made_by)
+  except (AttributeError, NameError, TypeError):  # Of another package.
+    return {}
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def expand(
   """
   runs = [
       _make_run(config, dict(zip(axes, values)), overrides or {})
-      for axes in _check_sweep(config.sweep)
+      for axes in check_sweep(config.sweep)
       for values in itertools.product(*axes.values())
   ]
   return list({run.run_id: run for run in runs}.values())
@@ -125,7 +125,7 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
   return tuple(expand(module.get_config(preset)))
 
 
-def _check_sweep(sweep: Any) -> Sequence[Grid]:
+def check_sweep(sweep: Any) -> Sequence[Grid]:
   """Returns a sweep, or raises UserError if it has not the right form."""
   lists = (tuple, list)
   valid = isinstance(sweep, lists) and all(isinstance(g, dict) for g in sweep)
@@ -305,11 +305,16 @@ def suggest(path: str, tree: dict[str, Any]) -> str:
 
 
 def _run_id(identity: Mapping[str, Any], point: Mapping[str, Any]) -> str:
-  text = json.dumps(identity, sort_keys=True)
-  digest = hashlib.sha256(text.encode()).hexdigest()[:10]
   # The digest tells lists apart.
   words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
-  return '-'.join([*words, digest])
+  return '-'.join([*words, hash_identity(identity)])
+
+
+def hash_identity(resolved: Mapping[str, Any]) -> str:
+  """Returns the hash of what decides a run's results, as in its id."""
+  identity = {name: resolved[name] for name in IDENTITY}
+  text = json.dumps(identity, sort_keys=True)
+  return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _lookup(run: Run, field: str) -> list[str]:

@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 import pathlib
-from typing import Any, cast, NamedTuple
+import sys
+from typing import Any, NamedTuple
 
 import jax
 import pandas as pd
@@ -30,6 +31,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.pretrained import weights
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 
 BUNDLED = pathlib.Path(__file__).parents[2] / 'figures' / 'data'
@@ -140,7 +142,7 @@ def load(
         f"kind is '{kind}'; choose one of {', '.join(weights.KINDS)}."
     )
   if (pathlib.Path(name) / 'summary.json').exists():
-    found = [_read_run(pathlib.Path(name))]
+    found = _read_run(pathlib.Path(name))
   else:
     folder, run_id = _split_name(str(name))
     found = _named(folder, pathlib.Path(results_root), bundled_root)
@@ -194,41 +196,52 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
 
 def _find(root: pathlib.Path, bundled_root: pathlib.Path) -> list[_Trained]:
   """Returns all runs without duplicates, the user's own before bundled ones."""
-  own = [
-      _read_run(path.parent)
+  readers = [
+      functools.partial(_read_run, path.parent)
       for path in sorted(root.glob('*/*/*/summary.json'))
       if any(run_folder.RunFolder(path.parent).checkpoints.glob('*'))
-  ]
-  bundled = [
-      _Trained(
-          '/'.join(folder.parent.parts[-2:]),
-          run_id,
-          _with_seeds(runs[run_id]['config'], entry['seeds']),
-          folder,
-          entry['kind'],
-      )
+  ] + [
+      functools.partial(_read_bundle, folder)
       for folder in sorted(bundled_root.glob(f'*/*/{FOLDER}'))
-      for runs in [
-          # Every bundle has this file, so `read` does not return None.
-          cast(
-              dict[str, Any],
-              run_folder.RunFolder(folder.parent).read('provenance.json'),
-          )['runs']
-      ]
-      for run_id, entry in weights.read_index(folder).items()
   ]
   found = {}
-  for trained in own + bundled:
-    found.setdefault((trained.name, trained.run_id), trained)
+  for read in readers:
+    try:
+      for trained in read():
+        found.setdefault((trained.name, trained.run_id), trained)
+    except errors.UserError as error:
+      print(f'warning: {error} It is left out.', file=sys.stderr)
   return list(found.values())
 
 
-def _read_run(path: pathlib.Path) -> _Trained:
+def _read_run(path: pathlib.Path) -> list[_Trained]:
   path = path.resolve()
-  config = run_folder.RunFolder(path).read('config.json')
-  if config is None:
+  stored = run_folder.RunFolder(path).read('config.json', records.Config)
+  if stored is None:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
-  return _Trained('/'.join(path.parts[-3:-1]), path.name, config, path, None)
+  config: Any = stored
+  name = '/'.join(path.parts[-3:-1])
+  return [_Trained(name, path.name, config, path, None)]
+
+
+def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
+  """Returns the runs of a bundle that have parameters, in this folder."""
+  stored: Any = run_folder.RunFolder(folder.parent).read(
+      'provenance.json', records.Bundle
+  )
+  found = []
+  for run_id, entry in weights.read_index(folder).items():
+    if stored is None or run_id not in stored['runs']:
+      raise errors.UserError(
+          f'{folder.parent}: provenance.json does not tell of {run_id}, whose'
+          ' parameters it holds.'
+      )
+    config = stored['runs'][run_id]['config']
+    records.check_run(run_id, config, str(folder.parent))
+    name = '/'.join(folder.parent.parts[-2:])
+    config = _with_seeds(config, entry['seeds'])
+    found.append(_Trained(name, run_id, config, folder, entry['kind']))
+  return found
 
 
 def _with_seeds(config: dict[str, Any], seeds: list[int]) -> dict[str, Any]:

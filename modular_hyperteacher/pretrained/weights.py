@@ -9,16 +9,19 @@ These are NumPy's compressed arrays, so loading them cannot execute code.
 from collections.abc import Collection, Mapping, Sequence
 import hashlib
 import io
+import math
 import pathlib
 from typing import Any, cast
-import zipfile
 
 import jax
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import safe_npz
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.runs import checkpoints
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import trainer
 
@@ -88,7 +91,7 @@ def write(
   # Names are paths in the tree, so none is the parameter `allow_pickle`.
   np.savez_compressed(buffer, **cast(dict[str, Any], arrays))
   folder.mkdir(parents=True, exist_ok=True)
-  run_folder.write_atomically(folder / f'{run_id}.npz', buffer.getvalue())
+  run_folder.write_atomically(_path(folder, run_id), buffer.getvalue())
   entry = {'kind': kind, 'seeds': list(seeds), 'sha256': _digest(arrays)}
   index = read_index(folder) | {run_id: entry}
   run_folder.RunFolder(folder).write(_INDEX, index)
@@ -102,12 +105,22 @@ def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
   if gone:
     run_folder.RunFolder(folder).write(_INDEX, kept)
   for run_id in gone:
-    (folder / f'{run_id}.npz').unlink(missing_ok=True)
+    _path(folder, run_id).unlink(missing_ok=True)
 
 
-def read_index(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
-  """Returns run id -> {'kind', 'seeds', 'sha256'}; empty if there is none."""
-  return run_folder.RunFolder(folder).read(_INDEX) or {}
+def read_index(folder: pathlib.Path) -> dict[str, Any]:
+  """Returns run id -> {'kind', 'seeds', 'sha256'}; empty if there is none.
+
+  Raises:
+    UserError: if it is damaged, or names what is not a plain name.
+  """
+  return run_folder.RunFolder(folder).read(_INDEX, records.Index) or {}
+
+
+def _path(folder: pathlib.Path, run_id: str) -> pathlib.Path:
+  """Returns the path of a run's arrays, which is inside of the folder."""
+  untrusted.inside(folder, run_id, 'a run id')
+  return untrusted.inside(folder, f'{run_id}.npz', 'a run id')
 
 
 def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
@@ -121,18 +134,14 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   Raises:
     UserError: if the file cannot be read or does not match its index.
   """
-  path = folder / f'{run_id}.npz'
-  try:
-    with np.load(path) as file:
-      arrays = {name: file[name] for name in file.files}
-  except (OSError, ValueError, zipfile.BadZipFile) as error:
-    raise errors.UserError(
-        f'{path} cannot be read ({type(error).__name__}).'
-    ) from error
-  expected = {name: leaf.shape for name, leaf in _named(like)}
-  found = {name: array.shape for name, array in arrays.items()}
+  path = _path(folder, run_id)
+  expected = {
+      name: safe_npz.Expected(leaf.shape, 'f', 4 * math.prod(leaf.shape))
+      for name, leaf in _named(like)
+  }
+  arrays = safe_npz.read(path, expected)
   digest = read_index(folder)[run_id]['sha256']
-  if found != expected or _digest(arrays) != digest:
+  if _digest(arrays) != digest:
     raise errors.UserError(
         f'{path} does not hold the parameters that belong to its run; fetch it'
         ' again, or train the run.'

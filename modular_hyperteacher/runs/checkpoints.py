@@ -2,7 +2,7 @@
 
 Orbax writes each checkpoint to a temporary folder that is then renamed, so that
 a kill at any moment leaves the previous one intact. Checkpoints hold arrays
-only, so loading one cannot execute code. A checksum of the arrays detects
+and rows only, so loading one cannot execute code. Checksums of both detect
 damage; the newest undamaged checkpoint is used.
 
 Orbax's CheckpointManager would take over the two lines that delete old
@@ -27,12 +27,14 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
 
 # One to resume from, and one in case it is damaged.
 _NUM_KEPT = 2
 _ARRAYS = 'default'
-_CHECKSUM = 'sha256'
+_CHECKSUM = 'sha256'  # Of the arrays and, on a second line, of the rows.
+_ROWS = 'metrics.csv'
 _UNFINISHED = '.writing'
 _REPLACED = '.replaced-'  # And the step.
 # Faults of the machine or its network: the file itself may be undamaged.
@@ -57,6 +59,8 @@ class Checkpoints:
 
   def __init__(self, folder: pathlib.Path) -> None:
     self._folder = folder.absolute()
+    # The rows of the checkpoint that was restored; None if it has none.
+    self.rows: bytes | None = None
     first_alone = ocp.options.MultiprocessingOptions(
         primary_host=0, active_processes={0}
     )
@@ -70,8 +74,8 @@ class Checkpoints:
     names = (path.name for path in self._folder.glob('*'))
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
-  def save(self, step: int, tree: Any) -> None:
-    """Saves a pytree of arrays under its step, in place of any other.
+  def save(self, step: int, tree: Any, rows: bytes = b'') -> None:
+    """Saves a pytree of arrays, and rows, under a step, in place of any other.
 
     Nothing is written if the same checkpoint exists already. A run that was
     stopped during an evaluation has already saved the step; after evaluating
@@ -80,7 +84,8 @@ class Checkpoints:
     Raises:
       StorageError: if it cannot be written; older checkpoints are unchanged.
     """
-    if not multihost.is_primary() or self._holds(step, tree):
+    checksum = f'{_checksum(tree)}\n{hashlib.sha256(rows).hexdigest()}'
+    if not multihost.is_primary() or self._read_checksum(step) == checksum:
       return
     unfinished = self._folder / _UNFINISHED
     # Orbax logs the traceback of each of its threads; we report one line.
@@ -91,7 +96,8 @@ class Checkpoints:
       unfinished.mkdir(parents=True)
       with _silent_threads():
         self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
-      (unfinished / _CHECKSUM).write_text(_checksum(tree))
+      (unfinished / _ROWS).write_bytes(rows)
+      (unfinished / _CHECKSUM).write_text(checksum)
       self._put(unfinished, step)
     except Exception as error:  # Orbax raises many kinds for full disks.
       shutil.rmtree(unfinished, ignore_errors=True)
@@ -103,9 +109,9 @@ class Checkpoints:
     for old in self._steps()[_NUM_KEPT:]:
       shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
-  def _holds(self, step: int, tree: Any) -> bool:
-    checksum = self._folder / str(step) / _CHECKSUM
-    return checksum.exists() and checksum.read_text() == _checksum(tree)
+  def _read_checksum(self, step: int) -> str | None:
+    content = untrusted.read_bytes(self._folder / str(step) / _CHECKSUM)
+    return content.decode() if content else None
 
   def _put(self, path: pathlib.Path, step: int) -> None:
     """Renames a checkpoint to its step; a kill loses neither old nor new."""
@@ -193,10 +199,17 @@ class Checkpoints:
       restored = self._orbax.restore(
           folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
       )
-    checksum = folder / _CHECKSUM
-    # Checkpoints of earlier versions of this package have no checksum.
-    if checksum.exists() and checksum.read_text() != _checksum(restored):
+    checksum = self._read_checksum(step)
+    if not checksum:
+      raise ValueError('its checksum is missing')
+    rows = untrusted.read_bytes(folder / _ROWS)
+    found = [_checksum(restored)]
+    # Checkpoints of earlier versions of this package have no rows.
+    if rows is not None:
+      found.append(hashlib.sha256(rows).hexdigest())
+    if checksum.split('\n') != found:
       raise ValueError('its checksum is wrong')
+    self.rows = rows
     return restored
 
   def _set_aside(
@@ -249,7 +262,11 @@ def _error_number(error: Exception) -> int | None:
 def _reason(error: Exception) -> str:
   """Returns a short description of the error."""
   text = str(error)
-  for known in ('its checksum is wrong', 'No space left on device'):
+  for known in (
+      'its checksum is wrong',
+      'its checksum is missing',
+      'No space left on device',
+  ):
     if known in text:
       return known
   return type(error).__name__

@@ -23,12 +23,14 @@ import json
 import os
 import pathlib
 import socket
+import stat
 import threading
 import time
-from typing import cast, NamedTuple
+from typing import cast, NamedTuple, TypedDict
 import uuid
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.runs import run_folder
 
 BEAT_S = 10.0
@@ -46,6 +48,15 @@ class Holder(NamedTuple):
 
   def __str__(self) -> str:
     return f'process {self.pid} on {self.host}'
+
+
+class _Record(TypedDict):
+  """A lock file: the fields of a Holder."""
+
+  host: untrusted.Name
+  machine: str | None
+  pid: int
+  started: str | None
 
 
 class LostError(errors.MachineError):
@@ -136,7 +147,13 @@ class Locks:
     return all(self._is_stale(path) for path in self._find(folder.path))
 
   def _find(self, path: pathlib.Path) -> set[pathlib.Path]:
-    return set(path.glob(_PATTERN))
+    found = set(path.glob(_PATTERN))
+    for lock in found:
+      if not stat.S_ISREG(_mode(lock)):
+        raise errors.UserError(
+            f'--results: {lock} is not a file, so not a lock; delete it.'
+        )
+    return found
 
   def _is_stale(self, path: pathlib.Path) -> bool:
     alive = _is_alive(_read(path))
@@ -179,9 +196,17 @@ def _create(path: pathlib.Path) -> None:
 
 def _read(path: pathlib.Path) -> Holder | None:
   try:
-    return Holder(**json.loads(path.read_text()))
-  except (OSError, TypeError, ValueError):
+    stored = untrusted.read_json(path, _Record)
+  except (errors.MachineError, errors.UserError):
     return None
+  return Holder(**stored) if stored else None
+
+
+def _mode(path: pathlib.Path) -> int:
+  try:
+    return path.lstat().st_mode
+  except FileNotFoundError:
+    return stat.S_IFREG  # Released just now.
 
 
 def _is_alive(holder: Holder | None) -> bool | None:
@@ -194,8 +219,8 @@ def _is_alive(holder: Holder | None) -> bool | None:
       os.kill(holder.pid, 0)
     except PermissionError:
       return None  # The process, or a later one with its id, is hidden.
-    except ProcessLookupError:
-      pass
+    except (OverflowError, ProcessLookupError):
+      return False
   return started == holder.started
 
 

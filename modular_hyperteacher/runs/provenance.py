@@ -1,7 +1,9 @@
 """Provenance of results: commit, versions, device, time."""
 
+from collections.abc import Mapping
 import datetime
 from importlib import metadata
+import os
 import pathlib
 import platform
 import subprocess
@@ -10,6 +12,8 @@ from typing import Any
 import jax
 
 _PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
+# What the order of sums depends on, and so the last bits of results.
+_DECISIVE = ('processor', 'device_kind', 'num_devices', 'num_cores')
 
 
 def describe() -> dict[str, Any]:
@@ -26,8 +30,18 @@ def describe() -> dict[str, Any]:
       'device_kind': device.device_kind,
       'processor': _processor(),
       'num_devices': jax.device_count(),
+      'num_cores': len(os.sched_getaffinity(0)),
       'num_processes': jax.process_count(),
   }
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+  """Returns what decides the last bits of results and differs, in words."""
+  return [
+      f'{field} is {now[field]}, was {before[field]}'
+      for field in _DECISIVE
+      if field in before and before[field] != now[field]
+  ]
 
 
 def _processor() -> str:

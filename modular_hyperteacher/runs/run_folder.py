@@ -11,8 +11,11 @@
 Files are replaced atomically. Nothing is pickled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+import csv
 import dataclasses
+import hashlib
+import io
 import json
 import math
 import os
@@ -24,9 +27,13 @@ import uuid
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.runs import records
 
 _UNFINISHED = '.writing-%s'
 COLUMNS = ('step', 'seed', 'split', 'metric', 'value')
+_METRICS = 'metrics.csv'
+_PARSED = {'step': int, 'seed': int, 'value': float}  # Other columns are text.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,16 +52,19 @@ class RunFolder:
     """Whether the run is complete."""
     return (self.path / 'summary.json').exists()
 
-  @property
-  def has_metrics(self) -> bool:
-    """Whether metrics.csv is there."""
-    return (self.path / 'metrics.csv').exists()
-
   def check(self, identity: dict[str, Any]) -> None:
-    """Raises UserError if the folder holds another or a damaged run."""
-    if self.finished:
-      self._read_block('summary.json')
-    stored = self._read_block('config.json')
+    """Raises UserError if the folder holds another or a damaged run.
+
+    All files are read that will be needed at the run's end.
+    """
+    try:
+      self.read('summary.json', records.Summary)
+      self.read('provenance.json', records.Provenance)
+      stored = self.read('config.json', records.Config)
+    except errors.UserError as error:
+      raise errors.UserError(
+          f'--results: {error} Move {self.path} away, or mend the file.'
+      ) from error
     if stored is None:
       return
     for block, fields in identity.items():
@@ -63,15 +73,6 @@ class RunFolder:
             f"--results: {self.path} holds a run whose '{block}' differs from"
             " this config's; move it away or choose another folder."
         )
-
-  def _read_block(self, name: str) -> dict[str, Any] | None:
-    value = self.read(name)
-    if value is not None and not isinstance(value, dict):
-      raise errors.UserError(
-          f'--results: {self.path / name} is not that of a run; move the folder'
-          ' away or choose another.'
-      )
-    return value
 
   def create(self) -> None:
     """Creates the folder.
@@ -109,35 +110,88 @@ class RunFolder:
     text = json.dumps(_plain(value), indent=2, allow_nan=False)
     write_atomically(self.path / name, text + '\n')
 
-  def read(self, name: str) -> Any | None:
-    """Returns a JSON file's content, or None if it does not exist."""
-    path = self.path / name
-    if not path.exists():
-      return None
-    try:
-      return json.loads(path.read_text())
-    except ValueError as error:
-      raise errors.UserError(f'{path} is not valid JSON: {error}.') from error
+  def read(self, name: str, record: Any) -> Any:
+    """Returns a JSON file of a declared type; as `untrusted.read_json`."""
+    return untrusted.read_json(self.path / name, record)
 
-  def write_metrics(self, rows: Iterable[tuple]) -> None:
+  def write_metrics(self, rows: Iterable[tuple]) -> bytes:
     """Writes metrics.csv, atomically, from tuples in the order of COLUMNS.
+
+    Returns:
+      What was written.
 
     Raises:
       StorageError: if it cannot be written; an older file is as before.
     """
-    frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
-    write_atomically(self.path / 'metrics.csv', frame.to_csv(index=False))
+    content = encode_metrics(rows)
+    write_atomically(self.path / _METRICS, content)
+    return content
+
+  def has_metrics(self, content: bytes) -> bool:
+    """Whether metrics.csv begins with these rows."""
+    path = self.path / _METRICS
+    return (untrusted.read_bytes(path) or b'').startswith(content)
 
   def read_metrics(self) -> pd.DataFrame:
-    """Returns metrics.csv; missing values are NaN."""
-    path = self.path / 'metrics.csv'
-    if not path.exists():
-      return pd.DataFrame(columns=list(COLUMNS))
-    # As text first: pandas' fast float parser may be off in the last digit, and
-    # a resumed run must write exactly what an uninterrupted one does.
-    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    value = [float(text) if text else math.nan for text in frame['value']]
-    return frame.astype({'step': int, 'seed': int}).assign(value=value)
+    """Returns metrics.csv; missing values are NaN.
+
+    Raises:
+      UserError: if it is missing, damaged, or not as the summary has it.
+    """
+    path = self.path / _METRICS
+    content = untrusted.read_bytes(path)
+    if content is None:
+      raise errors.UserError(f'{path} is missing.')
+    summary = self.read('summary.json', records.Summary) or {}
+    check_digest(path, content, summary.get('metrics_sha256'))
+    return parse_table(path, content, COLUMNS)
+
+
+def encode_metrics(rows: Iterable[tuple]) -> bytes:
+  """Returns rows, tuples in the order of COLUMNS, as metrics.csv has them."""
+  frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
+  return frame.to_csv(index=False).encode()
+
+
+def check_digest(
+    path: pathlib.Path, content: bytes, digest: str | None
+) -> None:
+  """Raises UserError if a file is not as its digest, if known, says."""
+  if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+    raise errors.UserError(f'{path} was changed after it was written.')
+
+
+def parse_table(
+    path: pathlib.Path, content: bytes, columns: Sequence[str]
+) -> pd.DataFrame:
+  """Returns a CSV table with these columns; missing values are NaN.
+
+  Python parses the numbers: pandas' fast parser may be off in the last digit,
+  and a resumed run must write exactly what an uninterrupted one does.
+
+  Raises:
+    UserError: names the path and the first line that is wrong.
+  """
+  line = 1
+  try:
+    if not content.endswith(b'\n'):
+      raise ValueError('its end is missing')
+    lines = csv.reader(io.StringIO(content.decode()), strict=True)
+    if next(lines, None) != list(columns):
+      raise ValueError(f'its columns must be {",".join(columns)}')
+    parsers = [_PARSED.get(name, str) for name in columns]
+    rows = []
+    for fields in lines:
+      line = lines.line_num
+      if len(fields) != len(columns) or '' in fields[:-1]:
+        raise ValueError(f'a row must have {len(columns)} fields')
+      fields[-1] = fields[-1] or 'nan'
+      rows.append([parse(text) for parse, text in zip(parsers, fields)])
+    frame = pd.DataFrame(rows, columns=list(columns))
+    kinds = {name: _PARSED[name] for name in columns if name in _PARSED}
+    return frame.astype(kinds)
+  except (OverflowError, ValueError, csv.Error) as error:
+    raise errors.UserError(f'{path}, line {line}: {error}.') from error
 
 
 def write_atomically(path: pathlib.Path, content: str | bytes) -> None:

@@ -1,10 +1,13 @@
 """One run from start to result: train, survive, summarise."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import math
 import pathlib
+import sys
 import time
 from typing import Any
 
@@ -13,13 +16,16 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import provenance
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import trainer
 
@@ -36,9 +42,12 @@ class PlannedRun:
 
   @functools.cached_property
   def experiment(self) -> base.Experiment:
-    """The experiment; raises ValueError for a wrong config."""
+    """The experiment; ValueError for a wrong config, or one too large."""
     try:
-      return experiments.build(self.spec.config, jax.device_count())
+      with _told_as_too_large():
+        built = experiments.build(self.spec.config, jax.device_count())
+        memory.check(built, self.spec.config)
+      return built
     except ValueError as error:
       if str(error).startswith('model.') and 'model' in self.spec.point:
         block = f'config.models.{self.spec.point["model"]}'
@@ -50,7 +59,8 @@ class PlannedRun:
     """Every seed's tasks; ValueError if they cannot be drawn."""
     key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
-      self.drawn[key] = experiments.draw_tasks(self.experiment)
+      with _told_as_too_large():
+        self.drawn[key] = experiments.draw_tasks(self.experiment)
     return self.drawn[key]
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
@@ -78,18 +88,31 @@ class PlannedRun:
     return experiments.count_combinations(self.experiment, self.tasks)
 
 
+@contextlib.contextmanager
+def _told_as_too_large() -> Iterator[None]:
+  """Turns what NumPy and JAX raise for absurd sizes into a UserError."""
+  try:
+    yield
+  except (MemoryError, OverflowError, jax.errors.JaxRuntimeError) as error:
+    reason = untrusted.shorten(' '.join(str(error).split()))
+    raise errors.UserError(
+        'the sizes in task, model or training are too large for this machine:'
+        f' {reason}.'
+    ) from error
+
+
 def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
   """Returns where the results of all runs go.
 
   Raises:
-    UserError: if a run's folder already holds something else.
+    UserError: if a run's folder already holds something else, or its name is
+      not the plain name of a folder.
   """
   drawn = {}
   planned = []
   finished = _find_finished(root)
   for run in runs:
-    preset_folder = root / run.experiment / run.preset
-    folder = run_folder.RunFolder(preset_folder / run.run_id)
+    preset_folder, folder = _locate(run, root)
     if not folder.finished:
       folder = finished.get(sweeps.digest(run.run_id), folder)
     folder.check(run.identity)
@@ -102,10 +125,19 @@ def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
 
   There may be thousands of them on a slow network file system.
   """
-  preset_folder = root / run.experiment / run.preset
-  folder = run_folder.RunFolder(preset_folder / run.run_id)
+  preset_folder, folder = _locate(run, root)
   folder.check(run.identity)
   return PlannedRun(run, preset_folder, folder, {})
+
+
+def _locate(
+    run: sweeps.Run, root: pathlib.Path
+) -> tuple[pathlib.Path, run_folder.RunFolder]:
+  """Returns the folders of a run's experiment and preset, and of the run."""
+  for field in ('experiment', 'preset', 'run_id'):
+    untrusted.check_name(getattr(run, field), field)
+  folder = root / run.experiment / run.preset
+  return folder, run_folder.RunFolder(folder / run.run_id)
 
 
 def check(planned: list[PlannedRun]) -> None:
@@ -159,29 +191,42 @@ def execute(
     RuntimeError: for a ValueError in training that is not a UserError.
   """
   run, built, folder = planned.spec, planned.experiment, planned.folder
+  sessions: list[Any] = []
   if multihost.is_primary():
     folder.open(run.config)
+    sessions = _read_sessions(folder)
   started = time.monotonic(), time.process_time()
-  roots = experiments.root_keys(built.training)
-  compiled = programs.Programs(
-      built.system, roots, planned.tasks, built.execution.optimise
-  )
-  training = trainer.Trainer(
-      compiled,
-      folder,
-      trainer.Settings(
-          seeds=built.training.seeds,
-          evaluation_splits=built.system.evaluation_splits,
-          empty={s: np.array(n) == 0 for s, n in planned.count().items()},
-          num_outer_steps=built.training.num_outer_steps,
-          evaluate_every=built.training.evaluate_every,
-          log_every=built.execution.log_every,
-          checkpoint_every_s=built.execution.checkpoint_every_s,
-      ),
-      _Hooks(guard.call, guard.agree, watch, check_lock),
-      built.system.make_analyse(planned.tasks, roots),
-  )
+
+  def make_trainer() -> trainer.Trainer:
+    roots = experiments.root_keys(built.training)
+    return trainer.Trainer(
+        programs.Programs(
+            built.system, roots, planned.tasks, built.execution.optimise
+        ),
+        folder,
+        trainer.Settings(
+            seeds=built.training.seeds,
+            evaluation_splits=built.system.evaluation_splits,
+            empty={s: np.array(n) == 0 for s, n in planned.count().items()},
+            num_outer_steps=built.training.num_outer_steps,
+            evaluate_every=built.training.evaluate_every,
+            log_every=built.execution.log_every,
+            checkpoint_every_s=built.execution.checkpoint_every_s,
+        ),
+        _Hooks(guard.call, guard.agree, watch, check_lock),
+        built.system.make_analyse(planned.tasks, roots),
+    )
+
+  # Draws and compiles, which takes long enough to be interrupted.
+  training = guard.call(make_trainer)
   session = provenance.describe() | {'first_step': training.step}
+  if sessions and (changed := provenance.changes(sessions[-1], session)):
+    print(
+        f'warning: {run.run_id} goes on where {"; ".join(changed)}: it will'
+        ' agree with an unbroken run up to rounding, not bit for bit.',
+        file=sys.stderr,
+        flush=True,
+    )
   try:
     training.run()
   except preemption.Interrupted:
@@ -196,7 +241,14 @@ def execute(
   check_lock()
   _record_session(folder, session, training.step, started)
   if multihost.is_primary():
-    folder.write('summary.json', summarise(run, training.rows))
+    rows = run_folder.encode_metrics(training.rows)
+    digest = {'metrics_sha256': hashlib.sha256(rows).hexdigest()}
+    folder.write('summary.json', summarise(run, training.rows) | digest)
+
+
+def _read_sessions(folder: run_folder.RunFolder) -> list[Any]:
+  stored = folder.read('provenance.json', records.Provenance)
+  return stored['sessions'] if stored else []
 
 
 def _record_session(
@@ -208,7 +260,7 @@ def _record_session(
   """Appends this session to provenance.json."""
   if not multihost.is_primary():
     return
-  sessions = (folder.read('provenance.json') or {'sessions': []})['sessions']
+  sessions = _read_sessions(folder)
   session['last_step'] = last_step
   # On a shared machine, wall time grows but CPU time does not.
   ended = time.monotonic(), time.process_time()
@@ -222,7 +274,8 @@ def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
 
   'last' holds every metric at the last step, 'best_validation' the metrics of
   the evaluation with the lowest validation loss, seed by seed: nested as
-  split -> metric -> one value per seed. NaN marks an empty split.
+  split -> metric -> one value per seed. NaN marks an empty split. 'diverged'
+  lists the seeds whose validation loss at the last step is not finite.
   """
   frame = pd.DataFrame(rows, columns=list(run_folder.COLUMNS))
   seeds = run.config['training']['seeds']
@@ -233,11 +286,14 @@ def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
     curve = validation[validation['seed'] == seed].set_index('step')['value']
     best_step[seed] = int(curve.idxmin()) if curve.notna().any() else last_step
   evaluated = frame[frame['split'] != 'train']
+  at_end = validation[validation['step'] == last_step]
+  diverged = at_end[~np.isfinite(at_end['value'].to_numpy(float))]['seed']
   return {
       'run_id': run.run_id,
       'seeds': seeds,
       'num_outer_steps': last_step,
       'best_step': [best_step[seed] for seed in seeds],
+      'diverged': [int(seed) for seed in diverged],
       'last': _by_split(frame, {seed: last_step for seed in seeds}, seeds),
       'best_validation': _by_split(evaluated, best_step, seeds),
   }

@@ -7,13 +7,13 @@ Several processes run the same loop in step with each other; the first saves.
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import sys
 import time
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.devices import multihost
@@ -150,37 +150,34 @@ class Trainer:
       self._best_params = programs.replicate(saved.best_params)
       self._best_loss = saved.best_loss
       if multihost.is_primary():
-        self._restore_rows()
+        self._restore_rows(self._checkpoints.rows)
       self._last_evaluated = int(
           multihost.broadcast_from_primary(np.array(self._last_evaluated))
       )
     self._saved_at = time.monotonic()
 
-  def _restore_rows(self) -> None:
-    if not self._folder.has_metrics:  # They are written before a checkpoint.
+  def _restore_rows(self, content: bytes | None) -> None:
+    """Takes the checkpoint's rows, and mends metrics.csv if it has others."""
+    if content is None:
       raise errors.UserError(
           f'--results: {self._folder.path} has a checkpoint of step'
-          f' {self.step}, but its metrics.csv is missing; put it back, or'
-          ' delete the folder to start again.'
+          f' {self.step} by an earlier version, which does not hold its rows;'
+          ' finish the run with that version, or delete the folder to start'
+          ' again.'
       )
-    rows = self._folder.read_metrics()
-    rows = rows[rows['step'] <= self.step]
-    evaluated = rows['split'] != 'train'
-    if self._is_ahead(rows):
-      rows = rows[~evaluated | (rows['step'] < self.step)]
+    path = self._folder.checkpoints / str(self.step)
+    rows = run_folder.parse_table(path, content, run_folder.COLUMNS)
     self._rows = list(rows.itertuples(index=False, name=None))
-    steps = rows.loc[evaluated, 'step']
+    if not self._folder.has_metrics(content):
+      print(
+          f'warning: metrics.csv in {self._folder.path} lacks rows up to step'
+          f' {self.step}; restored from the checkpoint.',
+          file=sys.stderr,
+          flush=True,
+      )
+      self._folder.write_metrics(self._rows)
+    steps = rows.loc[rows['split'] != 'train', 'step']
     self._last_evaluated = int(steps.max()) if len(steps) else -1
-
-  def _is_ahead(self, rows: pd.DataFrame) -> bool:
-    """Whether rows hold a better evaluation than the checkpoint does.
-
-    This happens if the run was killed between writing the rows of an
-    evaluation and saving the checkpoint of the same step again.
-    """
-    valid = rows[(rows['split'] == 'valid') & (rows['metric'] == 'loss')]
-    lowest = valid.groupby('seed')['value'].min().reindex(self._settings.seeds)
-    return bool((lowest.to_numpy(np.float32) < self._best_loss).any())
 
   def _snapshot(self) -> Saved:
     return Saved(
@@ -201,15 +198,15 @@ class Trainer:
     self.save()
 
   def save(self) -> None:
-    """Writes rows, then a checkpoint of the same step.
+    """Writes rows, then a checkpoint of the same step, with the same rows.
 
     In this order, a kill in between leaves surplus rows, which resuming drops;
     rows are never missing. Of several processes, only the first writes.
     """
     if multihost.is_primary():
       self._hooks.check_lock()
-      self._folder.write_metrics(self._rows)
-      self._checkpoints.save(self.step, self._snapshot())
+      rows = self._folder.write_metrics(self._rows)
+      self._checkpoints.save(self.step, self._snapshot(), rows)
     self._saved_at = time.monotonic()
 
   def _take_steps(self) -> None:

@@ -8,19 +8,20 @@ import pytest
 from configs import fig3b
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
 
 _FIELD = 'models.maml.outer.final_fraction'
 
 
 def test_a_config_of_the_package_goes_by_its_name() -> None:
-  found = pathlib.Path(command_line.locate_config('fig3b:paper'))
+  found = pathlib.Path(user_config.locate('fig3b:paper'))
   assert found.name == 'fig3b.py:paper' and found.parent.name == 'configs'
 
 
 @pytest.mark.parametrize('name', ['my/fig3b.py', 'no_such_figure', 'a b'])
 def test_other_configs_go_by_their_path(name: str) -> None:
-  assert command_line.locate_config(name) == name
+  assert user_config.locate(name) == name
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Which finished runs a figure is given, and what is known of them."""
 
 from collections.abc import Callable
+import gzip
 import pathlib
 from typing import Any
 
@@ -119,12 +120,49 @@ def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
   assert 'Not shown: random-maml-' in made_up.texts(figure)
 
 
-def test_a_damaged_run_is_named(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    'name, old, new',
+    [
+        ('summary.json', '{', '{"x": 1, '),
+        ('summary.json', '"last"', '"lost"'),
+        ('summary.json', '1.0', 'NaN'),
+        ('config.json', '"num_modules": 6', '"num_modules": 7'),
+        ('provenance.json', '60.0', '"60"'),
+    ],
+)
+def test_a_damaged_run_is_named_and_the_others_are_read(
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    old: str,
+    new: str,
+) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   damaged = next(tmp_path.glob('fig3b/laptop/random-anil-*'))
-  (damaged / 'summary.json').write_text('{"seeds": [1]}')
-  with pytest.raises(errors.UserError, match=damaged.name):
-    data.Library(tmp_path, tmp_path / 'nothing')
+  text = (damaged / name).read_text()
+  assert old in text
+  (damaged / name).write_text(text.replace(old, new, 1))
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  assert frame['run_id'].nunique() == 7
+  (said,) = capsys.readouterr().err.splitlines()
+  assert damaged.name in said and 'It is left out' in said
+
+
+@pytest.mark.parametrize('half', [True, False])
+def test_a_bundle_that_was_cut_is_named(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], half: bool
+) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  folder = tmp_path / 'bundles' / 'fig3b' / 'laptop'
+  bundles.write_bundle(tmp_path / 'own' / 'fig3b' / 'laptop', folder)
+  path = folder / 'results.csv.gz'
+  lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+  kept = lines[: len(lines) // 2] if half else [*lines[:-1], lines[-1][:-2]]
+  path.write_bytes(gzip.compress(b''.join(kept)))
+  assert not bundles.read(folder).runs
+  assert 'results.csv.gz was changed' in capsys.readouterr().err
+  with pytest.raises(errors.UserError, match='was changed'):
+    bundles.write_bundle(tmp_path / 'own' / 'fig3b' / 'laptop', folder)
 
 
 # Columns.

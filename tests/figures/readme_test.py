@@ -12,7 +12,7 @@ from figures import readme
 from figures.claims import verdicts
 from figures.library import data
 from modular_hyperteacher import errors
-from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.seq2seq import scan
@@ -114,7 +114,7 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
     assert path.startswith(_WRITTEN) or exists, path
   for path in configs:
     file, _, preset = path.partition(':')
-    get_config = command_line.load_config(str(_ROOT / file))
+    get_config = user_config.load(str(_ROOT / file))
     assert sweeps.expand(get_config(preset or 'laptop')), path
 
 
@@ -141,7 +141,7 @@ def test_every_flag_that_pages_name_is_defined() -> None:
 
 def test_every_field_that_pages_set_or_select_by_is_there() -> None:
   configs = [
-      command_line.load_config(str(_ROOT / 'configs' / f'{name}.py'))()
+      user_config.load(str(_ROOT / 'configs' / f'{name}.py'))()
       for name in _CONFIGS
   ]
   # A field of docs/extending.md's own model, which tests/docs_test.py sets.

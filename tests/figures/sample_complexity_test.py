@@ -16,6 +16,7 @@ from figures.extensions import scaling
 from figures.extensions import scaling_law
 from figures.library import data
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up
 
@@ -143,7 +144,7 @@ def _write_curves(
   made_up.write_by_rule(root, experiment, lambda *_: 0.5)
   for path in root.glob(f'{experiment}/laptop/*/config.json'):
     folder = run_folder.RunFolder(path.parent)
-    config: Any = folder.read('config.json')
+    config: Any = folder.read('config.json', records.Config)
     assert config is not None
     run = sweeps.Run(experiment, 'laptop', config, path.parent.name)
     every = config['training']['evaluate_every']

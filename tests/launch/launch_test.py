@@ -41,12 +41,19 @@ def _sweep(root: pathlib.Path, preset: str = 'smoke') -> command_line.Sweep:
 
 def _finish(run: runner.PlannedRun) -> None:
   """Writes what a finished run leaves."""
-  headline = {'accuracy': [0.5]}
-  splits = {'test': headline, 'ood': headline, 'train': {'num_skipped': [0]}}
+  seeds = run.spec.config['training']['seeds']
+  headline = {'accuracy': [0.5 for _ in seeds]}
+  train = {'num_skipped': [0 for _ in seeds]}
+  splits = {'test': headline, 'ood': headline, 'train': train}
   run.folder.path.mkdir(parents=True)
   files = {
       'config.json': run.spec.config,
-      'summary.json': {'last': splits, 'best_validation': splits},
+      'summary.json': {
+          'run_id': run.spec.run_id,
+          'seeds': seeds,
+          'last': splits,
+          'best_validation': splits,
+      },
   }
   for name, content in files.items():
     (run.folder.path / name).write_text(json.dumps(content))

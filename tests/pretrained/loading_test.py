@@ -20,6 +20,7 @@ from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import student
+from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.tasks import base as tasks
 from tests.helpers import built
@@ -93,7 +94,7 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
   loaded = _load(root, source)
   summary = run_folder.RunFolder(
       next(root.glob(f'own/*/*/{loaded.run_id}'))
-  ).read('summary.json')
+  ).read('summary.json', records.Summary)
   assert summary is not None
   index = summary['seeds'].index(seed)
   # Bundled parameters are rounded to half precision, which may flip one of the

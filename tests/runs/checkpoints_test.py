@@ -195,16 +195,25 @@ def test_parameters_that_are_asked_for_are_not_older_ones(
   _assert_equal(store.restore(_tree(0)), _tree(1))
 
 
-def test_checkpoints_without_a_checksum_are_used(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+def test_a_checkpoint_without_its_checksum_is_not_trusted(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-  """As they were written before there were checksums."""
-  monkeypatch.setattr(checkpoints, '_CHECKSUM', 'something else')
-  _saved(tmp_path)
-  monkeypatch.undo()
-  store = checkpoints.Checkpoints(tmp_path)
-  assert not (tmp_path / '3' / 'sha256').exists()
-  _assert_equal(store.restore(_tree(0)), _tree(3))
+  store = _saved(tmp_path / 'checkpoints')
+  (tmp_path / 'checkpoints' / '3' / 'sha256').unlink()
+  _assert_equal(store.restore(_tree(0)), _tree(2))
+  assert '/3 is damaged (its checksum is missing)' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('damage', [_truncate, _flip, pathlib.Path.unlink])
+def test_rows_are_as_safe_as_arrays(
+    tmp_path: pathlib.Path, damage: Callable[[pathlib.Path], object]
+) -> None:
+  store = checkpoints.Checkpoints(tmp_path / 'checkpoints')
+  for step in (1, 2):
+    store.save(step, _tree(step), b'rows of %d' % step)
+  damage(tmp_path / 'checkpoints' / '2' / 'metrics.csv')
+  _assert_equal(store.restore(_tree(0)), _tree(1))
+  assert store.rows == b'rows of 1'
 
 
 def test_on_a_full_disk_the_last_checkpoint_survives(

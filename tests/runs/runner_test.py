@@ -87,7 +87,9 @@ def test_a_loss_that_was_lost_is_told(
       'test': {'loss': loss, 'accuracy': [0.5, 0.5]},
       'ood': {'loss': [0.4, 0.4], 'accuracy': [0.4, 0.4]},
   }
-  folder = types.SimpleNamespace(read=lambda name: {'last': splits})
+  folder = types.SimpleNamespace(
+      read=lambda *_: {'seeds': [1, 2], 'last': splits}
+  )
   run = types.SimpleNamespace(run_id='maml-1')
   planned: Any = types.SimpleNamespace(spec=run, folder=folder)
   summary.print_result(planned)

@@ -178,10 +178,12 @@ def test_killed_between_rows_and_checkpoint(
   expected_rows, _ = _final(compiled, tmp_path / 'whole')
   save = checkpoints.Checkpoints.save
 
-  def die(self: checkpoints.Checkpoints, step: int, tree: Any) -> None:
+  def die(
+      self: checkpoints.Checkpoints, step: int, tree: Any, rows: bytes
+  ) -> None:
     if step >= 6:
       raise KeyboardInterrupt
-    save(self, step, tree)
+    save(self, step, tree, rows)
 
   with monkeypatch.context() as patch:
     patch.setattr(checkpoints.Checkpoints, 'save', die)
@@ -238,12 +240,17 @@ def test_a_damaged_checkpoint_costs_steps_but_changes_nothing(
 
 def test_results_files(tmp_path: pathlib.Path) -> None:
   folder = run_folder.RunFolder(tmp_path / 'run')
-  config = {'task': {'a': 1}, 'model': {'b': [1, 2]}, 'training': {'c': 3.5}}
+  config = {
+      'task': {'name': 'a'},
+      'model': {'name': 'b', 'b': [1, 2]},
+      'training': {'seeds': [1], 'num_outer_steps': 5, 'c': 3.5},
+      'execution': {},
+  }
   folder.check(config)
   folder.open(config)
   folder.check(config)
   with pytest.raises(errors.UserError, match="'model' differs"):
-    folder.check(config | {'model': {'b': [1]}})
+    folder.check(config | {'model': {'name': 'b', 'b': [1]}})
   rows = [(0, 1, 'ood', 'loss', 0.1), (0, 1, 'ood_k1', 'loss', float('nan'))]
   folder.write_metrics(rows)
   frame = folder.read_metrics()

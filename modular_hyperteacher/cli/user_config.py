@@ -1,0 +1,173 @@
+"""Configs of users: whatever their file holds or does, errors are one line."""
+
+from collections.abc import Callable, Mapping
+import importlib.util
+import math
+import pathlib
+import re
+import runpy
+import traceback
+from typing import Any
+
+import ml_collections
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import records
+
+_NAMES = ('experiment', 'preset')
+_BLOCKS = ('task', 'models', 'training', 'execution')
+_MAX_RUNS = 100_000
+# Of a user's code anything may come; Ctrl-C goes on.
+_ANYTHING = (Exception, SystemExit)
+
+
+def locate(argument: str) -> str:
+  """Returns the path of a config of the package given by name, with its preset.
+
+  'fig3b:paper' stands for the installed configs/fig3b.py:paper. Anything else
+  is returned as it is.
+  """
+  name, colon, preset = argument.partition(':')
+  if not re.fullmatch(r'\w+', name) or pathlib.Path(name).exists():
+    return argument
+  spec = importlib.util.find_spec(f'configs.{name}')
+  return f'{spec.origin}{colon}{preset}' if spec else argument
+
+
+def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:
+  """Returns the `get_config` of 'path/to/config.py' or 'path:preset'.
+
+  Raises:
+    UserError: if there is no such file, it cannot be run, or it has no
+      `get_config`.
+  """
+  path = pathlib.Path(locate(argument).partition(':')[0])
+  try:
+    found = path.is_file()
+  except (OSError, ValueError):  # Too long a name, for instance.
+    found = False
+  if not found:
+    raise errors.UserError(
+        f"--config is '{argument}'; there is no file {path}. Run from the"
+        ' repository root, and see its folder configs/.'
+    )
+  try:
+    namespace = runpy.run_path(str(path))
+  except _ANYTHING as error:
+    what = _tell(error)
+    if not isinstance(error, SyntaxError):  # Which tells its own place.
+      *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+      what += f' ({frame.f_code.co_filename}, line {line})'
+    raise errors.UserError(
+        f'--config: {path} is not a config; running it ends in {what}.'
+    ) from error
+  if not callable(namespace.get('get_config')):
+    raise errors.UserError(f'--config: {path} has no get_config(preset).')
+  return namespace['get_config']
+
+
+def read(argument: str) -> ml_collections.ConfigDict:
+  """Returns the config that 'path:preset' names, before overrides.
+
+  Raises:
+    UserError: if it cannot be made, or is not of the form of a config.
+  """
+  get_config = load(argument)
+  _, colon, preset = argument.partition(':')
+  try:
+    config = get_config(preset) if colon else get_config()
+  except ValueError as error:
+    text = ' '.join(str(error).split())
+    raise errors.UserError(f'--config: {text}') from error
+  except _ANYTHING as error:
+    raise errors.UserError(
+        f"--config is '{argument}'; its get_config ends in {_tell(error)}."
+    ) from error
+  check(config)
+  return config
+
+
+def published(
+    get_config: Callable[..., ml_collections.ConfigDict],
+) -> list[sweeps.Run]:
+  """Returns a config's runs at the published scale, if it has one."""
+  try:
+    return sweeps.expand(get_config('paper'))
+  except _ANYTHING:
+    return []  # A user's own config, with presets of its own.
+
+
+def expand(
+    config: ml_collections.ConfigDict, overrides: Mapping[str, Any]
+) -> list[sweeps.Run]:
+  """Returns the runs of a config, after overrides of fields by their path.
+
+  Raises:
+    UserError: if its form is wrong.
+  """
+  check(config)
+  try:
+    runs = sweeps.expand(config, overrides)
+  except (AttributeError, IndexError, KeyError, TypeError) as error:
+    raise errors.UserError(
+        f'--config: its sweep is {untrusted.shorten(config.sweep)}, which'
+        f' ends in {_tell(error)}.'
+    ) from error
+  for run in runs:  # A sweep may put anything into a field.
+    for block, kind in (
+        ('training', settings.TrainingConfig),
+        ('execution', settings.ExecutionConfig),
+    ):
+      untrusted.check(run.config[block], dict[str, Any], block)
+      components.call(kind, block, run.config[block])
+    untrusted.check(run.config, records.Config, 'config')
+    untrusted.check_name(run.run_id, 'the name of a run, from the sweep')
+  return runs
+
+
+def check(config: Any) -> None:
+  """Raises UserError unless an object has the form of a config."""
+  if not isinstance(config, ml_collections.ConfigDict):
+    raise errors.UserError(
+        f'--config: get_config returns {untrusted.shorten(config)}; it must'
+        ' return an ml_collections.ConfigDict.'
+    )
+  try:
+    blocks = config.to_dict()
+  except Exception as error:
+    raise errors.UserError(
+        f'--config: reading its fields ends in {_tell(error)}.'
+    ) from error
+  for field in (*_NAMES, *_BLOCKS, 'sweep'):
+    if field not in blocks:
+      raise errors.UserError(f'--config: config.{field} is missing.')
+  for field in _NAMES:
+    untrusted.check_name(blocks[field], f'config.{field}')
+  for field in _BLOCKS:
+    untrusted.check(blocks[field], dict[str, Any], f'config.{field}')
+    records.check_leaves(blocks[field], f'config.{field}')
+  if not blocks['models']:
+    raise errors.UserError('config.models is empty; it must hold a model.')
+  components = {f'models.{name}': x for name, x in blocks['models'].items()}
+  for field, block in ({'task': blocks['task']} | components).items():
+    untrusted.check(block, dict[str, Any], f'config.{field}')
+    untrusted.check(block.get('name'), str, f'config.{field}.name')
+  number = sum(
+      math.prod(map(len, axes.values()))
+      for axes in sweeps.check_sweep(config.sweep)
+  )
+  if number > _MAX_RUNS:
+    raise errors.UserError(
+        f'config.sweep stands for {number} runs; at most {_MAX_RUNS} are'
+        ' trained.'
+    )
+
+
+def _tell(error: BaseException) -> str:
+  """Returns an error on one line."""
+  text = ' '.join(f'{type(error).__name__} {error}'.split())
+  return text if len(text) < 300 else f'{text[:300]}...'

@@ -1,0 +1,86 @@
+"""Whether a run fits into memory, told from shapes before anything is drawn.
+
+What is reckoned is the least that a run needs: parameters with their optimiser,
+the parameters of tasks that adapt at once, their examples, and a key and a
+metric per task. XLA's own buffers come on top.
+"""
+
+from collections.abc import Mapping
+import math
+import pathlib
+import re
+from typing import Any
+
+import jax
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import settings
+
+_KEY_BYTES = 12  # And a metric.
+
+
+def check(experiment: settings.Experiment, config: Mapping[str, Any]) -> None:
+  """Raises UserError if a run needs more memory than there is."""
+  room = _available()
+  needed = reckon(experiment, config)
+  if room is None or sum(needed.values()) <= room:
+    return
+  what, most = max(needed.items(), key=lambda item: item[1])
+  raise errors.UserError(
+      f'{config["model"]["name"]} on {config["task"]["name"]} needs at least'
+      f' {_in_gib(sum(needed.values()))} of memory, and there is'
+      f' {_in_gib(room)}; {_in_gib(most)} are for {what}.'
+  )
+
+
+def reckon(
+    experiment: settings.Experiment, config: Mapping[str, Any]
+) -> dict[str, int]:
+  """Returns the least bytes that a process needs: what for -> how many."""
+  training = experiment.training
+  seeds, on_host = len(training.seeds), _num_local()
+  num_meta, num_fast = experiment.system.num_params
+  share = -(-training.meta_batch_size // jax.device_count())
+  at_once = min(experiment.execution.task_chunk_size or 1, share)
+  task = config['task']
+  examples = sum(
+      task.get(f'num_{kind}') or 0 for kind in ('support', 'query')
+  ) * sum(task.get(f'{side}_dim') or 0 for side in ('input', 'output'))
+  splits = len(experiment.system.evaluation_splits)
+  num_tasks = share + splits * training.num_evaluation_tasks
+  return {
+      # Adam's two moments, and the best parameters so far.
+      'parameters (the sizes of model)': 4 * 4 * num_meta * seeds * on_host,
+      'parameters of adapting tasks (execution.task_chunk_size)': (
+          4 * num_fast * at_once * seeds * on_host
+      ),
+      'examples of tasks (task.num_support, task.num_query)': (
+          4 * examples * at_once * seeds * on_host
+      ),
+      'tasks (training.meta_batch_size, training.num_evaluation_tasks)': (
+          _KEY_BYTES * num_tasks * seeds * on_host
+      ),
+  }
+
+
+def _num_local() -> int:
+  """Returns over how many devices of one memory things are replicated."""
+  return jax.local_device_count() if jax.default_backend() == 'cpu' else 1
+
+
+def _available() -> int | None:
+  """Returns the bytes that one device, or this host's CPU, has left."""
+  if jax.default_backend() != 'cpu':
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return stats.get('bytes_limit')
+  try:
+    text = pathlib.Path('/proc/meminfo').read_text()
+  except OSError:
+    return None  # Not Linux.
+  found = re.search(r'^MemAvailable: *(\d+) kB', text, re.MULTILINE)
+  return found and 1024 * int(found.group(1))
+
+
+def _in_gib(number: int) -> str:
+  gib = number / 2**30
+  return f'{gib:.3g} GiB' if gib < 1e4 else f'10^{math.log10(gib):.0f} GiB'

@@ -1,0 +1,132 @@
+"""What the files of a run and of a bundle hold, as types to check them by."""
+
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import sweeps
+
+# NaN is None in JSON, and infinity text.
+Number: TypeAlias = float | None | Literal['inf', '-inf']
+# Split -> metric -> one number per seed.
+Results: TypeAlias = dict[str, dict[str, list[Number]]]
+
+
+def check_leaves(value: Any, field: str) -> None:
+  """Checks a block of a config: numbers, text and lists of these."""
+  if isinstance(value, dict):
+    for name, entry in value.items():
+      check_leaves(entry, f'{field}.{name}')
+  elif isinstance(value, (list, tuple)):
+    for entry in value:
+      if isinstance(entry, dict):
+        raise untrusted.wrong(field, value, 'a list of numbers or text')
+      check_leaves(entry, field)
+  else:
+    untrusted.check(value, None | bool | int | float | str, field)
+
+
+def _check_component(value: Any, field: str) -> None:
+  untrusted.check(value.get('name'), str, f'{field}: name')
+
+
+def _check_training(value: Any, field: str) -> None:
+  untrusted.check(value.get('seeds'), list[int], f'{field}: seeds')
+  steps = value.get('num_outer_steps')
+  untrusted.check(steps, int, f'{field}: num_outer_steps')
+
+
+_Block: TypeAlias = Annotated[dict[str, Any], check_leaves]
+
+
+class Config(TypedDict):
+  """config.json."""
+
+  task: Annotated[_Block, _check_component]
+  model: Annotated[_Block, _check_component]
+  training: Annotated[_Block, _check_training]
+  execution: _Block
+
+
+class Session(TypedDict, total=False):
+  """One process's part in a run; earlier versions recorded less."""
+
+  started: str
+  commit: str | None
+  versions: dict[str, str]
+  python: str
+  platform: str
+  device_kind: str
+  processor: str
+  num_devices: int
+  num_cores: int
+  num_processes: int
+  first_step: int
+  last_step: int
+  wall_s: float
+  cpu_s: float
+
+
+class Provenance(TypedDict):
+  """provenance.json of a run."""
+
+  sessions: list[Session]
+
+
+def _check_summary(value: Any, field: str) -> None:
+  for kind in ('last', 'best_validation'):
+    for split, metrics in value[kind].items():
+      for metric, numbers in metrics.items():
+        if len(numbers) != len(value['seeds']):
+          raise untrusted.wrong(
+              f'{field}: {kind}: {split}: {metric}',
+              numbers,
+              f'a list of {len(value["seeds"])}, one number per seed',
+          )
+
+
+class _Summary(TypedDict):
+  run_id: untrusted.Name
+  seeds: list[int]
+  num_outer_steps: NotRequired[int]
+  best_step: NotRequired[list[int]]
+  diverged: NotRequired[list[int]]
+  metrics_sha256: NotRequired[str]
+  last: Results
+  best_validation: Results
+
+
+Summary: TypeAlias = Annotated[_Summary, _check_summary]
+
+
+class BundledRun(Provenance):
+  """A run in a bundle's provenance.json."""
+
+  config: Config
+
+
+class Bundle(TypedDict):
+  """provenance.json of a bundle."""
+
+  runs: dict[untrusted.Name, BundledRun]
+  sha256: NotRequired[dict[str, str]]  # file -> of its content
+
+
+class Parameters(TypedDict):
+  """An entry of index.json, on the parameters of a bundled run."""
+
+  kind: Literal['last', 'best_validation']
+  seeds: list[int]
+  sha256: str
+
+
+Index: TypeAlias = dict[untrusted.Name, Parameters]
+
+
+def check_run(run_id: str, config: Config, field: str) -> None:
+  """Raises UserError unless a config is that of a run's id."""
+  if sweeps.hash_identity(config) != sweeps.digest(run_id):
+    raise errors.UserError(
+        f'{field}: the config is not that of {untrusted.shorten(run_id)}, whose'
+        ' id ends in the hash of its own; it was changed.'
+    )

@@ -1,0 +1,213 @@
+"""What comes from a file or a user: names, files and values, checked.
+
+Records are declared as types: TypedDicts for files, a component's own
+signature for a block of a config. One small checker serves both. A validation
+library would need every component declared a second time, as it does not read
+signatures, and would say nothing of names, links and sizes.
+"""
+
+import errno
+import functools
+import json
+import math
+import os
+import pathlib
+import stat
+import types
+import typing
+from typing import Annotated, Any
+
+from modular_hyperteacher import errors
+
+MAX_BYTES = 256 * 2**20  # Of one file, and of what is unpacked from it.
+_MAX_NAME_BYTES = 200  # File systems allow 255; temporary names are longer.
+_MAX_INT = 2**63
+_FAULTS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
+_KINDS = {
+    int: 'a whole number of less than 64 bits',
+    float: 'a finite number',
+    str: 'text',
+    bool: 'True or False',
+    type(None): 'None',
+}
+
+
+def check_name(text: Any, field: str) -> None:
+  """Raises UserError unless a text is the plain name of a file or folder."""
+  if (
+      not isinstance(text, str)
+      or not 0 < len(os.fsencode(text)) <= _MAX_NAME_BYTES
+      or text.startswith('.')
+      or not text.isprintable()
+      or any(separator in text for separator in '/\\')
+  ):
+    raise wrong(
+        field,
+        text,
+        f'a plain name of at most {_MAX_NAME_BYTES} bytes: printable, without'
+        ' / or \\, and not beginning with a dot',
+    )
+
+
+Name = Annotated[str, check_name]
+
+
+def inside(folder: pathlib.Path, name: str, field: str) -> pathlib.Path:
+  """Returns the path of a plain name in a folder; neither may be a link.
+
+  Raises:
+    UserError: for any other name, and for links.
+  """
+  check_name(name, field)
+  for path in (folder, folder / name):
+    if path.is_symlink():
+      raise errors.UserError(f'{path} is a link, which is not followed.')
+  return folder / name
+
+
+def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
+  """Returns a file's content, or None if it does not exist.
+
+  Raises:
+    UserError: if it is a link, no file, too large or not to be read.
+    MachineError: if the file system fails.
+  """
+  try:
+    # A link is an error, and a pipe does not block.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(os.open(path, flags), 'rb') as file:
+      status = os.fstat(file.fileno())
+      if not stat.S_ISREG(status.st_mode):
+        raise errors.UserError(f'{path} is not a file.')
+      if status.st_size > limit:
+        raise errors.UserError(
+            f'{path} has {status.st_size} bytes; at most {limit} are read.'
+        )
+      return file.read(limit)
+  except FileNotFoundError:
+    return None
+  except OSError as error:
+    kind = errors.MachineError if error.errno in _FAULTS else errors.UserError
+    raise kind(f'{path} cannot be read ({error.strerror}).') from error
+
+
+def read_json(path: pathlib.Path, record: Any) -> Any:
+  """Returns a JSON file's content, of a declared type; None without a file.
+
+  Raises:
+    UserError: if it cannot be read, or is of another type.
+    MachineError: if the file system fails.
+  """
+  content = read_bytes(path)
+  if content is None:
+    return None
+
+  def refuse(text: str) -> None:
+    raise ValueError(f'{text} is no number')
+
+  try:
+    value = json.loads(content.decode(), parse_constant=refuse)
+  except (ValueError, RecursionError) as error:
+    raise errors.UserError(f'{path} is not valid JSON: {error}.') from error
+  check(value, record, str(path))
+  return value
+
+
+def check(value: Any, kind: Any, field: str) -> None:
+  """Checks that a value is exactly of a type, and that numbers are finite.
+
+  Args:
+    value: of JSON, or of a config.
+    kind: a type; what cannot be in JSON, such as an array, is not checked.
+      Functions in `Annotated` are called with the value and the field.
+    field: its name, for the message.
+
+  Raises:
+    UserError: names the innermost field, what it is and what is allowed.
+  """
+  origin, inner = typing.get_origin(kind), typing.get_args(kind)
+  if origin is Annotated:
+    check(value, inner[0], field)
+    for function in inner[1:]:
+      function(value, field)
+  elif origin in (typing.Union, types.UnionType):
+    options = [option for option in inner if _fits(value, option)]
+    if not options:
+      raise wrong(field, value, ' or '.join(map(_describe, inner)))
+    check(value, options[0], field)
+  elif origin is typing.Literal:
+    if value not in inner:
+      raise wrong(field, value, f'one of {", ".join(map(repr, inner))}')
+  elif not _fits(value, kind):
+    raise wrong(field, value, _describe(kind))
+  elif typing.is_typeddict(kind):
+    _check_fields(value, kind, field)
+  elif origin is dict:
+    for name, entry in value.items():
+      check(name, inner[0], f'a name in {field}')
+      check(entry, inner[1], f'{field}: {name}')
+  elif origin in (list, tuple):
+    if origin is tuple and inner[1:] != (...,) and len(inner) != len(value):
+      raise wrong(field, value, f'a list of {len(inner)}')
+    for i, entry in enumerate(value):
+      own = inner[i] if origin is tuple and inner[1:] != (...,) else inner[0]
+      check(entry, own, f'{field}[{i}]')
+
+
+def _check_fields(value: dict, kind: Any, field: str) -> None:
+  hints = _hints(kind)
+  for name in value:
+    if name not in hints:
+      raise errors.UserError(
+          f'{field}: there is no field {shorten(name)}; choose one of'
+          f' {", ".join(hints)}.'
+      )
+  for name in sorted(kind.__required_keys__):
+    if name not in value:
+      raise errors.UserError(f'{field}: the field {name} is missing.')
+  for name, entry in value.items():
+    check(entry, hints[name], f'{field}: {name}')
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+  return typing.get_type_hints(kind, include_extras=True)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+  """Whether a value is of a type, whatever is inside of it."""
+  origin = typing.get_origin(kind) or kind
+  if origin is Annotated:
+    return _fits(value, typing.get_args(kind)[0])
+  if origin is typing.Literal:
+    return value in typing.get_args(kind)
+  if typing.is_typeddict(kind) or origin is dict:
+    return isinstance(value, dict)
+  if origin in (list, tuple):
+    return isinstance(value, (list, tuple))
+  number = isinstance(value, (int, float)) and not isinstance(value, bool)
+  if origin is int:
+    return number and isinstance(value, int) and abs(value) < _MAX_INT
+  if origin is float:
+    return number and abs(value) < _MAX_INT**16 and math.isfinite(value)
+  return origin not in _KINDS or isinstance(value, origin)
+
+
+def _describe(kind: Any) -> str:
+  origin = typing.get_origin(kind) or kind
+  if origin in (list, tuple):
+    return 'a list'
+  if typing.is_typeddict(kind) or origin is dict:
+    return 'a block of fields'
+  return _KINDS.get(origin) or str(origin)
+
+
+def wrong(field: str, value: Any, allowed: str) -> errors.UserError:
+  """Returns the error of a wrong value."""
+  return errors.UserError(f'{field} is {shorten(value)}; it must be {allowed}.')
+
+
+def shorten(value: Any, most: int = 80) -> str:
+  """Returns a value on one line, for a message."""
+  text = repr(value)
+  return text if len(text) <= most else f'{text[:most]}...'

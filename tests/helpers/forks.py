@@ -1,0 +1,68 @@
+"""Many command lines of one process: importing takes seconds, a fork none."""
+
+from collections.abc import Sequence
+import json
+import pathlib
+import subprocess
+import sys
+from typing import NamedTuple
+
+from tests.helpers import commands
+
+_MAX_S = 60  # Of one command, before it counts as stuck.
+_CODE = """
+import importlib, json, os, runpy, signal, sys
+cases = json.load(sys.stdin)
+name = sys.argv[1]
+module = importlib.import_module(name)
+for case in cases:
+  child = os.fork()
+  if not child:
+    signal.alarm(int(sys.argv[2]))
+    for number, path in ((1, case["stdout"]), (2, case["stderr"])):
+      with open(path, "w") as file:
+        os.dup2(file.fileno(), number)
+    sys.argv = [name] + case["argv"]
+    if hasattr(module, "run"):
+      module.run()
+    else:
+      module.cli.run(module.main)
+  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Done(NamedTuple):
+  """How a command ended."""
+
+  code: int
+  stderr: str
+
+
+def run(
+    folder: pathlib.Path,
+    commands_: Sequence[Sequence[str]],
+    module: str = 'modular_hyperteacher.main',
+) -> list[Done]:
+  """Runs command lines one after the other; returns how they ended."""
+  cases = [
+      {
+          'stdout': str(folder / f'stdout{i}'),
+          'stderr': str(folder / f'stderr{i}'),
+          'argv': list(argv),
+      }
+      for i, argv in enumerate(commands_)
+  ]
+  done = subprocess.run(
+      [sys.executable, '-c', _CODE, module, str(_MAX_S)],
+      input=json.dumps(cases),
+      cwd=commands.ROOT,
+      env=commands.environment(),
+      capture_output=True,
+      text=True,
+      check=True,
+      timeout=600 + len(cases),
+  )
+  return [
+      Done(int(code), pathlib.Path(case['stderr']).read_text())
+      for code, case in zip(done.stdout.split(), cases, strict=True)
+  ]

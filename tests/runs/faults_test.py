@@ -1,0 +1,149 @@
+"""Faults of any write while training: what was saved is found, bit for bit."""
+
+from collections.abc import Callable
+import os
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.runs import checkpoints
+from modular_hyperteacher.runs import run_folder
+from tests.helpers import tiny
+from tests.runs import trainer_test
+
+# What is patched: each is one step of a write. Names of os and pathlib.
+_STEPS = ('fsync', 'replace', 'rename', 'write_text', 'write_bytes')
+
+
+class _Killed(BaseException):
+  """Ends the process, as far as the code below can tell."""
+
+
+class _Faults:
+  """Lets one write fail: in the middle, or so that nothing is written."""
+
+  def __init__(self, at: int, error: BaseException) -> None:
+    self._left = at
+    self._error = error
+    self.happened = False
+
+  def wrap(self, name: str, function: Callable[..., Any]) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+      self._left -= 1
+      if self._left != 0:
+        return function(*args, **kwargs)
+      self.happened = True
+      if name == 'fsync':  # Half of the file is on the disk.
+        os.ftruncate(args[0], os.fstat(args[0]).st_size // 2)
+      elif name.startswith('write'):
+        function(args[0], args[1][: len(args[1]) // 2])
+      raise self._error
+
+    return call
+
+
+@pytest.fixture(scope='module', name='compiled')
+def fixture_compiled() -> programs.Programs:
+  world = tiny.task()
+  return tiny.make_programs(world, tiny.learner(world), trainer_test._SEEDS)
+
+
+@pytest.fixture(scope='module', name='expected')
+def fixture_expected(
+    compiled: programs.Programs, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Any]:
+  path = tmp_path_factory.mktemp('whole')
+  trainer_test._trainer(compiled, path).run()
+  return trainer_test._final(compiled, path)
+
+
+def _check(
+    compiled: programs.Programs,
+    path: pathlib.Path,
+    expected: tuple[str, Any],
+    at: int,
+    error: BaseException,
+) -> bool:
+  """Trains with a fault at a write and again; returns whether it happened."""
+  faults = _Faults(at, error)
+  with pytest.MonkeyPatch.context() as patch:
+    for name in _STEPS:
+      owner: Any = os if name in ('fsync', 'replace') else pathlib.Path
+      patch.setattr(owner, name, faults.wrap(name, getattr(owner, name)))
+    try:
+      trainer_test._trainer(compiled, path).run()
+    except (errors.StorageError, _Killed):
+      pass
+  trainer_test._trainer(compiled, path).run()
+  rows, saved = trainer_test._final(compiled, path)
+  assert rows == expected[0]
+  jax.tree.map(np.testing.assert_array_equal, saved, expected[1])
+  return faults.happened
+
+
+_ERRORS = [
+    OSError(28, 'No space left on device'),
+    OSError(5, 'Input/output error'),
+    _Killed(),
+]
+
+
+@pytest.mark.parametrize('error', _ERRORS, ids=['ENOSPC', 'EIO', 'kill'])
+@pytest.mark.parametrize('at', [1, 3, 4, 5, 9, 14])
+def test_a_fault_of_a_write(
+    compiled: programs.Programs,
+    expected: tuple[str, Any],
+    tmp_path: pathlib.Path,
+    at: int,
+    error: BaseException,
+) -> None:
+  assert _check(compiled, tmp_path, expected, at, error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('error', _ERRORS, ids=['ENOSPC', 'EIO', 'kill'])
+def test_a_fault_of_every_write(
+    compiled: programs.Programs,
+    expected: tuple[str, Any],
+    tmp_path: pathlib.Path,
+    error: BaseException,
+) -> None:
+  at = 1
+  while _check(compiled, tmp_path / str(at), expected, at, error):
+    at += 1
+  assert at > 20
+
+
+@pytest.mark.parametrize('change', ['cut', 'edited', 'missing', 'garbled'])
+def test_metrics_are_mended_from_the_checkpoint(
+    compiled: programs.Programs,
+    expected: tuple[str, Any],
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    change: str,
+) -> None:
+  trainer_test._trainer(compiled, tmp_path, num_outer_steps=9).run()
+  path = tmp_path / 'metrics.csv'
+  content = path.read_bytes()
+  lines = content.splitlines(keepends=True)
+  if change == 'missing':
+    path.unlink()
+  else:
+    path.write_bytes(
+        {
+            'cut': b''.join(lines[:-20]),
+            'edited': b''.join([*lines[:5], b'10,202,,,\n', *lines[6:]]),
+            'garbled': b'\xff\x00' * 50,
+        }[change]
+    )
+  trainer_test._trainer(compiled, tmp_path, num_outer_steps=9)
+  assert 'metrics.csv' in capsys.readouterr().err
+  assert path.read_bytes() == content
+  stored = checkpoints.Checkpoints(tmp_path / 'checkpoints')
+  assert stored._steps()[0] == 9
+  run_folder.RunFolder(tmp_path).read_metrics()
