@@ -18,6 +18,7 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.runs import runner
 from tests.fuzz import mutations
+from tests.fuzz import settings
 
 _MAX_S = 60  # Of a case; SIGALRM then ends the test.
 _ONE_DEVICE = mock.patch('jax.device_count', return_value=1)
@@ -56,28 +57,14 @@ def _with_tuples(value: Any) -> Any:
   return value
 
 
-_SETTINGS = hypothesis.settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=200,
-    database=None,
-    suppress_health_check=(
-        hypothesis.HealthCheck.too_slow,
-        hypothesis.HealthCheck.data_too_large,
-        hypothesis.HealthCheck.large_base_example,
-        hypothesis.HealthCheck.function_scoped_fixture,
-    ),
-)
-
-
-@_SETTINGS
+@settings.FEW
 @hypothesis.given(st.data())
 def test_damaged_configs(tmp_path: Any, case: st.DataObject) -> None:
   _attack(case, tmp_path)
 
 
 @pytest.mark.slow
-@hypothesis.settings(_SETTINGS, derandomize=False, max_examples=2000)
+@settings.MANY
 @hypothesis.given(st.data())
 def test_many_damaged_configs(tmp_path: Any, case: st.DataObject) -> None:
   _attack(case, tmp_path)

@@ -21,6 +21,7 @@ from modular_hyperteacher.runs import locks
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from tests.fuzz import mutations
+from tests.fuzz import settings
 from tests.helpers import made_up
 
 _LIKE = {'w': np.zeros((1, 3), np.float32)}
@@ -123,28 +124,14 @@ def _attack(sound: pathlib.Path, case: st.DataObject) -> None:
   assert set(root.parent.iterdir()) == outside
 
 
-_SETTINGS = hypothesis.settings(
-    deadline=None,
-    derandomize=True,
-    max_examples=200,
-    database=None,
-    suppress_health_check=(
-        hypothesis.HealthCheck.too_slow,
-        hypothesis.HealthCheck.data_too_large,
-        hypothesis.HealthCheck.large_base_example,
-        hypothesis.HealthCheck.function_scoped_fixture,
-    ),
-)
-
-
-@_SETTINGS
+@settings.FEW
 @hypothesis.given(st.data())
 def test_damaged_files(sound: pathlib.Path, case: st.DataObject) -> None:
   _attack(sound, case)
 
 
 @pytest.mark.slow
-@hypothesis.settings(_SETTINGS, derandomize=False, max_examples=9000)
+@settings.MANY
 @hypothesis.given(st.data())
 def test_many_damaged_files(sound: pathlib.Path, case: st.DataObject) -> None:
   _attack(sound, case)

@@ -135,12 +135,12 @@ def _article(text: str, name: str) -> str:
   return found[0]
 
 
-def test_every_claim_that_fails_is_explained_and_no_other() -> None:
+def test_every_claim_that_is_not_supported_is_explained() -> None:
   entries = claims.evaluate(data.Library(pathlib.Path('nothing')))
   failed = {
       (e['id'], e['preset'])
       for e in entries
-      if e['verdict'] in ('FAIL', 'CONTRADICTED')
+      if e['verdict'] not in ('SUPPORTED', 'NOT RUN')
   }
   explained = pd.read_csv(overview.EXPLANATIONS)
   assert failed == set(zip(explained['id'], explained['preset']))
