@@ -50,25 +50,30 @@ def _parser() -> argparse.ArgumentParser:
 
   export = commands.add_parser('export', help='write tasks to an .npz file')
   export.set_defaults(run=_export)
-  for name, options in {
-      'world': {'required': True, 'help': f'of {", ".join(worlds.list())}'},
-      'split': {'required': True, 'help': 'such as test or ood'},
-      'out': {'required': True, 'type': pathlib.Path, 'help': 'file to write'},
-      'num_tasks': {
-          'type': int,
-          'help': f'{_NUM_TASKS} by default; all of a split of fixed size',
-      },
-      'preset': {'default': 'laptop', 'help': ', '.join(catalogue.PRESETS)},
-      'seed': {'default': 2020, 'type': int, 'help': 'of the world'},
-      'tasks_seed': {'default': 0, 'type': int, 'help': 'of the tasks'},
-      'only': {
-          'action': 'append',
-          'default': [],
-          'metavar': 'FIELD=VALUE',
-          'help': 'of the world, such as task_support=random; may be repeated',
-      },
-  }.items():
-    export.add_argument(f'--{name}', **options)
+  export.add_argument(
+      '--world', required=True, help=f'of {", ".join(worlds.list())}'
+  )
+  export.add_argument('--split', required=True, help='such as test or ood')
+  export.add_argument(
+      '--out', required=True, type=pathlib.Path, help='file to write'
+  )
+  export.add_argument(
+      '--num_tasks',
+      type=int,
+      help=f'{_NUM_TASKS} by default; all of a split of fixed size',
+  )
+  export.add_argument(
+      '--preset', default='laptop', help=', '.join(catalogue.PRESETS)
+  )
+  export.add_argument('--seed', default=2020, type=int, help='of the world')
+  export.add_argument('--tasks_seed', default=0, type=int, help='of the tasks')
+  export.add_argument(
+      '--only',
+      action='append',
+      default=[],
+      metavar='FIELD=VALUE',
+      help='of the world, such as task_support=random; may be repeated',
+  )
 
   score = commands.add_parser('score', help='score a file of predictions')
   score.set_defaults(run=_score)
