@@ -17,13 +17,13 @@ import jax
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import safe_npz
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import trainer
+from modular_hyperteacher.untrusted import npz
 
 # The parameters in a checkpoint: those of the last step, and those with the
 # lowest validation loss.
@@ -136,10 +136,10 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   """
   path = _path(folder, run_id)
   expected = {
-      name: safe_npz.Expected(leaf.shape, 'f', 4 * math.prod(leaf.shape))
+      name: npz.Expected(leaf.shape, 'f', 4 * math.prod(leaf.shape))
       for name, leaf in _named(like)
   }
-  arrays = safe_npz.read(path, expected)
+  arrays = npz.read(path, expected)
   digest = read_index(folder)[run_id]['sha256']
   if _digest(arrays) != digest:
     raise errors.UserError(

@@ -16,7 +16,7 @@ from typing import Any, cast, NamedTuple
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import safe_npz
+from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import world as worlds
 
@@ -35,7 +35,7 @@ _SPEC_TYPES = {
     'tasks_seed': int,
 }
 _MAX_SPEC = 2**16  # Bytes.
-_SPEC = safe_npz.Expected((None,), 'u', _MAX_SPEC)
+_SPEC = npz.Expected((None,), 'u', _MAX_SPEC)
 # The fields that say which question a world asks.
 _SUPPORT = ('task_support', 'split', 'meanings')
 
@@ -151,13 +151,13 @@ def score(path: pathlib.Path) -> Scored:
     wanted = world.prediction(world.shapes(*asked))
   except errors.UserError as error:
     raise errors.UserError(f'{path}: {error}') from error
-  read = safe_npz.read(path, {'predictions': safe_npz.Expected(*wanted)})
+  read = npz.read(path, {'predictions': npz.Expected(*wanted)})
   metrics = world.score(read['predictions'], world.sample(*asked))
   return Scored(learner, world, split, num_tasks, metrics)
 
 
 def _read_spec(path: pathlib.Path) -> dict[str, Any]:
-  content = safe_npz.read(path, {'spec': _SPEC})['spec'].tobytes()
+  content = npz.read(path, {'spec': _SPEC})['spec'].tobytes()
   try:
     spec = json.loads(content)
   except (ValueError, RecursionError) as error:

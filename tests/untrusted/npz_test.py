@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import safe_npz
+from modular_hyperteacher.untrusted import npz
 
-_EXPECTED = {'x': safe_npz.Expected((2, None), 'f', max_bytes=2**20)}
+_EXPECTED = {'x': npz.Expected((2, None), 'f', max_bytes=2**20)}
 
 
 def _array(
@@ -44,7 +44,7 @@ def test_arrays_are_read_as_they_were_saved(
 ) -> None:
   x = np.asarray(np.random.default_rng(0).normal(size=(2, 3)), order=order)
   save(tmp_path / 'file.npz', x=x, other=np.array([object()]))
-  read = safe_npz.read(tmp_path / 'file.npz', _EXPECTED)
+  read = npz.read(tmp_path / 'file.npz', _EXPECTED)
   assert set(read) == {'x'}
   np.testing.assert_array_equal(read['x'], x)
 
@@ -71,7 +71,7 @@ def test_arrays_that_are_not_expected_are_refused(
 ) -> None:
   path = _write(tmp_path / 'file.npz', content)
   with pytest.raises(errors.UserError, match=message):
-    safe_npz.read(path, _EXPECTED)
+    npz.read(path, _EXPECTED)
 
 
 def test_a_bomb_costs_no_memory(tmp_path: pathlib.Path) -> None:
@@ -79,7 +79,7 @@ def test_a_bomb_costs_no_memory(tmp_path: pathlib.Path) -> None:
   path = _write(tmp_path / 'file.npz', bomb)
   assert path.stat().st_size < 2**18
   tracemalloc.start()
-  assert safe_npz.read(path, _EXPECTED)['x'].shape == (2, 3)
+  assert npz.read(path, _EXPECTED)['x'].shape == (2, 3)
   _, peak = tracemalloc.get_traced_memory()
   tracemalloc.stop()
   assert peak < 2**20
@@ -114,7 +114,7 @@ def test_archives_that_numpy_does_not_write_are_refused(
       (tmp_path / 'none.npz', 'is not a file'),
   ):
     with pytest.raises(errors.UserError, match=message):
-      safe_npz.read(path, _EXPECTED)
+      npz.read(path, _EXPECTED)
 
 
 def test_damaged_bytes_are_refused_or_read(tmp_path: pathlib.Path) -> None:
@@ -127,7 +127,7 @@ def test_damaged_bytes_are_refused_or_read(tmp_path: pathlib.Path) -> None:
     damaged[index] ^= 0xFF
     (tmp_path / 'damaged.npz').write_bytes(damaged)
     try:
-      safe_npz.read(tmp_path / 'damaged.npz', _EXPECTED)
+      npz.read(tmp_path / 'damaged.npz', _EXPECTED)
     except errors.UserError:
       refused += 1
   assert refused > len(content) / 2
