@@ -15,7 +15,7 @@ The default list holds all values of Schug et al. (2024) and Lake (2019) that
 this package can reproduce. To write your own, see launch/campaign_list.py.
 
 --on=ray and --on=slurm train on a cluster and take the flags of
-launch.ray_cluster and launch.slurm (see `--on=ray --helpfull`). Say with
+launch.ray_cluster and launch.slurm (see `--on=ray --help`). Say with
 --workers how many runs the cluster trains at once, for the estimates. Time in
 SLURM's queue counts: a job that starts after the end of the budget trains
 nothing, and the command waits for it. Consecutive runs that divide a

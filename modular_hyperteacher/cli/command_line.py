@@ -177,6 +177,15 @@ _OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=(.*))?$', re.DOTALL)
 _ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)
 
 
+def _list_shared_flags() -> None:
+  """Lets --help list all flags of the project, not those of one module only."""
+  for module, defined in flags.FLAGS.flags_by_module_dict().items():
+    if module.partition('.')[0] in ('modular_hyperteacher', 'launch'):
+      for flag in defined:
+        if flag.name != _UNLISTED:
+          flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
+
+
 def parse(argv: list[str]) -> list[str]:
   """Parses absl flags; returns what is left. For `app.run(flags_parser=)`."""
   try:
@@ -200,6 +209,7 @@ def parse(argv: list[str]) -> list[str]:
     for word in argv:
       if match := _OVERRIDE.match(word):
         _check_override(match.group(1), match.group(2), config, optional)
+    _list_shared_flags()
     try:
       return flags.FLAGS(argv)
     except SystemExit:  # After --help.

@@ -1,6 +1,8 @@
 """Names of configs, and fields that a config leaves at their defaults."""
 
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -57,3 +59,18 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
   assert run_ids({_FIELD: 1.0}) == before
   changed = [a != b for a, b in zip(before, run_ids({_FIELD: 0.01}))]
   assert changed == ['maml' in run_id for run_id in before]
+
+
+@pytest.mark.parametrize(
+    'module', ['modular_hyperteacher.main', 'launch.local']
+)
+def test_help_lists_shared_flags_as_well(module: str) -> None:
+  done = subprocess.run(
+      [sys.executable, '-m', module, '--help'],
+      capture_output=True,
+      text=True,
+      check=True,
+  )
+  for flag in ('config', 'only', 'results', 'wandb'):
+    assert f'\n  --{flag}:' in done.stdout
+  assert 'config_default' not in done.stdout
