@@ -105,7 +105,10 @@ def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
   if gone:
     run_folder.RunFolder(folder).write(_INDEX, kept)
   for run_id in gone:
-    _path(folder, run_id).unlink(missing_ok=True)
+    path = _path(folder, run_id)
+    if path.is_dir():
+      raise errors.UserError(f'{path} is a folder; move it away.')
+    path.unlink(missing_ok=True)
 
 
 def read_index(folder: pathlib.Path) -> dict[str, Any]:
@@ -140,8 +143,8 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
       for name, leaf in _named(like)
   }
   arrays = npz.read(path, expected)
-  digest = read_index(folder)[run_id]['sha256']
-  if _digest(arrays) != digest:
+  entry = read_index(folder).get(run_id)
+  if entry is None or _digest(arrays) != entry['sha256']:
     raise errors.UserError(
         f'{path} does not hold the parameters that belong to its run; fetch it'
         ' again, or train the run.'

@@ -84,7 +84,7 @@ def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
             f'{path} has {status.st_size} bytes; at most {limit} are read.'
         )
       return file.read(limit)
-  except FileNotFoundError:
+  except (FileNotFoundError, NotADirectoryError):
     return None
   except OSError as error:
     kind = errors.MachineError if error.errno in _FAULTS else errors.UserError
@@ -130,6 +130,8 @@ def check(value: Any, kind: Any, field: str) -> None:
     check(value, inner[0], field)
     for function in inner[1:]:
       function(value, field)
+  elif isinstance(value, float) and not math.isfinite(value):
+    raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
     options = [option for option in inner if _fits(value, option)]
     if not options:

@@ -50,7 +50,7 @@ _BAD_INPUT = [
     ),
     (
         ['--config.models.maml.inner.learning_rate=nan'],
-        'model.inner.learning_rate is nan; it must be positive',
+        'inner.learning_rate is nan; it must be a finite number',
     ),
     (
         ['--config.models.maml.outer.weight_decay=-3.0'],
@@ -62,7 +62,7 @@ _BAD_INPUT = [
     ),
     (
         ['--config.task.temperature=nan'],
-        'task.temperature is nan; it must be positive',
+        'task: temperature is nan; it must be a finite number',
     ),
     (
         ['--config.execution.checkpoint_every_s=-1.0'],
@@ -73,7 +73,7 @@ _BAD_INPUT = [
         ['--config.training.matmul_precision=half'],
         "matmul_precision is 'half'; choose one of float32, tensorfloat32",
     ),
-    (['--config.sweep=5'], 'sweep is .*must be a tuple of grids'),
+    (['--config.sweep=5'], "sweep is '5'; it must be a tuple"),
     (['--config.sweep=()'], r'sweep is \(\); .* may be empty'),
     (['--config.sweep=({"model": ()},)'], 'sweep is .* may be empty'),
     (['--config.sweep=({"model": "maml"},)'], 'sweep is .* a tuple of grids'),
@@ -95,13 +95,16 @@ _BAD_INPUT = [
         "no field 'execution.log_every'",
     ),
     (['--config.training.seeds=(99999999999,)'], 'all less than 2\\^32'),
-    (['--config.training.seeds=(True,)'], r'training.seeds is \(True,\)'),
+    (
+        ['--config.training.seeds=(True,)'],
+        r'training.seeds\[0\] is True; it must be a whole',
+    ),
     (['--config.preset=paper'], 'config.preset says .* cannot be set; choose'),
     (['--config.experiment=../x'], 'config.experiment says .* cannot be set'),
     (['--results='], "--results is ''; name a folder"),
     (
         ['--config.models.maml.inner.weight_decay=nan'],
-        'model.inner.weight_decay is nan; it must be at least 0',
+        'inner.weight_decay is nan; it must be a finite number',
     ),
     (
         [

@@ -82,8 +82,8 @@ def test_rows_of_the_table_can_be_told_apart(
 ) -> None:
   runs = _select('fig3e', 'laptop', model='linear_hypernetwork')
   metrics = {split: {'accuracy': [0.5, 0.7]} for split in ('test', 'ood')}
-  summary = {'last': metrics, 'best_validation': metrics}
-  folder = types.SimpleNamespace(read=lambda name: summary)
+  summary = {'seeds': [0, 1], 'last': metrics, 'best_validation': metrics}
+  folder = types.SimpleNamespace(read=lambda name, record: summary)
   planned: list[Any] = [
       types.SimpleNamespace(spec=run, folder=folder) for run in runs
   ]

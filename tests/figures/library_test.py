@@ -126,7 +126,7 @@ def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
         ('summary.json', '{', '{"x": 1, '),
         ('summary.json', '"last"', '"lost"'),
         ('summary.json', '1.0', 'NaN'),
-        ('config.json', '"num_modules": 6', '"num_modules": 7'),
+        ('config.json', '"input_dim": 8', '"input_dim": 9'),
         ('provenance.json', '60.0', '"60"'),
     ],
 )

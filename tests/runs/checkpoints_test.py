@@ -94,7 +94,7 @@ def _truncate(path: pathlib.Path) -> None:
 
 
 def _flip(path: pathlib.Path) -> None:
-  content = bytearray(path.read_bytes())
+  content = bytearray(path.read_bytes()) or bytearray(1)
   content[len(content) // 2] ^= 4
   path.write_bytes(content)
 
