@@ -130,7 +130,7 @@ def check(value: Any, kind: Any, field: str) -> None:
     check(value, inner[0], field)
     for function in inner[1:]:
       function(value, field)
-  elif isinstance(value, float) and not math.isfinite(value):
+  elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
     options = [option for option in inner if _fits(value, option)]
@@ -174,6 +174,10 @@ def _check_fields(value: dict, kind: Any, field: str) -> None:
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
   return typing.get_type_hints(kind, include_extras=True)
+
+
+def _is_nan_or_infinite(value: Any) -> bool:
+  return isinstance(value, float) and not math.isfinite(value)
 
 
 def _fits(value: Any, kind: Any) -> bool:
