@@ -16,9 +16,9 @@ import os
 import pathlib
 import time
 
-import torch
-from torch import nn
-from torch.nn import functional
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
+from torch.nn import functional  # pyright: ignore[reportMissingImports]
 
 from modular_hyperteacher import worlds
 
