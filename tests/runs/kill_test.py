@@ -29,7 +29,7 @@ _RUN = (
 _FORKS = """
 import json, mmap, os, signal, sys, time
 from modular_hyperteacher import main
-from modular_hyperteacher.learning import trainer
+from modular_hyperteacher.runs import trainer
 
 phase = mmap.mmap(-1, 1)
 
