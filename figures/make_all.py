@@ -162,7 +162,7 @@ def _print_origins(names: Iterable[str], library: data.Library) -> None:
 
 
 def _line(entry: verdicts.Entry) -> str:
-  text = f'{entry["id"]:6} {entry["verdict"]:8}'
+  text = f'{entry["id"]:12} {entry["verdict"]:13}'
   if entry['effect'] is not None:
     effect = tables.with_error(entry['effect'], entry['standard_error'])
     text += f'{effect} ({entry["preset"]}, seeds: {entry["num_seeds"]}) '
