@@ -133,7 +133,7 @@ def _make_evaluate(
       measured.append(
           lax.map(
               lambda drawn, is_unrelated=is_unrelated: evaluate_task(
-                  params, task_params, *drawn, is_unrelated
+                  params, task_params, drawn[0], drawn[1], is_unrelated
               ),
               share,
               batch_size=math.gcd(len(share[1]), _CHUNK_SIZE),
