@@ -17,8 +17,10 @@ from configs.blocks import in_context
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   sweep = [
-      *in_context.grids(preset, 15_000, task_support=['ring_chords']),
-      *in_context.grids(preset, 9_000, task_support=['ring', 'triangles']),
+      *in_context.grids(preset, (15_000, 60_000), task_support=['ring_chords']),
+      *in_context.grids(
+          preset, (9_000, 27_000), task_support=['ring', 'triangles']
+      ),
   ]
   task = {
       'name': 'modular_regression',
@@ -33,11 +35,20 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       'num_support': 63 if preset == 'paper' else 31,
       'num_query': 1,
   }
+  models = in_context.models(
+      preset,
+      # Of the latent code; the teacher has as many modules.
+      num_modules=6,
+      # Of the network that the code generates; twice the teacher's width.
+      task_num_hidden=1,
+      task_hidden_dim=32,
+      task_bias=False,
+  )
   return experiment.make(
       'in_context',
       preset,
       sweep,
       task=task,
-      models=in_context.models(preset, code_dim=6, task_hidden_dim=32),
+      models=models,
       training=in_context.training(preset),
   )

@@ -17,44 +17,38 @@ from configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 VANILLA, BOTTLENECK = MODELS = ('transformer', 'hypernetwork_transformer')
-# Steps of the bottleneck at laptop scale, relative to the transformer's.
-_STEP_FACTOR = 4
 
 
-def models(preset: str, code_dim: int, task_hidden_dim: int) -> dict[str, Any]:
+def models(preset: str, **bottleneck: Any) -> dict[str, Any]:
   """Returns the blocks of both models.
 
   Args:
     preset: one of `presets.PRESETS`.
-    code_dim: dimension of the bottleneck.
-    task_hidden_dim: hidden units of the network that the code generates.
+    **bottleneck: fields of the bottleneck's code and task network.
   """
   width = presets.choose(preset, smoke=8, laptop=64, paper=128)
   narrow = presets.choose(preset, smoke=8, laptop=64, paper=64)
-  warmup = 0.01 if preset == 'paper' else 0.02
-  bottleneck = {'num_modules': code_dim, 'task_hidden_dim': task_hidden_dim}
   return {
-      VANILLA: _model(VANILLA, width, 0.1, warmup),
-      BOTTLENECK: _model(BOTTLENECK, narrow, 0.0, warmup) | bottleneck,
+      VANILLA: _model(preset, VANILLA, width, 0.1),
+      BOTTLENECK: _model(preset, BOTTLENECK, narrow, 0.0) | bottleneck,
   }
 
 
 def grids(
-    preset: str, laptop_steps: int, **axes: list[Any]
+    preset: str, laptop_steps: tuple[int, int], **axes: list[Any]
 ) -> list[sweeps.Grid]:
   """Returns a grid of runs per model.
 
   Args:
     preset: one of `presets.PRESETS`.
-    laptop_steps: of the transformer, at laptop scale.
+    laptop_steps: of the transformer and of the bottleneck, at laptop scale.
     **axes: field -> values.
   """
   if preset != 'laptop':
     return [sweeps.grid(model=list(MODELS), **axes)]
-  steps = {VANILLA: laptop_steps, BOTTLENECK: _STEP_FACTOR * laptop_steps}
   return [
       sweeps.grid(model=[model], num_outer_steps=[number], **axes)
-      for model, number in steps.items()
+      for model, number in zip(MODELS, laptop_steps)
   ]
 
 
@@ -70,7 +64,7 @@ def training(preset: str) -> experiment.Block:
 
 
 def _model(
-    name: str, width: int, weight_decay: float, warmup_fraction: float
+    preset: str, name: str, width: int, weight_decay: float
 ) -> experiment.Block:
   return {
       'name': name,
@@ -89,7 +83,7 @@ def _model(
       'outer': {
           'learning_rate': 1e-3,
           # Share of the steps over which the rate rises.
-          'warmup_fraction': warmup_fraction,
+          'warmup_fraction': 0.01 if preset == 'paper' else 0.02,
           # Share of the rate at the end of the cosine.
           'final_fraction': 0.1,
           'weight_decay': weight_decay,

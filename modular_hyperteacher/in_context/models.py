@@ -111,7 +111,9 @@ def make_hypernetwork_transformer(
     num_support: int,
     body: transformer.TransformerConfig,
     num_modules: int,
+    task_num_hidden: int,
     task_hidden_dim: int,
+    task_bias: bool,
 ) -> Model:
   """Returns the transformer with a bottleneck.
 
@@ -121,9 +123,34 @@ def make_hypernetwork_transformer(
     num_support: S.
     body: the blocks that infer the code.
     num_modules: M-hat of the hypernetwork, the dimension of the code.
-    task_hidden_dim: H, hidden units of the generated network.
+    task_num_hidden: hidden layers of the generated network. As in the
+      hyperteacher, all but the first are generated, or the only one.
+    task_hidden_dim: H, their width.
+    task_bias: whether the code also generates biases, of generated layers and
+      of outputs. The paper's teacher has none.
   """
-  base.check_positive(num_modules=num_modules, task_hidden_dim=task_hidden_dim)
+  base.check_positive(
+      num_modules=num_modules,
+      task_num_hidden=task_num_hidden,
+      task_hidden_dim=task_hidden_dim,
+  )
+  num_generated = max(task_num_hidden - 1, 1)
+
+  def make_task_network() -> TaskNetwork:
+    fan_in = input_dim if task_num_hidden == 1 else task_hidden_dim
+    shapes: dict[str, tuple[int, ...]] = {
+        'modules': (num_modules, num_generated, fan_in, task_hidden_dim),
+        'readout': (task_hidden_dim, output_dim),
+    }
+    if task_num_hidden > 1:
+      shapes['embedding'] = (input_dim, task_hidden_dim)
+    if task_bias:
+      shapes['biases'] = (num_modules, num_generated, task_hidden_dim)
+      shapes['output_biases'] = (num_modules, output_dim)
+    return TaskNetwork(**{
+        name: hk.get_parameter(name, shape, init=_MIXED)
+        for name, shape in shapes.items()
+    })
 
   def apply(
       support: tasks.Batch, inputs: jax.Array, is_training: bool
@@ -132,31 +159,41 @@ def make_hypernetwork_transformer(
     run = transformer.Transformer(body, is_training, 'body')
     last, streams = run(tokens)
     code = transformer.linear(num_modules, 'code')(last)
-    modules = hk.get_parameter(
-        'modules', (num_modules, input_dim, task_hidden_dim), init=_MIXED
-    )
-    readout = hk.get_parameter(
-        'readout', (task_hidden_dim, output_dim), init=_MIXED
-    )
-    outputs = run_task_network(code, modules, readout, inputs)
+    outputs = make_task_network().respond(code, inputs)
     return Prediction(outputs, _name(streams) | {'code': code})
 
   return _make(apply, input_dim, output_dim, num_support)
 
 
-def run_task_network(
-    code: jax.Array, modules: jax.Array, readout: jax.Array, inputs: jax.Array
-) -> jax.Array:
-  """Returns the outputs [Q, Y] of the network that a code generates.
+class TaskNetwork(NamedTuple):
+  """What the bottleneck's code generates a network from, and its fixed part."""
 
-  Args:
-    code: [M-hat].
-    modules: [M-hat, X, H].
-    readout: [H, Y].
-    inputs: [Q, X].
-  """
-  weights = jnp.tensordot(code, modules, 1) / math.sqrt(modules.shape[1])
-  return jax.nn.gelu(inputs @ weights) @ readout
+  modules: jax.Array  # [M-hat, generated layers, fan-in, H]
+  readout: jax.Array  # [H, Y]
+  embedding: jax.Array | None = None  # [X, H]
+  biases: jax.Array | None = None  # [M-hat, generated layers, H]
+  output_biases: jax.Array | None = None  # [M-hat, Y]
+
+  def respond(self, code: jax.Array, inputs: jax.Array) -> jax.Array:
+    """Returns the outputs [Q, Y] of the network that a code generates.
+
+    Args:
+      code: [M-hat].
+      inputs: [Q, X].
+    """
+    hidden = inputs
+    if self.embedding is not None:
+      hidden = jax.nn.gelu(hidden @ self.embedding)
+    generated = jnp.tensordot(code, self.modules, 1)
+    for layer, weights in enumerate(generated):
+      hidden = hidden @ weights / math.sqrt(weights.shape[0])
+      if self.biases is not None:
+        hidden += (code @ self.biases[:, layer])[None]
+      hidden = jax.nn.gelu(hidden)
+    outputs = hidden @ self.readout
+    if self.output_biases is not None:
+      outputs += (code @ self.output_biases)[None]
+    return outputs
 
 
 def _make(
