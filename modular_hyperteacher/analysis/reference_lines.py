@@ -1,0 +1,106 @@
+"""What predictors score that know all training functions but compose nothing.
+
+Modular regression only. Each of them knows the new task's function and
+approximates it as well as it can by functions that training shows, so the
+scores are upper bounds:
+
+  mean      the mean of all training functions
+  nearest   the training function with the smallest error
+  mix       the best linear combination of training functions' outputs
+  teacher   the teacher with the task's modules, which composes weights
+
+A learner with an R^2 up to that of 'mix' need not have composed modules.
+"""
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.tasks import modular_regression
+from modular_hyperteacher.tasks import teacher_student
+
+NAMES = ('mean', 'nearest', 'mix', 'teacher')
+# Shares of a pair's first module; training draws all between 1/3 and 2/3.
+_NEAREST_SHARES = np.linspace(1 / 3, 2 / 3, 9)
+_MIX_SHARES = np.linspace(1 / 3, 2 / 3, 3)
+_NUM_FITTED, _NUM_SCORED = 1000, 500  # Inputs.
+
+
+def measure(
+    params: teacher_student.TeacherParams,
+    task_support: str,
+    split: str,
+    key: jax.Array,
+    num_tasks: int = 64,
+) -> dict[str, float]:
+  """Returns the R^2 of every predictor: 1 - mean error / mean variance.
+
+  Args:
+    params: of the teacher.
+    task_support: a name in `modular_regression.SUPPORTS`.
+    split: from which the new tasks are drawn.
+    key: of the inputs and the tasks.
+    num_tasks: over which means are taken.
+  """
+  num_modules, input_dim, hidden_dim = params.modules.shape
+  distribution = modular_regression.make(
+      task_support=task_support,
+      input_dim=input_dim,
+      output_dim=1,
+      teacher_hidden_dim=hidden_dim,
+      num_support=_NUM_FITTED,
+      num_query=_NUM_SCORED,
+  )
+  support, query = distribution.sample_examples(
+      params,
+      randomness.stream(key, 'inputs'),
+      np.full((1, num_modules), 1.0),
+      split,
+  )
+  inputs = np.concatenate([support.inputs, query.inputs])
+  respond = jax.jit(
+      jax.vmap(modular_regression.respond, in_axes=(None, 0, None))
+  )
+
+  def values(latents: np.ndarray) -> np.ndarray:
+    """Returns targets of tasks at all inputs, [tasks, inputs], in float64."""
+    return np.asarray(respond(params, latents, inputs), float)[..., 0]
+
+  masks = modular_regression.masks_of(task_support)['train']
+  known = values(np.array([*_latents(masks, _NEAREST_SHARES)]))
+  basis = values(np.array([*_latents(masks, _MIX_SHARES)]))
+  keys = jax.random.split(randomness.stream(key, 'tasks'), num_tasks)
+  latents = jax.vmap(lambda k: distribution.sample_latent(params, k, split)[0])(
+      keys
+  )
+  errors = {name: [] for name in NAMES}
+  variances = []
+  for target, composed in zip(values(np.asarray(latents)), values(latents)):
+    fitted, scored = np.split(target, [_NUM_FITTED])
+    distance = ((known[:, :_NUM_FITTED] - fitted) ** 2).mean(1)
+    weights, *_ = np.linalg.lstsq(basis[:, :_NUM_FITTED].T, fitted)
+    predicted = {
+        'mean': known.mean(0),
+        'nearest': known[distance.argmin()],
+        'mix': weights @ basis,
+        'teacher': composed,
+    }
+    for name, prediction in predicted.items():
+      error = (prediction[_NUM_FITTED:] - scored) ** 2
+      errors[name].append(error.mean())
+    variances.append(scored.var())
+  return {
+      name: float(1 - np.mean(errors[name]) / np.mean(variances))
+      for name in NAMES
+  }
+
+
+def _latents(masks: np.ndarray, shares: np.ndarray) -> Iterator[np.ndarray]:
+  """Yields a latent [M] per pair of modules and share of its first."""
+  for mask in masks:
+    for share in shares:
+      latent = np.zeros(len(mask), np.float32)
+      latent[mask] = share, 1 - share
+      yield latent

@@ -1,0 +1,50 @@
+"""Reference lines of modular regression lie where they were computed before."""
+
+import jax
+import pytest
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.analysis import reference_lines
+from modular_hyperteacher.tasks import modular_regression
+
+# Over three teachers, widened a little, as ours are others.
+_RANGES = {
+    'mean': (0.15, 0.36),
+    'nearest': (0.30, 0.62),
+    'mix': (0.87, 0.95),
+    'teacher': (1 - 1e-5, 1 + 1e-5),
+}
+
+
+@pytest.mark.parametrize('task_support', modular_regression.SUPPORTS)
+def test_no_mixture_of_functions_reaches_the_teacher(task_support: str) -> None:
+  world = modular_regression.make(
+      task_support=task_support,
+      input_dim=16,
+      output_dim=1,
+      teacher_hidden_dim=16,
+      num_support=1,
+      num_query=1,
+  )
+  for seed in range(3):
+    root = randomness.root_key(seed, 'threefry2x32')
+    params = world.init(randomness.stream(root, 'task'))
+    found = reference_lines.measure(params, task_support, 'ood', root, 32)
+    assert tuple(found) == reference_lines.NAMES
+    for name, (low, high) in _RANGES.items():
+      assert low < found[name] < high, (seed, name)
+
+
+def test_training_tasks_are_near_training_functions() -> None:
+  world = modular_regression.make(
+      task_support='ring',
+      input_dim=16,
+      output_dim=1,
+      teacher_hidden_dim=16,
+      num_support=1,
+      num_query=1,
+  )
+  root = jax.random.key(0)
+  found = reference_lines.measure(world.init(root), 'ring', 'test', root, 32)
+  assert found['nearest'] > 0.98
+  assert found['mix'] > 0.999
