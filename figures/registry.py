@@ -17,6 +17,7 @@ from figures.claims import over_training
 from figures.extensions import acting
 from figures.extensions import amortised
 from figures.extensions import bridges
+from figures.extensions import in_context
 from figures.extensions import inference
 from figures.extensions import more_modules
 from figures.extensions import published_solver
@@ -191,6 +192,16 @@ SECTIONS = {
         ),
         'scan_lengths': Figure(
             scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw
+        ),
+    },
+    'In-context learning': {
+        'in_context': Figure(
+            in_context.TITLE, (in_context.EXPERIMENT,), in_context.draw
+        ),
+        'in_context_hyperteacher': Figure(
+            in_context.TITLE_BRIDGE,
+            (in_context.BRIDGE, 'fig3b'),
+            in_context.draw_bridge,
         ),
     },
     'Hyperparameters': {

@@ -15,6 +15,7 @@ A learner with an R^2 up to that of 'mix' need not have composed modules.
 from collections.abc import Iterator
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
@@ -56,7 +57,7 @@ def measure(
   support, query = distribution.sample_examples(
       params,
       randomness.stream(key, 'inputs'),
-      np.full((1, num_modules), 1.0),
+      jnp.ones((1, num_modules)),
       split,
   )
   inputs = np.concatenate([support.inputs, query.inputs])
@@ -64,7 +65,7 @@ def measure(
       jax.vmap(modular_regression.respond, in_axes=(None, 0, None))
   )
 
-  def values(latents: np.ndarray) -> np.ndarray:
+  def values(latents: jax.typing.ArrayLike) -> np.ndarray:
     """Returns targets of tasks at all inputs, [tasks, inputs], in float64."""
     return np.asarray(respond(params, latents, inputs), float)[..., 0]
 
@@ -77,7 +78,7 @@ def measure(
   )
   errors = {name: [] for name in NAMES}
   variances = []
-  for target, composed in zip(values(np.asarray(latents)), values(latents)):
+  for target, composed in zip(values(latents), values(2 * latents)):
     fitted, scored = np.split(target, [_NUM_FITTED])
     distance = ((known[:, :_NUM_FITTED] - fitted) ** 2).mean(1)
     weights, *_ = np.linalg.lstsq(basis[:, :_NUM_FITTED].T, fitted)

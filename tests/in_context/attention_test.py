@@ -1,6 +1,7 @@
 """Attention: identities with hypernetworks, position buckets, dropout."""
 
 import math
+from typing import Any
 
 import haiku as hk
 import jax
@@ -26,9 +27,7 @@ def make(
   )
 
 
-def draw(
-    kind: str, num_heads: int = _A
-) -> tuple[dict[str, np.ndarray], jax.Array]:
+def draw(kind: str, num_heads: int = _A) -> tuple[Any, jax.Array]:
   """Returns parameters with random biases, too, by name; and tokens."""
   tokens = jax.random.normal(jax.random.key(1), (_T, _E))
   params = make(kind, num_heads=num_heads).init(jax.random.key(0), tokens)
@@ -82,7 +81,7 @@ def _scores(p: dict[str, np.ndarray], x: np.ndarray, kind: str) -> np.ndarray:
   return scores
 
 
-def _expected(params: dict, tokens: jax.Array, kind: str) -> np.ndarray:
+def _expected(params: Any, tokens: jax.Array, kind: str) -> np.ndarray:
   """Returns the layer's output as that of value networks, pair by pair.
 
   The scores of all heads for a pair of tokens generate the weights of the

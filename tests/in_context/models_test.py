@@ -1,11 +1,12 @@
 """The two models: sizes, what they see, what the bottleneck can express."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from scipy import optimize
 
@@ -64,13 +65,19 @@ def _count(model: models.Model) -> int:
 @pytest.mark.parametrize('num_tokens, expected', [(16, 151_009), (32, 151_265)])
 def test_parameters_in_fuzzy_logic(num_tokens: int, expected: int) -> None:
   """Of Schug et al. (2025), with four variables."""
-  body = dict(embedding_dim=128, num_heads=8, qkv_dim=16, feedforward_dim=256)
-  sizes = dict(input_dim=4, output_dim=1, num_support=num_tokens - 1)
+  body: dict[str, Any] = dict(
+      embedding_dim=128, num_heads=8, qkv_dim=16, feedforward_dim=256
+  )
+  sizes: dict[str, Any] = dict(
+      input_dim=4, output_dim=1, num_support=num_tokens - 1
+  )
   assert _count(make(**body, **sizes)) == expected
 
 
 def test_parameters_in_modular_regression() -> None:
-  sizes = dict(input_dim=16, output_dim=1, num_support=63, num_heads=4)
+  sizes: dict[str, Any] = dict(
+      input_dim=16, output_dim=1, num_support=63, num_heads=4
+  )
   vanilla = make(embedding_dim=128, feedforward_dim=512, **sizes)
   assert _count(vanilla) == 399_745
   bottleneck = make(
@@ -90,7 +97,7 @@ def test_position_biases_alone_tell_the_order(name: str, kind: str) -> None:
   model = make(name, attention=kind)
   params = model.init(jax.random.key(0))
   support, inputs = draw_task()
-  order = np.array([3, 1, 4, 0, 2])
+  order = jnp.array([3, 1, 4, 0, 2])
   permuted = tasks.take(support, order)
 
   def predict(params: Any, support: tasks.Batch) -> np.ndarray:
@@ -231,10 +238,13 @@ def test_split_neurons_solve_disconnected_tasks_without_composing() -> None:
   errors_, variances = [], []
   for index, code in enumerate(codes):
     task = jax.tree.map(lambda x, i=index: x[i], drawn)
-    best = optimize.least_squares(
+    best: Any = optimize.least_squares(
         lambda c, t=task: np.asarray(residuals(jnp.float32(c), t), float),
         np.asarray(code, float) / 2,
-        lambda c, t=task: np.asarray(jacobian(jnp.float32(c), t), float),
+        cast(
+            Any,
+            lambda c, t=task: np.asarray(jacobian(jnp.float32(c), t), float),
+        ),
     )
     errors_.append(2 * best.cost / 400)
     variances.append(float(task.support.targets.var()))
@@ -294,7 +304,7 @@ def test_gradients_against_finite_differences(name: str, kind: str) -> None:
       step = jax.tree.unflatten(tree, direction)
 
       def along(size: float, step: Any = step) -> float:
-        moved = jax.tree.map(lambda x, d: x + size * d, params, step)
+        moved = jax.tree.map(jnp.add, params, optax.tree.scale(size, step))
         return float(loss(moved))
 
       difference = (along(1e-5) - along(-1e-5)) / 2e-5

@@ -1,0 +1,138 @@
+"""In-context learners: curves over training, and the bridge to Figure 3B.
+
+The first figure shows Figures 2A, 2D and 3 of Kobayashi et al. (2024): R^2 on
+seen and new pairs of modules. Its reference line is the best linear mix of
+training functions (`analysis/reference_lines.py`): a learner below it need not
+have composed modules. The second shows in-context learners and those that
+adapt by gradients, on the same tasks.
+"""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.extensions import in_context_references
+from figures.library import cells
+from figures.library import data
+from figures.paper import model_bars
+from figures.plotting import lines
+from figures.plotting import style
+
+EXPERIMENT = in_context_references.EXPERIMENT
+BRIDGE = 'in_context_hyperteacher'
+TITLE = 'In context: R² on seen and on new pairs of modules'
+TITLE_BRIDGE = 'Inference in context or by gradients, on the hyperteacher'
+SUPPORTS = {
+    'ring_chords': 'Connected+ (12 pairs)',
+    'ring': 'Connected (6 pairs)',
+    'triangles': 'Disconnected (6 pairs)',
+}
+_CELL = model_bars.CELL
+_MEASURES = {
+    'test': ('test', 'prediction_r2'),
+    'ood': ('ood', 'prediction_r2'),
+    'ood_common': ('ood_common', 'prediction_r2'),
+    'unrelated': ('unrelated', 'prediction_r2'),
+    'decoding': ('ood', 'decoding_r2'),
+}
+_BRIDGE_MEASURES = {
+    'test': ('test', 'accuracy'),
+    'ood': ('ood', 'accuracy'),
+    'decoding': ('ood', 'decoding_r2'),
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the curves over training and the table of last steps."""
+  curves = cells.select(EXPERIMENT, library.curves(EXPERIMENT), _CELL)
+  references = in_context_references.load()
+  panels = {
+      title: (
+          [
+              _curve(curves, model, support, split, dash)
+              for model in curves.models
+              for split, dash in (('test', 'solid'), ('ood', 'dash'))
+          ]
+          + _reference(curves, references, support)
+      )
+      for support, title in SUPPORTS.items()
+  }
+  figure = lines.draw(
+      panels,
+      title=TITLE,
+      x_title='training steps',
+      y_title='R²',
+      y_range=(0, 1),
+      markers=False,
+      caption=curves.caption,
+  )
+  last = cells.read(library, EXPERIMENT, _CELL)
+  return figure, cells.make_table(last, _MEASURES)
+
+
+def draw_bridge(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns accuracies of all ways to infer a task, and their table."""
+  found = cells.read(library, BRIDGE, _CELL)
+  adapted = cells.read(library, 'fig3b', _CELL)
+  both = cells.Cells(
+      pd.concat([found.frame, adapted.frame], ignore_index=True),
+      found.cells + adapted.cells,
+      [
+          *(f'In context. {line}' for line in found.caption),
+          *(f'By gradients. {line}' for line in adapted.caption),
+      ],
+  )
+  figure = model_bars.draw_bars(
+      both,
+      'accuracy',
+      supports=('random', 'non_compositional'),
+      title=TITLE_BRIDGE,
+      y_title='OOD accuracy',
+      y_range=(0, 1),
+      caption=both.caption,
+  )
+  return figure, cells.make_table(both, _BRIDGE_MEASURES)
+
+
+def _curve(
+    curves: cells.Cells, model: str, support: str, split: str, dash: str
+) -> lines.Line:
+  """Returns the curve of a model on a split."""
+  cell = model_bars.cell(model, support)
+  point = {'split': split, 'metric': 'prediction_r2'}
+  frame = data.rows(curves.frame, {**cell, **point})
+  seeds = pd.DataFrame()
+  if len(frame):
+    seeds = frame.pivot_table(index='step', columns='seed', values='value')
+  return lines.Line(
+      name=style.MODEL_NAMES[model],
+      colour=style.COLOURS[model],
+      seeds=seeds,
+      dash=dash,
+      dash_name=style.SPLIT_NAMES[split],
+  )
+
+
+def _reference(
+    curves: cells.Cells, references: pd.DataFrame, support: str
+) -> list[lines.Line]:
+  """Returns the reference lines of a support, as long as its curves are."""
+  frame = data.rows(curves.frame, {'task.task_support': support})
+  if frame.empty:
+    return []
+  ends = [0, int(frame['step'].max())]
+  chosen = references[references['split'] == 'ood']
+  chosen = chosen[chosen['task_support'] == support]
+  seeds = chosen.pivot_table(index='predictor', columns='seed', values='r2')
+  return [
+      lines.Line(
+          name=name,
+          colour=style.MUTED,
+          seeds=pd.DataFrame([seeds.loc[predictor]] * 2, index=ends),
+          dash=dash,
+      )
+      for predictor, name, dash in (
+          ('mix', 'best linear mix of training functions, OOD', 'dot'),
+          ('nearest', 'nearest training function, OOD', 'longdashdot'),
+          ('mean', 'mean training function, OOD', 'longdash'),
+      )
+  ]
