@@ -22,7 +22,13 @@ from modular_hyperteacher.experiments import sweeps
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
-      task_support=['random', 'non_compositional'], model=models.MODELS
-  )
+  supports = ['random', 'non_compositional']
+  sweep = [sweeps.grid(task_support=supports, model=models.MODELS)]
+  if preset == 'laptop':  # As many meta-parameters as the hypernetworks have.
+    wide = sweeps.grid(
+        {'hidden_dim': [480]},
+        task_support=supports,
+        model=models.MONOLITHIC,
+    )
+    sweep.append(wide)
   return experiment.make('fig4e', preset, sweep, **goals.blocks(preset))

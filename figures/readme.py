@@ -15,12 +15,12 @@ import textwrap
 from figures import claims
 from figures import cli
 from figures import registry
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.library import data
 from figures.library import reference
 from figures.plotting import style
 from figures.plotting import tables
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import run_folder
 
@@ -209,18 +209,20 @@ def unplaced() -> Iterator[verdicts.Claim]:
 def _levels(
     library: data.Library, experiment: str, task_support: str, metric: str
 ) -> str:
-  """Returns means over seeds at the last step: hypernetworks, ANIL, MAML."""
+  """Returns means over seeds at the last step: hypernetworks, ANIL, MAML.
+
+  Of a model of several widths, the best.
+  """
   frame = library.values(experiment)
-  seeds = [
-      data.values(
-          frame,
-          {'model.name': model, 'task.task_support': task_support},
-          'ood',
-          metric=metric,
-      )
-      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
-  ]
-  return ', '.join(f'{s.mean():.2f}' for s in seeds if not s.empty)
+  best = min if metric == 'loss' else max
+  means = []
+  for model in (*style.HYPERNETWORKS, *style.MONOLITHIC):
+    widths = comparisons.widths(
+        frame, model, {comparisons.SUPPORT: task_support}
+    )
+    seeds = [data.values(frame, w, 'ood', metric=metric) for w in widths]
+    means += [best(s.mean() for s in seeds)] if not seeds[0].empty else []
+  return ', '.join(f'{mean:.2f}' for mean in means)
 
 
 def _table(rows: list[Mapping[str, str]]) -> str:
@@ -239,22 +241,18 @@ def _flag(experiment: str) -> str:
 
 def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
   """Returns the time of the bundled runs; adds the experiment to `seen`."""
-  described = {
-      sweeps.digest(run.run_id)
-      for run in reference.described_runs(experiment, 'laptop')
-  }
+  described = reference.described_conditions(experiment, 'laptop')
   if experiment in seen or not described:
     return 'as above' if described else ''
   seen.add(experiment)
   frame = library.every_preset(experiment)
   runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
-  runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
+  runs = runs[runs['condition'].isin(described)]
   if runs.empty:
     return 'not run'
+  number = runs['condition'].nunique()
   share = (
-      ''
-      if len(runs) == len(described)
-      else (f', {len(runs)} of {len(described)} runs')
+      '' if number == len(described) else f', {number} of {len(described)} runs'
   )
   if runs['wall_s'].isna().any():
     return f'not timed{share}'

@@ -8,7 +8,8 @@ from ml_collections import config_dict
 from configs.blocks import experiment
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
-MODELS = HYPERNETWORKS + ('anil', 'maml')
+MONOLITHIC = ('anil', 'maml')
+MODELS = HYPERNETWORKS + MONOLITHIC
 # Rows of small students of the grid worlds.
 SMALL_GRIDWORLD = {
     'num_hidden': (2, 2, 2, 2),
@@ -26,7 +27,7 @@ def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:
     **rows: of a table such as the paper's Table A10: fields of `make`, each
       with the values of ANIL, MAML, the linear and the nonlinear hypernetwork.
   """
-  names = ('anil', 'maml', *HYPERNETWORKS)
+  names = MONOLITHIC + HYPERNETWORKS
   columns = zip(*rows.values(), strict=True)
   return {n: make(n, **dict(zip(rows, c))) for n, c in zip(names, columns)}
 

@@ -57,7 +57,10 @@ def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
           ' with compositional',
           [
               comparisons.sample(
-                  frame, model_bars.cell(model, support), split, 'loss'
+                  frame,
+                  {comparisons.MODEL: model, comparisons.SUPPORT: support},
+                  split,
+                  'loss',
               )
               for support in _SUPPORTS[::-1]
               for split in ('ood', 'test')
@@ -152,7 +155,7 @@ def _claim(
     experiment: str,
     compare: verdicts.Compare,
     sentence: str,
-    cell: tuple[str, ...] = (*model_bars.CELL, comparisons.WIDTH),
+    cell: tuple[str, ...] = model_bars.CELL,
 ) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,

@@ -88,6 +88,7 @@ def select(
     )
   caption += _diverged(frame)
   for cell in data.distinct(frame, columns):
+    cell = {k: None if _is_missing(v) else v for k, v in cell.items()}
     if not any(_same(cell, known) for known in cells):
       cells.append(cell)
   return Cells(frame, cells, caption + style.left_out_notes(left_out))
@@ -157,11 +158,7 @@ def _get(cell: Cell, name: str) -> Any:
 
 
 def _same(cell: Cell, known: Cell) -> bool:
-  return all(
-      value == known.get(column)
-      or (known.get(column) is None and _is_missing(value))
-      for column, value in cell.items()
-  )
+  return all(value == known.get(column) for column, value in cell.items())
 
 
 def _is_missing(value: Any) -> bool:

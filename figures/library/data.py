@@ -12,8 +12,6 @@ config describes.
 """
 
 from collections.abc import Mapping, Sequence
-import hashlib
-import json
 import math
 import pathlib
 import sys
@@ -95,6 +93,13 @@ class Library:
         for origin, folder in self._folders.items()
         if (finished := bundles.read(folder)).runs  # None if all are damaged.
     }
+    self._conditions = {
+        origin: {
+            run_id: reference.condition(run['config'])
+            for run_id, run in finished.runs.items()
+        }
+        for origin, finished in self._finished.items()
+    }
     self._curves: dict[_Origin, pd.DataFrame] = {}  # Those read so far.
 
   def values(self, experiment: str) -> pd.DataFrame:
@@ -137,11 +142,11 @@ class Library:
     """Returns the bundled runs that no current config describes."""
     return [
         f'{origin.experiment}/{origin.preset}/{run_id}'
-        for origin, finished in self._finished.items()
+        for origin, runs in self._conditions.items()
         if origin.source == 'bundled'
-        for run_id in finished.runs
-        if sweeps.digest(run_id)
-        not in _described(origin.experiment, origin.preset)
+        for run_id, condition in runs.items()
+        if condition
+        not in reference.described_conditions(origin.experiment, origin.preset)
     ]
 
   def _choose(self, experiment: str) -> tuple[str, str]:
@@ -164,12 +169,18 @@ class Library:
     found = {}
     if own in self._finished:
       found[own] = list(self._finished[own].runs)
-    wanted = _described(experiment, preset) if borrow else frozenset()
-    wanted -= {sweeps.digest(run_id) for run_id in found.get(own, ())}
-    for origin, finished in self._finished.items():
+    if not borrow:
+      return found
+    wanted = reference.described_conditions(experiment, preset)
+    known = {sweeps.digest(run_id) for run_id in found.get(own, ())}
+    for origin, runs in self._conditions.items():
       if origin.source == source and origin != own:
-        ids = [run for run in finished.runs if sweeps.digest(run) in wanted]
-        wanted -= {sweeps.digest(run_id) for run_id in ids}
+        ids = [
+            run_id
+            for run_id, condition in runs.items()
+            if condition in wanted and sweeps.digest(run_id) not in known
+        ]
+        known |= {sweeps.digest(run_id) for run_id in ids}
         if ids:
           found[origin] = ids
     return found
@@ -319,12 +330,6 @@ def _is_preset(folder: pathlib.Path) -> bool:
   return known
 
 
-def _described(experiment: str, preset: str) -> frozenset[str]:
-  """Returns the config hashes of the runs that a config describes."""
-  runs = reference.described_runs(experiment, preset)
-  return frozenset(sweeps.digest(run.run_id) for run in runs)
-
-
 def _facts(experiment: str, preset: str, run: dict[str, Any]) -> dict[str, Any]:
   config, sessions = run['config'], run['sessions']
   commits = dict.fromkeys(str(s.get('commit')) for s in sessions)
@@ -335,7 +340,7 @@ def _facts(experiment: str, preset: str, run: dict[str, Any]) -> dict[str, Any]:
       for path, value in sweeps.flatten(config[block], f'{block}.')
   }
   return {
-      'condition': _condition(config),
+      'condition': reference.condition(config),
       'num_seeds': len(config['training']['seeds']),
       'commit': ', '.join(commits),
       'device': ', '.join(devices),
@@ -365,10 +370,3 @@ def _device(session: Mapping[str, Any]) -> str:
 
 def _hashable(value: Any) -> Any:
   return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def _condition(config: dict[str, Any]) -> str:
-  decisive = {name: config[name] for name in sweeps.IDENTITY}
-  training = dict(decisive['training'], seeds=None)
-  text = json.dumps(decisive | {'training': training}, sort_keys=True)
-  return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -19,6 +19,22 @@ _TABULATED = 'fig3e'
 described_runs = sweeps.described_runs
 
 
+@functools.cache
+def described_conditions(experiment: str, preset: str) -> frozenset[str]:
+  """Returns the conditions of the runs of `configs/<experiment>.py`."""
+  runs = described_runs(experiment, preset)
+  return frozenset(condition(run.config) for run in runs)
+
+
+def condition(config: Mapping[str, Any]) -> str:
+  """Returns the hash of what decides a run's results, but for its seeds.
+
+  Runs of one condition are one experiment of more seeds.
+  """
+  training = dict(config['training'], seeds=None)
+  return sweeps.hash_identity({**config, 'training': training})
+
+
 def tolerance(dispersion: Any) -> Any:
   """Returns by how much a value may differ from a published one and agree.
 
