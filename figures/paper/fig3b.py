@@ -61,7 +61,9 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
       len(runs) > 0 and bool(runs['published_scale'].all())
       for runs in (data.rows(found.frame, cell) for cell in found.cells)
   ]
-  difference = (table['ood_mean'] - table['published_ood']).where(at_scale)
+  difference = (table['ood_mean'] - table['published_ood']).where(
+      pd.Series(at_scale)
+  )
   table['difference_in_published_std'] = difference / table['published_std']
   return table
 

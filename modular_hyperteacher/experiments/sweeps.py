@@ -30,7 +30,10 @@ Grid: TypeAlias = dict[str, Sequence[Any]]
 IDENTITY = ('task', 'model', 'training')
 # Fields added after results were bundled -> their default. A field at its
 # default is dropped before hashing, so old run ids stay valid.
-_NEUTRAL = {('training', 'matmul_precision'): 'float32'}
+_NEUTRAL = {
+    ('training', 'matmul_precision'): 'float32',
+    ('task', 'repeat_empty'): False,
+}
 # What is asked, at any scale.
 _QUESTION = (
     'model.name',
