@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
@@ -218,6 +219,7 @@ def _make_model(
   make = components.choose(MODELS, 'model', fields)
   if 'modules_per_teacher_module' in fields:
     factor = fields.pop('modules_per_teacher_module')
+    untrusted.check(factor, int, 'model.modules_per_teacher_module')
     models.check_positive(modules_per_teacher_module=factor)
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules

@@ -20,6 +20,9 @@ FastParams = Any  # Pytree of arrays, what the inner loop changes.
 Inputs = Any
 
 
+_MAX_LAYERS = 1000
+
+
 class MetaModel(NamedTuple):
   """A model for meta-learning.
 
@@ -57,10 +60,17 @@ def densify(model: MetaModel) -> MetaModel:
 
 
 def check_positive(**fields: float) -> None:
-  """Raises ValueError for the first field of a model that is not positive."""
+  """Raises ValueError for the first field of a model that is not positive.
+
+  Numbers of layers have a limit too: compiling takes time for each of them.
+  """
   for field, value in fields.items():
     if not value > 0:
       raise ValueError(f'model.{field} is {value}; it must be positive.')
+    if field.endswith('num_hidden') and value > _MAX_LAYERS:
+      raise ValueError(
+          f'model.{field} is {value}; it must be at most {_MAX_LAYERS}.'
+      )
 
 
 def num_params(params: Any) -> int:

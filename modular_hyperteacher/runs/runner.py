@@ -60,7 +60,8 @@ class PlannedRun:
     key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
       with _told_as_too_large():
-        self.drawn[key] = experiments.draw_tasks(self.experiment)
+        drawn = experiments.draw_tasks(self.experiment)
+        self.drawn[key] = jax.block_until_ready(drawn)
     return self.drawn[key]
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import splits
 
+_MAX_NUMBERS = 2**31  # Of the teacher, 8 GiB.
+
 
 class HyperteacherParams(NamedTuple):
   """What all tasks of a seed share."""
@@ -141,6 +143,20 @@ def make(
   teacher = Teacher(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
   )
+  # XLA aborts the process on arrays whose size overflows.
+  generated = teacher.num_layers**2 * num_modules * teacher_hidden_dim
+  for size, fields in (
+      (
+          generated * max(teacher_hidden_dim, input_dim),
+          'num_modules, task.teacher_hidden_dim and task.teacher_num_hidden',
+      ),
+      (num_standardisation * input_dim, 'num_standardisation'),
+  ):
+    if size > _MAX_NUMBERS:
+      raise ValueError(
+          f'task.{fields} ask for an array of {size:.1e} numbers; at most'
+          f' {_MAX_NUMBERS:.1e} are supported.'
+      )
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
   task_support_ = splits.make(
       task_support,
