@@ -211,6 +211,6 @@ def test_unwritable_results(tmp_path: pathlib.Path) -> None:
   blocker = tmp_path / 'file'
   blocker.write_text('kept')
   done = training.run(f'--results={blocker}/results', *training.ONE_RUN)
-  message = '--results: cannot write to .*choose a folder'
+  message = '--results: cannot write to .*choose a writable'
   training.assert_refused(done.returncode, done.stderr, message)
   assert blocker.read_text() == 'kept'

@@ -125,7 +125,7 @@ def test_made_configs(
 
 _FLAGS = [
     (['--coordinator=foo', '--num_processes=2', '--process_id=0'], 2, 'HOST'),
-    ([f'--results={"x" * 300}'], 2, "--results is 'xxx.*not the name of a"),
+    ([f'--results={"x" * 300}'], 2, "--results is 'xxx.*which cannot be a"),
     (['--host_devices=100000'], 2, r'\[1, 256\]'),
     (['--config.training.seeds=5'], 2, "seeds is '5'; it must be a tuple"),
     (['--help'], 0, ''),
