@@ -19,6 +19,7 @@ from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.library import data
 from figures.library import reference
+from figures.paper import published_scale
 from figures.plotting import style
 from figures.plotting import tables
 from modular_hyperteacher.profiling import markdown
@@ -141,7 +142,11 @@ def pages(
   return {
       README: markdown.fill(README.read_text(), {'figures': figures}),
       RESULTS: markdown.fill(
-          RESULTS.read_text(), {'claims': f'{all_claims}\n{rule}\n'}
+          RESULTS.read_text(),
+          {
+              'claims': f'{all_claims}\n{rule}\n',
+              'published': published_table(library),
+          },
       ),
   }
 
@@ -173,6 +178,14 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'command: `… main`': _flag(of_artefact[0][0].experiment),
     })
   return _table(rows)
+
+
+def published_table(library: data.Library) -> str:
+  """Returns a row per published number that a finished run compares with."""
+  figures = registry.FIGURES.values()
+  experiments = dict.fromkeys(e for f in figures for e in f.experiments)
+  rows = published_scale.rows(library, list(experiments))
+  return _table(rows) if rows else 'No run at the published scale is bundled.\n'
 
 
 def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:

@@ -1,9 +1,9 @@
-"""Errors that are told in one line: the user's to mend, or the machine's.
+"""Errors that are reported in one line: wrong input or a machine's fault.
 
 Everything that checks user input raises `ValueError` with a message that
-names the field, what was given and what is allowed. `UserError` marks it at
-the command line, where it is one line on stderr and exit code 2. A fault of
-the machine is worth trying again: exit code 1.
+names the field, what was given and what is allowed. The command line prints it
+as one line on stderr and exits with code 2. After a fault of the machine, with
+exit code 1, the same command may succeed.
 """
 
 import pathlib
@@ -14,16 +14,17 @@ class UserError(ValueError):
 
 
 class MachineError(Exception):
-  """A fault of the machine; nothing is lost, and another try may succeed."""
+  """A fault of the machine; nothing is lost, and a retry may succeed."""
 
 
 class StorageError(MachineError, OSError):
-  """Results cannot be written; says what to do."""
+  """Results cannot be written."""
 
-  def __init__(self, path: pathlib.Path, reason: str) -> None:
+  def __init__(self, path: pathlib.Path, reason: str | OSError) -> None:
+    if isinstance(reason, OSError):
+      reason = reason.strerror or str(reason)
     super().__init__(
-        f'cannot write {path}: {reason}. Mend that, by making room on the disk'
-        ' for instance; the same command then goes on from the last'
-        ' checkpoint.'
+        f'cannot write {path}: {reason}. Fix this, for example by freeing disk'
+        ' space; the same command then resumes from the last checkpoint.'
     )
     self.strerror = reason

@@ -91,7 +91,7 @@ def published_accuracy(
   runs = described_runs(experiment, 'paper')
   for run, fields in zip(runs, _fields(experiment)):
     if all(fields.get(path) == value for path, value in cell.items()):
-      return _tabulated(run.config, split)
+      return tabulated(run.config, split)
   return None
 
 
@@ -101,7 +101,7 @@ def _fields(experiment: str) -> list[dict[str, Any]]:
   return [dict(sweeps.flatten(run.config)) for run in runs]
 
 
-def _tabulated(
+def tabulated(
     config: dict[str, Any], split: str
 ) -> tuple[float, float] | None:
   """Returns the number in Tables A2-A8, or in Lake (2019), for this config.

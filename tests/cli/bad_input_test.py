@@ -68,7 +68,7 @@ _BAD_INPUT = [
         ['--config.execution.checkpoint_every_s=-1.0'],
         'execution.checkpoint_every_s is -1.0; it must be at least 0',
     ),
-    (['--config.training.prng_impl=rbg'], "prng_impl is 'rbg'; allowed is"),
+    (['--config.training.prng_impl=rbg'], "prng_impl is 'rbg'; the only"),
     (
         ['--config.training.matmul_precision=half'],
         "matmul_precision is 'half'; choose one of float32, tensorfloat32",
@@ -88,7 +88,10 @@ _BAD_INPUT = [
     ),
     (
         ['--config.sweep=({"model": ["maml"], "learning_rate": [1.0]},)'],
-        "'learning_rate' may be model.inner.learning_rate or model.outer.learn",
+        (
+            "'learning_rate' is ambiguous; write model.inner.learning_rate or"
+            ' model.o'
+        ),
     ),
     (
         ['--config.sweep=({"model": ["maml"], "execution.log_every": [5]},)'],
@@ -114,7 +117,7 @@ _BAD_INPUT = [
     ),
     (
         ['--config.models.anil.inner.batch_size=None'],
-        "batch_size is 'None'; it must be of type int. None can be said in",
+        "batch_size is 'None'; it must be of type int. Only a config file can",
     ),
     (['--only=model=mlp'], "no run has model 'mlp'; choose one of linear"),
     (
@@ -124,7 +127,10 @@ _BAD_INPUT = [
     (['--only=nothing=1'], "'nothing' is not a field"),
     (
         ['--only=num_modules=8'],
-        "'num_modules' may be task.num_modules or model.num_modules; write",
+        (
+            "'num_modules' is ambiguous; write task.num_modules or"
+            ' model.num_modules'
+        ),
     ),
     (['--only=model'], "--only is 'model'; write field=value"),
     (['--unknown=1'], "no flag '--unknown'"),
@@ -205,6 +211,6 @@ def test_unwritable_results(tmp_path: pathlib.Path) -> None:
   blocker = tmp_path / 'file'
   blocker.write_text('kept')
   done = training.run(f'--results={blocker}/results', *training.ONE_RUN)
-  message = '--results: cannot write to .*choose a folder'
+  message = '--results: cannot write to .*choose a writable'
   training.assert_refused(done.returncode, done.stderr, message)
   assert blocker.read_text() == 'kept'
