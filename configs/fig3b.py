@@ -18,19 +18,10 @@ seeds took 30 to 37 minutes of one core, by machine.
 from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  supports = ['random', 'non_compositional']
-  sweep = [sweeps.grid(task_support=supports, model=models.MODELS)]
-  if preset == 'laptop':  # As many meta-parameters as the hypernetworks have.
-    wide = sweeps.grid(
-        {'hidden_dim': [218]},
-        task_support=supports,
-        model=models.MONOLITHIC,
-    )
-    sweep.append(wide)
+  sweep = models.recomposition_sweep(preset, matched_width=218)
   blocks = hyperteacher.blocks(preset, num_modules=8)
   return experiment.make('fig3b', preset, sweep, **blocks)

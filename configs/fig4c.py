@@ -12,19 +12,10 @@ it rises markedly.
 from configs.blocks import experiment
 from configs.blocks import models
 from configs.blocks import preferences
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  supports = ['random', 'non_compositional']
-  sweep = [sweeps.grid(task_support=supports, model=models.MODELS)]
-  if preset == 'laptop':  # As many meta-parameters as the hypernetworks have.
-    wide = sweeps.grid(
-        {'hidden_dim': [326]},
-        task_support=supports,
-        model=models.MONOLITHIC,
-    )
-    sweep.append(wide)
+  sweep = models.recomposition_sweep(preset, matched_width=326)
   blocks = preferences.blocks(preset, num_seeds=6)
   return experiment.make('fig4c', preset, sweep, **blocks)

@@ -17,18 +17,9 @@ modules in place of 8, which learn faster: with 8 the linear one beats ANIL by
 from configs.blocks import experiment
 from configs.blocks import goals
 from configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  supports = ['random', 'non_compositional']
-  sweep = [sweeps.grid(task_support=supports, model=models.MODELS)]
-  if preset == 'laptop':  # As many meta-parameters as the hypernetworks have.
-    wide = sweeps.grid(
-        {'hidden_dim': [480]},
-        task_support=supports,
-        model=models.MONOLITHIC,
-    )
-    sweep.append(wide)
+  sweep = models.recomposition_sweep(preset, matched_width=480)
   return experiment.make('fig4e', preset, sweep, **goals.blocks(preset))

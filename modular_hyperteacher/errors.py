@@ -1,16 +1,37 @@
-"""Errors that are reported in one line: wrong input or a machine's fault.
+"""Errors reported in one line: wrong input, or a fault of the machine.
 
-Everything that checks user input raises `ValueError` with a message that
-names the field, what was given and what is allowed. The command line prints it
-as one line on stderr and exits with code 2. After a fault of the machine, with
-exit code 1, the same command may succeed.
+Checks of user input raise `UserError` with a message that names the field, its
+value and what is allowed: one line on stderr and exit code 2. After a fault of
+the machine (exit code 1) the same command can be tried again.
 """
 
+from collections.abc import Iterable
+import math
 import pathlib
+from typing import Any
 
 
 class UserError(ValueError):
   """Wrong input: a field, a flag or a file on disk."""
+
+
+def require(allowed: Any, field: str, value: Any, rule: str) -> None:
+  """Raises UserError unless `allowed`; `rule` says what the value must be."""
+  if not allowed:
+    raise UserError(f'{field} is {value}; {rule}.')
+
+
+def require_choice(field: str, value: Any, choices: Iterable[str]) -> None:
+  """Raises UserError unless the value is one of the choices."""
+  rule = f'choose one of {", ".join(choices)}'
+  require(value in choices, field, f"'{value}'", rule)
+
+
+def require_positive(block: str, **fields: float) -> None:
+  """Raises UserError for the first field that is not positive and finite."""
+  for field, value in fields.items():
+    allowed = 0 < value < math.inf
+    require(allowed, f'{block}.{field}', value, 'it must be positive')
 
 
 class MachineError(Exception):

@@ -6,6 +6,7 @@ from typing import Any
 from ml_collections import config_dict
 
 from configs.blocks import experiment
+from modular_hyperteacher.experiments import sweeps
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
 MONOLITHIC = ('anil', 'maml')
@@ -18,6 +19,20 @@ SMALL_GRIDWORLD = {
     # the long training at the published rate.
     'final_fraction': (0.01, 0.01, 0.01, 0.01),
 }
+
+
+def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
+  """Returns all models on compositional and non-compositional support.
+
+  At laptop scale, adds ANIL and MAML of a width at which they have as many
+  meta-parameters as the hypernetworks.
+  """
+  supports = ['random', 'non_compositional']
+  sweep = [sweeps.grid(task_support=supports, model=MODELS)]
+  if preset == 'laptop':
+    axes = {'hidden_dim': [matched_width]}
+    sweep.append(sweeps.grid(axes, task_support=supports, model=MONOLITHIC))
+  return sweep
 
 
 def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:

@@ -22,7 +22,7 @@ _BAD_INPUT = [
     (['--config.task.max_active=9'], 'task.max_active is 9.*between 1 and'),
     (
         ['--config.task.task_support=conected'],
-        "task.task_support is 'conected'; choose one of 'random'",
+        "task.task_support is 'conected'; choose one of random",
     ),
     (
         ['--config.task.task_support=connected'],
