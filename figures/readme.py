@@ -238,7 +238,7 @@ def _levels(
   return ', '.join(f'{mean:.2f}' for mean in means)
 
 
-def _table(rows: list[Mapping[str, str]]) -> str:
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
   return markdown.table({name: [r[name] for r in rows] for name in rows[0]})
 
 

@@ -320,7 +320,13 @@ def _differing(
 ) -> list[str]:
   """Returns the fields of task and training that differ but should not."""
   runs = pd.concat([s.runs for s in comparison.samples])
-  free = {*cell, *comparison.may_differ, 'training.seeds'}
+  # What OOD(K=k) is evaluated on where nothing was held out.
+  free = {
+      *cell,
+      *comparison.may_differ,
+      'training.seeds',
+      'task.repeat_empty',
+  }
   return [
       column.rpartition('.')[2]
       for column in map(str, runs.columns)

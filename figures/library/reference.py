@@ -101,9 +101,7 @@ def _fields(experiment: str) -> list[dict[str, Any]]:
   return [dict(sweeps.flatten(run.config)) for run in runs]
 
 
-def tabulated(
-    config: dict[str, Any], split: str
-) -> tuple[float, float] | None:
+def tabulated(config: dict[str, Any], split: str) -> tuple[float, float] | None:
   """Returns the number in Tables A2-A8, or in Lake (2019), for this config.
 
   Task and model must agree, the number of outer steps need not: the runs of the
