@@ -7,7 +7,7 @@ Both depend on the bundled results alone, so they are the same on all machines;
 a test compares them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 import re
 import textwrap
