@@ -14,7 +14,7 @@ import pathlib
 import stat
 import types
 import typing
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from modular_hyperteacher import errors
 
@@ -129,6 +129,8 @@ def check(value: Any, kind: Any, field: str) -> None:
     check(value, inner[0], field)
     for function in inner[1:]:
       function(value, field)
+  elif origin is NotRequired:
+    check(value, inner[0], field)
   elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
