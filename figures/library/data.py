@@ -95,7 +95,10 @@ class Library:
     }
     self._conditions = {
         origin: {
-            run_id: reference.condition(run['config'])
+            run_id: (
+                reference.condition(run['config']),
+                run['config']['training']['seeds'],
+            )
             for run_id, run in finished.runs.items()
         }
         for origin, finished in self._finished.items()
@@ -144,7 +147,7 @@ class Library:
         f'{origin.experiment}/{origin.preset}/{run_id}'
         for origin, runs in self._conditions.items()
         if origin.source == 'bundled'
-        for run_id, condition in runs.items()
+        for run_id, (condition, _) in runs.items()
         if condition
         not in reference.described_conditions(origin.experiment, origin.preset)
     ]
@@ -172,17 +175,18 @@ class Library:
     if not borrow:
       return found
     wanted = reference.described_conditions(experiment, preset)
-    known = {sweeps.digest(run_id) for run_id in found.get(own, ())}
+    covered: dict[str, set[int]] = {}  # Condition -> seeds.
+    for run_id in found.get(own, ()):
+      condition, seeds = self._conditions[own][run_id]
+      covered.setdefault(condition, set()).update(seeds)
     for origin, runs in self._conditions.items():
-      if origin.source == source and origin != own:
-        ids = [
-            run_id
-            for run_id, condition in runs.items()
-            if condition in wanted and sweeps.digest(run_id) not in known
-        ]
-        known |= {sweeps.digest(run_id) for run_id in ids}
-        if ids:
-          found[origin] = ids
+      if origin.source != source or origin == own:
+        continue
+      for run_id, (condition, seeds) in runs.items():
+        known = covered.setdefault(condition, set())
+        if condition in wanted and not known.issuperset(seeds):
+          known.update(seeds)
+          found.setdefault(origin, []).append(run_id)
     return found
 
   def _values(self, experiment: str, source: str, preset: str) -> pd.DataFrame:

@@ -174,15 +174,7 @@ def _check_fields(value: dict, kind: Any, field: str) -> None:
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
-  hints = typing.get_type_hints(kind, include_extras=True)
-  return {
-      name: (
-          typing.get_args(hint)[0]
-          if typing.get_origin(hint) is typing.NotRequired
-          else hint
-      )
-      for name, hint in hints.items()
-  }
+  return typing.get_type_hints(kind, include_extras=True)
 
 
 def _is_nan_or_infinite(value: Any) -> bool:
