@@ -17,7 +17,7 @@ _LAYERS = {
         ('runs',),
         ('experiments',),
         ('analysis',),
-        ('seq2seq',),
+        ('seq2seq', 'in_context'),
         ('learning',),
         ('models',),
         ('tasks',),

@@ -34,6 +34,7 @@ from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import hyperteacher
+from modular_hyperteacher.tasks import modular_regression
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
@@ -67,6 +68,7 @@ TASKS = {
         (alignment.make_analysis, refitting.make_analysis),
         cpu_chunk_size=8,
     ),
+    'modular_regression': TaskEntry(modular_regression.make),
     'preferences': TaskEntry(
         preferences.make,
         (decoding.make_analysis, acting.make_preferences_analysis),
@@ -117,7 +119,7 @@ def blocks(
 ) -> dict[str, Callable[..., Any]]:
   """Returns block -> the function or class that takes its fields."""
   return {
-      'task': _entry(dict(task)).make,
+      'task': task_entry(dict(task)).make,
       'model': components.choose(MODELS, 'model', dict(model)),
       'model.inner': inner_loop.InnerConfig,
       'model.outer': outer_loop.OuterConfig,
@@ -132,7 +134,7 @@ def build(
 ) -> BilevelExperiment:
   """Returns the experiment of a config; see `build.build`."""
   task_block = dict(config['task'])
-  entry = _entry(task_block)
+  entry = task_entry(task_block)
   task = components.call(entry.make, 'task', task_block)
   inner, outer = _loops(config['model'], training, task.objective)
   model = _make_model(config['model'], task)
@@ -174,8 +176,8 @@ def build(
   )
 
 
-def _entry(task_block: dict[str, Any]) -> TaskEntry:
-  """Returns the entry of a task block; removes its field `name`."""
+def task_entry(task_block: dict[str, Any]) -> TaskEntry:
+  """Returns the entry of a task block, whose field `name` it removes."""
   entry = components.choose(TASKS, 'task', task_block)
   return entry if isinstance(entry, TaskEntry) else TaskEntry(entry)
 

@@ -16,6 +16,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import in_context
 from modular_hyperteacher.experiments import seq2seq
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import programs
@@ -23,8 +24,12 @@ from modular_hyperteacher.learning import programs
 _SET_ELSEWHERE = ('num_outer_steps', 'task_chunk_size')
 
 
-def _system_of(task: Mapping[str, Any]) -> types.ModuleType:
-  """Returns the module that builds experiments with this task."""
+def _system_of(
+    task: Mapping[str, Any], model: Mapping[str, Any]
+) -> types.ModuleType:
+  """Returns the module that builds experiments with this task and model."""
+  if model.get('name') in in_context.MODELS:
+    return in_context
   return seq2seq if task.get('name') in seq2seq.EPISODES else bilevel
 
 
@@ -47,7 +52,7 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
       settings.ExecutionConfig, 'execution', config['execution']
   )
   settings.check_division(training, execution, num_devices)
-  built = _system_of(config['task']).build(
+  built = _system_of(config['task'], config['model']).build(
       config, training, execution, num_devices
   )
   system = _with_precision(built.system, training.matmul_precision)
@@ -65,7 +70,7 @@ def optional_fields(
   made_of: dict[str, Callable[..., Any]] = {
       'training': settings.TrainingConfig,
       'execution': settings.ExecutionConfig,
-      **_system_of(task).blocks(task, model),
+      **_system_of(task, model).blocks(task, model),
   }
   return {
       f'{block}.{field}': default

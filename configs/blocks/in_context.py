@@ -1,0 +1,97 @@
+"""Blocks of the in-context learners, a transformer with and without bottleneck.
+
+Values are those of Kobayashi et al. (2024), Tables 2 and 3, and where the paper
+says nothing, of the released code of Schug et al. (2025). 'laptop' keeps the
+teacher and the supports. It halves sequences and batches, gives both models the
+same width, and takes fewer steps. A step of the bottleneck, which learns more
+slowly, is no more expensive, so it takes more of them. 'smoke' takes a few
+steps of tiny models.
+"""
+
+from typing import Any
+
+from ml_collections import config_dict
+
+from configs.blocks import experiment
+from configs.blocks import presets
+from modular_hyperteacher.experiments import sweeps
+
+VANILLA, BOTTLENECK = MODELS = ('transformer', 'hypernetwork_transformer')
+# Steps of the bottleneck at laptop scale, relative to the transformer's.
+_STEP_FACTOR = 4
+
+
+def models(preset: str, code_dim: int, task_hidden_dim: int) -> dict[str, Any]:
+  """Returns the blocks of both models.
+
+  Args:
+    preset: one of `presets.PRESETS`.
+    code_dim: dimension of the bottleneck.
+    task_hidden_dim: hidden units of the network that the code generates.
+  """
+  width = presets.choose(preset, smoke=8, laptop=64, paper=128)
+  narrow = presets.choose(preset, smoke=8, laptop=64, paper=64)
+  warmup = presets.choose(preset, smoke=1, laptop=300, paper=1000)
+  bottleneck = {'num_modules': code_dim, 'task_hidden_dim': task_hidden_dim}
+  return {
+      VANILLA: _model(VANILLA, width, 0.1, warmup),
+      BOTTLENECK: _model(BOTTLENECK, narrow, 0.0, warmup) | bottleneck,
+  }
+
+
+def grids(
+    preset: str, laptop_steps: int, **axes: list[Any]
+) -> list[sweeps.Grid]:
+  """Returns a grid of runs per model.
+
+  Args:
+    preset: one of `presets.PRESETS`.
+    laptop_steps: of the transformer, at laptop scale.
+    **axes: field -> values.
+  """
+  if preset != 'laptop':
+    return [sweeps.grid(model=list(MODELS), **axes)]
+  steps = {VANILLA: laptop_steps, BOTTLENECK: _STEP_FACTOR * laptop_steps}
+  return [
+      sweeps.grid(model=[model], num_outer_steps=[number], **axes)
+      for model, number in steps.items()
+  ]
+
+
+def training(preset: str) -> experiment.Block:
+  """Returns the training block."""
+  scale = presets.choose(
+      preset,
+      smoke=experiment.SMOKE | {'num_evaluation_tasks': 32},
+      laptop={'meta_batch_size': 64, 'num_evaluation_tasks': 2048},
+      paper={'num_outer_steps': 100_000, 'num_evaluation_tasks': 16_000},
+  )
+  return experiment.training(**scale)
+
+
+def _model(
+    name: str, width: int, weight_decay: float, num_warmup_steps: int
+) -> experiment.Block:
+  return {
+      'name': name,
+      'body': {
+          'embedding_dim': width,
+          'num_layers': 2,
+          'num_heads': 4,
+          # Of queries, keys and values, over all heads; None for the width.
+          'qkv_dim': config_dict.placeholder(int),
+          'feedforward_dim': 4 * width,
+          # See `attention.KINDS`.
+          'attention': 'softmax',
+          # Share of pairs of tokens whose scores are dropped in training.
+          'attention_dropout': 0.0,
+      },
+      'outer': {
+          'learning_rate': 1e-3,
+          'num_warmup_steps': num_warmup_steps,
+          # Share of the rate at the end of the cosine.
+          'final_fraction': 0.1,
+          'weight_decay': weight_decay,
+          'clip_norm': 1.0,
+      },
+  }

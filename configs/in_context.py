@@ -1,0 +1,42 @@
+"""When do transformers recompose modules in context? (Kobayashi et al., 2024)
+
+Figures 2A to 2D and 3: a transformer, and one with a bottleneck (a latent code
+that a linear hypernetwork turns into the task's network), predict modular
+regression tasks in context. OOD tasks combine pairs of modules that training
+never shows together. 'ring_chords' is the paper's Connected+, 'ring' Connected,
+'triangles' Disconnected.
+
+  python -m modular_hyperteacher.main --config=configs/in_context.py
+"""
+
+from configs.blocks import experiment
+from configs.blocks import in_context
+
+
+def get_config(preset: str = 'laptop') -> experiment.Config:
+  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  sweep = [
+      *in_context.grids(preset, 15_000, task_support=['ring_chords']),
+      *in_context.grids(preset, 9_000, task_support=['ring', 'triangles']),
+  ]
+  task = {
+      'name': 'modular_regression',
+      # Which pairs of modules are trained on: 'ring_chords', 'ring' or
+      # 'triangles'.
+      'task_support': 'ring_chords',
+      'input_dim': 16,
+      'output_dim': 1,
+      'teacher_hidden_dim': 16,
+      # Examples in the context, and to predict. The paper does not say how
+      # many.
+      'num_support': 63 if preset == 'paper' else 31,
+      'num_query': 1,
+  }
+  return experiment.make(
+      'in_context',
+      preset,
+      sweep,
+      task=task,
+      models=in_context.models(preset, code_dim=6, task_hidden_dim=32),
+      training=in_context.training(preset),
+  )

@@ -1,0 +1,89 @@
+"""From a run's config to a transformer that learns tasks in context.
+
+A run belongs to this system if its model is in the table below; its task is one
+of the bilevel system's. A new model is a new file and one line here.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.in_context import learner
+from modular_hyperteacher.in_context import models
+from modular_hyperteacher.in_context import system as systems
+from modular_hyperteacher.in_context import transformer
+from modular_hyperteacher.tasks import modular_regression
+
+MODELS = {
+    'transformer': models.make_transformer,
+    'hypernetwork_transformer': models.make_hypernetwork_transformer,
+}
+# Task -> what the control's tasks are drawn from.
+_UNRELATED = {'modular_regression': modular_regression.draw_unrelated}
+
+
+def blocks(
+    task: Mapping[str, Any], model: Mapping[str, Any]
+) -> dict[str, Callable[..., Any]]:
+  """Returns what is called with each block of a config's task and model."""
+  return {
+      'task': bilevel.task_entry(dict(task)).make,
+      'model': components.choose(MODELS, 'model', dict(model)),
+      'model.body': transformer.TransformerConfig,
+      'model.outer': learner.OuterConfig,
+  }
+
+
+def build(
+    config: Mapping[str, Any],
+    training: settings.TrainingConfig,
+    execution: settings.ExecutionConfig,
+    num_devices: int,
+) -> settings.Experiment:
+  """Returns the experiment that a config describes, as `build.build`."""
+  del num_devices
+  task_block, model_block = dict(config['task']), dict(config['model'])
+  draw_unrelated = _UNRELATED.get(task_block.get('name', ''))
+  make_task = bilevel.task_entry(task_block).make
+  task = components.call(make_task, 'task', task_block)
+  make_model = components.choose(MODELS, 'model', model_block)
+  for block in ('body', 'outer'):
+    field = f'model.{block}'
+    untrusted.check(model_block.get(block), dict[str, Any], field)
+  outer = components.call(
+      learner.OuterConfig,
+      'model.outer',
+      model_block.pop('outer')
+      | {
+          'meta_batch_size': training.meta_batch_size,
+          'num_outer_steps': training.num_outer_steps,
+      },
+  )
+  outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
+  model = components.call(
+      make_model,
+      'model',
+      model_block
+      | {
+          'body': components.call(
+              transformer.TransformerConfig,
+              'model.body',
+              model_block.pop('body'),
+          ),
+          'input_dim': task.input_dim,
+          'output_dim': task.output_dim,
+          'num_support': config['task']['num_support'],
+      },
+  )
+  system = systems.make_system(
+      task,
+      model,
+      outer,
+      num_evaluation_tasks=training.num_evaluation_tasks,
+      draw_unrelated=draw_unrelated,
+  )
+  return settings.Experiment(system, training, execution)

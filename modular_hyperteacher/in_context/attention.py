@@ -1,0 +1,174 @@
+"""Multi-head attention, and attention as a hypernetwork (HYLA).
+
+Source: Schug et al., "Attention as a Hypernetwork" (2025), Section 2. For one
+query q and key k, the scores a of the heads are the latent code of a
+hypernetwork, which generates the value network that is applied to token k:
+
+  linear values   out_q = sum_k (sum_a s_aqk W_out_a) v_ak
+  HYLA            out_q = sum_k (sum_a s_aqk W_out_a) relu(sum_a s_aqk v_ak)
+
+Scores are q.k / sqrt(K), plus a bias that depends on the relative position,
+and may be normalised over keys ('softmax') or over heads ('rms_head'). There is
+no causal mask.
+"""
+
+from collections.abc import Callable, Mapping
+import math
+from typing import NamedTuple
+
+import haiku as hk
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_EPS = 1e-6
+# Variance 1/fan_in exactly, cut at two standard deviations.
+WEIGHTS = hk.initializers.VarianceScaling(1.0, 'fan_in', 'truncated_normal')
+
+
+class Kind(NamedTuple):
+  """A kind of attention.
+
+  Attributes:
+    normalise: how scores [..., A, T, T] are normalised.
+    is_hyla: whether scores also mix the heads' values, per key.
+    activation: of these mixtures.
+  """
+
+  normalise: Callable[[jax.Array], jax.Array]
+  is_hyla: bool = False
+  activation: Callable[[jax.Array], jax.Array] = jax.nn.relu
+
+
+def rms_head(scores: jax.Array) -> jax.Array:
+  """Scales scores [..., A, Tq, T] to mean square 1 over the heads."""
+  mean_square = jnp.mean(scores**2, axis=-3, keepdims=True)
+  return scores * jax.lax.rsqrt(mean_square + _EPS)
+
+
+def _identity(x: jax.Array) -> jax.Array:
+  return x
+
+
+# The names of Table A1 -> what they are. 'hyla_no_...' lack that part of HYLA.
+KINDS: Mapping[str, Kind] = {
+    'softmax': Kind(jax.nn.softmax),
+    'linear': Kind(_identity),
+    'hyla': Kind(rms_head, True),
+    'linear_rms_head': Kind(rms_head),
+    'hyla_no_rms_head': Kind(_identity, True),
+    'hyla_no_nonlinearity': Kind(rms_head, True, _identity),
+    'hyla_no_nonlinearity_no_rms_head': Kind(_identity, True, _identity),
+    'hyla_softmax': Kind(jax.nn.softmax, True),
+}
+
+
+def position_buckets(num_tokens: int) -> np.ndarray:
+  """Returns the bucket of every query and key position, [T, T] int.
+
+  The one-directional rule of T5 with as many buckets as tokens. A key that lies
+  n tokens before the query is in bucket n if n < T / 2; further buckets widen
+  in proportion to n. Keys at or after the query share bucket 0.
+  """
+  exact = num_tokens // 2
+  position = np.arange(num_tokens)
+  distance = np.maximum(position[:, None] - position[None], 0)
+  ratio = np.maximum(distance, 1) / max(exact, 1)
+  growth = np.log(ratio) / math.log(num_tokens / max(exact, 1) + 1e-12)
+  far = exact + np.floor(growth * (num_tokens - exact)).astype(int)
+  return np.where(
+      distance < exact, distance, np.minimum(far, num_tokens - 1)
+  ) * (distance > 0)
+
+
+class Attention(hk.Module):
+  """Attention of the tokens of a sequence to all of its tokens."""
+
+  def __init__(
+      self,
+      kind: str,
+      *,
+      num_heads: int,
+      qkv_dim: int,
+      dropout_rate: float,
+      name: str = 'attention',
+  ) -> None:
+    """Initialises the module.
+
+    Args:
+      kind: a name in `KINDS`.
+      num_heads: A.
+      qkv_dim: of queries, keys and values, over all heads: A K.
+      dropout_rate: fraction of the pairs of tokens whose scores are dropped;
+        the same pairs in all heads, and in all sequences of a batch.
+      name: of the module.
+    """
+    super().__init__(name=name)
+    self._kind = KINDS[kind]
+    self._num_heads = num_heads
+    self._head_dim = qkv_dim // num_heads
+    self._dropout_rate = dropout_rate
+
+  def __call__(self, tokens: jax.Array, first_query: int = 0) -> jax.Array:
+    """Returns outputs [..., T - first_query, E].
+
+    Args:
+      tokens: [..., T, E].
+      first_query: only this and later tokens attend.
+    """
+    num_tokens, width = tokens.shape[-2:]
+    queries = self._heads(tokens[..., first_query:, :], 'query')
+    keys, values = (self._heads(tokens, name) for name in ('key', 'value'))
+    queries = queries / math.sqrt(self._head_dim)
+    scores = jnp.einsum('...qak,...tak->...aqt', queries, keys)
+    bias = self._position_bias(num_tokens)[:, first_query:]
+    scores = self._kind.normalise(scores + bias[(None,) * (scores.ndim - 3)])
+    outputs = mix_values(self._kind, self._drop(scores), values)
+    outputs = outputs.reshape(*outputs.shape[:-2], -1)
+    return hk.Linear(width, w_init=WEIGHTS, name='output')(outputs)
+
+  def _heads(self, tokens: jax.Array, name: str) -> jax.Array:
+    """Returns a projection of tokens [..., T, E] as [..., T, A, K].
+
+    Its bias has a row per head, as in the released code: weight decay spares
+    vectors only, so it applies to these biases.
+    """
+    shape = self._num_heads, self._head_dim
+    weights = hk.get_parameter(
+        f'{name}_w', (tokens.shape[-1], math.prod(shape)), init=WEIGHTS
+    )
+    bias = hk.get_parameter(f'{name}_b', shape, init=jnp.zeros)
+    projected = (tokens @ weights).reshape(*tokens.shape[:-1], *shape)
+    return projected + bias[(None,) * (projected.ndim - 2)]
+
+  def _position_bias(self, num_tokens: int) -> jax.Array:
+    """Returns what is added to scores, [A, T, T]."""
+    table = hk.get_parameter(
+        'position_bias',
+        (self._num_heads, num_tokens),
+        init=hk.initializers.RandomNormal(1 / math.sqrt(num_tokens)),
+    )
+    return table[:, position_buckets(num_tokens)]
+
+  def _drop(self, scores: jax.Array) -> jax.Array:
+    if not self._dropout_rate:
+      return scores
+    # One mask for all sequences and heads.
+    keep = hk.dropout(
+        hk.next_rng_key(), self._dropout_rate, jnp.ones(scores.shape[-2:])
+    )
+    return scores * keep[(None,) * (scores.ndim - 2)]
+
+
+def mix_values(kind: Kind, scores: jax.Array, values: jax.Array) -> jax.Array:
+  """Returns what every query reads from all tokens, [..., Tq, A, K].
+
+  Args:
+    kind: of attention.
+    scores: [..., A, Tq, T].
+    values: [..., T, A, K].
+  """
+  if not kind.is_hyla:
+    return jnp.einsum('...aqt,...tak->...qak', scores, values)
+  mixed = jnp.einsum('...aqt,...tak->...qtk', scores, values)
+  return jnp.einsum('...aqt,...qtk->...qak', scores, kind.activation(mixed))

@@ -1,0 +1,58 @@
+"""Linear decoding of latents from features, by ridge regression on devices.
+
+Source: Section 4 of Kobayashi et al. (2024): strength 1, fitted on tasks like
+those of training. The intercept is not penalised. Sequences are divided over
+devices, so all functions run inside a mapped axis named
+`outer_loop.DEVICE_AXIS`.
+"""
+
+from typing import NamedTuple
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from modular_hyperteacher.learning import outer_loop
+
+_STRENGTH = 1.0
+
+
+class Weights(NamedTuple):
+  """A fitted regression."""
+
+  slope: jax.Array  # [F, M]
+  mean_features: jax.Array  # [1, F]
+  mean_latents: jax.Array  # [1, M]
+
+
+def fit(features: jax.Array, latents: jax.Array) -> Weights:
+  """Returns the ridge regression from features [N, F] to latents [N, M]."""
+  mean_features, mean_latents = _mean(features), _mean(latents)
+  x, z = features - mean_features, latents - mean_latents
+  gram, moment = lax.psum((x.T @ x, x.T @ z), outer_loop.DEVICE_AXIS)
+  system = gram + _STRENGTH * jnp.eye(len(gram))
+  slope = jnp.linalg.solve(system, moment)
+  return Weights(slope, mean_features, mean_latents)
+
+
+def score(
+    weights: Weights, features: jax.Array, latents: jax.Array
+) -> jax.Array:
+  """Returns R^2, averaged over the latents that vary.
+
+  Args:
+    weights: fitted.
+    features: [N, F].
+    latents: [N, M].
+  """
+  predicted = (features - weights.mean_features) @ weights.slope
+  error = _mean((latents - weights.mean_latents - predicted) ** 2)
+  variance = _mean((latents - _mean(latents)) ** 2)
+  varies = variance > 0
+  r2 = 1 - error / jnp.where(varies, variance, 1.0)
+  return jnp.mean(r2, where=varies)
+
+
+def _mean(values: jax.Array) -> jax.Array:
+  """Returns the mean over all devices' rows, [N, F] -> [1, F]."""
+  return lax.pmean(values.mean(0, keepdims=True), outer_loop.DEVICE_AXIS)

@@ -1,0 +1,177 @@
+"""Learning across tasks: one gradient step per batch of sequences.
+
+Source: Section 4 and Table 2 of Kobayashi et al. (2024); schedule and weight
+decay as in the released code of Schug et al. (2025).
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+import optax
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
+from modular_hyperteacher.in_context import models
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.tasks import base as tasks
+
+
+@dataclasses.dataclass(frozen=True)
+class OuterConfig:
+  """How a model is trained.
+
+  Attributes:
+    learning_rate: of AdamW, after the warm-up.
+    num_warmup_steps: over which the rate rises from zero.
+    final_fraction: of the rate at the end of a cosine decay. As in the released
+      code, that end is `num_warmup_steps` before the last step.
+    weight_decay: of AdamW, on all arrays that are not vectors.
+    clip_norm: largest global norm of the gradient; None for no clipping.
+    meta_batch_size: B, sequences per step, over all devices.
+    num_outer_steps: see `final_fraction`.
+    task_chunk_size: sequences per gradient computation; None for all of a
+      device's. Bounds memory; changes results by rounding only.
+  """
+
+  learning_rate: float
+  num_warmup_steps: int
+  final_fraction: float
+  weight_decay: float
+  clip_norm: float | None
+  meta_batch_size: int
+  num_outer_steps: int
+  task_chunk_size: int | None = None
+
+  def __post_init__(self) -> None:
+    for field in ('learning_rate', 'clip_norm'):
+      value = getattr(self, field)
+      if value is not None and not 0 < value < math.inf:
+        raise errors.UserError(
+            f'model.outer.{field} is {value}; it must be positive.'
+        )
+    if not 0 <= self.weight_decay < math.inf:
+      raise errors.UserError(
+          f'model.outer.weight_decay is {self.weight_decay}; it must be at'
+          ' least 0.'
+      )
+    if not 0 <= self.final_fraction <= 1:
+      raise errors.UserError(
+          f'model.outer.final_fraction is {self.final_fraction}; it must lie'
+          ' between 0 and 1.'
+      )
+    if not 0 <= self.num_warmup_steps < self.num_outer_steps / 2:
+      raise errors.UserError(
+          f'model.outer.num_warmup_steps is {self.num_warmup_steps}; it must be'
+          f' at least 0 and less than half of the {self.num_outer_steps} steps.'
+      )
+
+
+def learning_rate(config: OuterConfig) -> optax.Schedule:
+  """Returns the rate as a function of the step."""
+  return optax.warmup_cosine_decay_schedule(
+      init_value=0.0,
+      peak_value=config.learning_rate,
+      warmup_steps=config.num_warmup_steps,
+      decay_steps=config.num_outer_steps - config.num_warmup_steps,
+      end_value=config.final_fraction * config.learning_rate,
+  )
+
+
+def decays(params: models.Params) -> Any:
+  """Returns a tree like the parameters, True where weight decay applies."""
+  return jax.tree.map(lambda x: x.ndim > 1, params)
+
+
+def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
+  """Returns AdamW with clipping; counts gradients that are not finite."""
+  optimizer = optax.adamw(
+      learning_rate(config), weight_decay=config.weight_decay, mask=decays
+  )
+  if config.clip_norm is not None:
+    clip = optax.clip_by_global_norm(config.clip_norm)
+    optimizer = optax.chain(clip, optimizer)
+  return optax.apply_if_finite(optimizer, max_consecutive_errors=0)
+
+
+class Learner(NamedTuple):
+  """Training as pure functions of one seed; see `programs.System`."""
+
+  init: Callable[[jax.Array], outer_loop.TrainState]
+  step: outer_loop.Step
+
+
+def make(
+    task_distribution: tasks.TaskDistribution,
+    model: models.Model,
+    config: OuterConfig,
+) -> Learner:
+  """Returns how a model learns from a distribution of tasks."""
+  optimizer = make_optimizer(config)
+  objective = task_distribution.objective
+
+  def init(key: jax.Array) -> outer_loop.TrainState:
+    params = model.init(key)
+    return outer_loop.TrainState(
+        jnp.zeros((), jnp.int32), params, optimizer.init(params)
+    )
+
+  def mean_loss(
+      params: models.Params,
+      task_params: Any,
+      keys: jax.Array,
+      dropout_key: jax.Array,
+  ) -> tuple[jax.Array, Mapping[str, jax.Array]]:
+    def one_task(key: jax.Array) -> dict[str, jax.Array]:
+      task = task_distribution.sample(task_params, key, 'train')
+      # The same key for all tasks: they share a dropout mask.
+      predicted = model.apply(
+          params, dropout_key, task.support, task.query.inputs, True
+      )
+      loss = objective.loss(predicted.outputs, task.query)
+      metrics = objective.metrics(predicted.outputs, task.query)
+      return {'loss': loss, **metrics}
+
+    metrics = jax.tree.map(jnp.mean, jax.vmap(one_task)(keys))
+    return metrics['loss'], metrics
+
+  def step(
+      state: outer_loop.TrainState, task_params: Any, data_key: jax.Array
+  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
+    step_key = jax.random.fold_in(data_key, state.step)
+    dropout_key = randomness.stream(step_key, 'dropout')
+    keys = outer_loop.device_shard(
+        jax.random.split(step_key, config.meta_batch_size)
+    )
+    chunk_size = min(config.task_chunk_size or len(keys), len(keys))
+    chunks = keys.reshape(-1, chunk_size)
+
+    def add_chunk(
+        total: models.Params, chunk: jax.Array
+    ) -> tuple[models.Params, Mapping[str, jax.Array]]:
+      grads, metrics = jax.grad(mean_loss, has_aux=True)(
+          state.meta_params, task_params, chunk, dropout_key
+      )
+      return jax.tree.map(jnp.add, total, grads), metrics
+
+    zeros = jax.tree.map(jnp.zeros_like, state.meta_params)
+    total, metrics = lax.scan(add_chunk, zeros, chunks)
+    grads, metrics = lax.pmean(
+        (
+            jax.tree.map(lambda x: x / len(chunks), total),
+            jax.tree.map(jnp.mean, metrics),
+        ),
+        outer_loop.DEVICE_AXIS,
+    )
+    updates, opt_state = optimizer.update(
+        grads, state.opt_state, state.meta_params
+    )
+    params = optax.apply_updates(state.meta_params, updates)
+    metrics['gradient_norm'] = optax.tree.norm(grads)
+    return outer_loop.TrainState(state.step + 1, params, opt_state), metrics
+
+  return Learner(init, step)

@@ -1,0 +1,133 @@
+"""A transformer on a sequence of examples, read at its last token.
+
+Source: Section 3 of Kobayashi et al. (2024); details as in the released code
+of Schug et al. (2025). Blocks are pre-LayerNorm; every token sees all tokens.
+"""
+
+import dataclasses
+
+import haiku as hk
+import jax
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.in_context import attention
+
+
+@dataclasses.dataclass(frozen=True)
+class TransformerConfig:
+  """The transformer.
+
+  Attributes:
+    embedding_dim: E.
+    num_layers: blocks.
+    num_heads: A.
+    qkv_dim: of queries, keys and values, over all heads; None for E.
+    feedforward_dim: hidden units of a block's feed-forward network.
+    attention: a name in `attention.KINDS`.
+    attention_dropout: share of the pairs of tokens that are dropped from the
+      scores in training.
+
+  Raises:
+    UserError: for an impossible value; names the field.
+  """
+
+  embedding_dim: int
+  num_layers: int
+  num_heads: int
+  qkv_dim: int | None
+  feedforward_dim: int
+  attention: str
+  attention_dropout: float
+
+  def __post_init__(self) -> None:
+    for field in (
+        'embedding_dim',
+        'num_layers',
+        'num_heads',
+        'feedforward_dim',
+    ):
+      if getattr(self, field) < 1:
+        raise errors.UserError(
+            f'model.body.{field} is {getattr(self, field)}; it must be'
+            ' positive.'
+        )
+    field = 'embedding_dim' if self.qkv_dim is None else 'qkv_dim'
+    if self.heads_dim < 1 or self.heads_dim % self.num_heads:
+      raise errors.UserError(
+          f'model.body.{field} is {self.heads_dim}; it must be a multiple of'
+          f' the {self.num_heads} heads.'
+      )
+    if self.attention not in attention.KINDS:
+      raise errors.UserError(
+          f"model.body.attention is '{self.attention}'; choose one of"
+          f' {", ".join(map(repr, attention.KINDS))}.'
+      )
+    if not 0 <= self.attention_dropout < 1:
+      raise errors.UserError(
+          f'model.body.attention_dropout is {self.attention_dropout}; it must'
+          ' be at least 0 and less than 1.'
+      )
+
+  @property
+  def heads_dim(self) -> int:
+    """A K, the width of queries, keys and values over all heads."""
+    return self.embedding_dim if self.qkv_dim is None else self.qkv_dim
+
+
+class Transformer(hk.Module):
+  """Embeds tokens, runs all blocks, returns the last token's states."""
+
+  def __init__(
+      self, config: TransformerConfig, is_training: bool, name: str
+  ) -> None:
+    super().__init__(name=name)
+    self._config = config
+    self._dropout_rate = config.attention_dropout if is_training else 0.0
+
+  def __call__(self, tokens: jax.Array) -> tuple[jax.Array, list[jax.Array]]:
+    """Reads sequences.
+
+    Args:
+      tokens: [..., T, features].
+
+    Returns:
+      The last token's normalised output [..., E], and its residual stream after
+      every block, [..., E] each.
+    """
+    config = self._config
+    hidden = linear(config.embedding_dim, 'embedding')(tokens)
+    streams = []
+    for layer in range(config.num_layers):
+      # Nothing reads what the last block makes of other tokens than the last.
+      first = tokens.shape[-2] - 1 if layer == config.num_layers - 1 else 0
+      hidden = self._block(hidden, first, f'block_{layer}')
+      streams.append(hidden[..., -1, :])
+    return _layer_norm('final_norm')(streams[-1]), streams
+
+  def _block(self, hidden: jax.Array, first: int, name: str) -> jax.Array:
+    """Returns the residual stream from token `first` on."""
+    config = self._config
+    attend = attention.Attention(
+        config.attention,
+        num_heads=config.num_heads,
+        qkv_dim=config.heads_dim,
+        dropout_rate=self._dropout_rate,
+        name=f'{name}_attention',
+    )
+    normed = _layer_norm(f'{name}_attention_norm')(hidden)
+    hidden = hidden[..., first:, :] + attend(normed, first)
+    inner = _layer_norm(f'{name}_feedforward_norm')(hidden)
+    inner = linear(config.feedforward_dim, f'{name}_feedforward_in')(inner)
+    out = linear(config.embedding_dim, f'{name}_feedforward_out')
+    return hidden + out(jax.nn.gelu(inner))
+
+
+def linear(width: int, name: str) -> hk.Linear:
+  """Returns a linear layer whose initial weights have variance 1/fan_in."""
+  return hk.Linear(width, w_init=attention.WEIGHTS, name=name)
+
+
+def _layer_norm(name: str) -> hk.LayerNorm:
+  return hk.LayerNorm(
+      -1, create_scale=True, create_offset=True, eps=1e-6, name=name
+  )
