@@ -3,12 +3,9 @@
 Every field of a run's config is a column, named by its path ('model.name',
 'task.num_modules'), so a figure can distinguish its cells by any fields.
 
-The same config is the same run, whichever experiment trained it. An experiment
-owns the runs in its folder. It also borrows runs from other experiments'
-folders, if the config hash at the end of their id is that of a run that its own
-config describes.
-
-`figures/data/` holds the bundled results.
+Experiments share runs: if two experiments describe the same run, one training
+serves both. An experiment reads the runs in its own folder, then runs in other
+folders that match its config.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +33,7 @@ FACTS = (
     'num_seeds',
     'commit',
     'device',
-    # Seconds of training, all sessions; NaN if one is lost or was not timed.
+    # Training time over all sessions; NaN if one is lost or untimed.
     'wall_s',
     'cpu_s',
     'published_scale',  # whether every field is as in the paper's run
@@ -60,7 +57,7 @@ class _Origin(NamedTuple):
 
 
 # (source, preset), best first: the user's own results, then bundled ones. Smoke
-# results come last, as they say nothing about a claim.
+# results come last, because they are too short to test a claim.
 _PREFERENCE: tuple[tuple[tuple[str, str], ...], ...] = (
     (('own', 'paper'), ('own', 'laptop')),
     tuple(('bundled', preset) for preset in reversed(presets.PRESETS)),
@@ -80,7 +77,7 @@ class Library:
       results_root: the folder that training wrote to; need not exist.
       bundled_root: the folder of the bundles.
 
-    What is damaged is left out and named on stderr.
+    Damaged results are skipped with a warning on stderr.
     """
     self._folders = {
         _Origin(source, folder.parent.name, folder.name): folder
@@ -108,9 +105,9 @@ class Library:
   def values(self, experiment: str) -> pd.DataFrame:
     """Returns a row per run, seed, kind, split and metric.
 
-    All rows have one source and preset. The user's own results come before
-    bundled ones, and the user's smoke results last. Among presets, the one with
-    the most finished runs counts, and the larger one if they tie.
+    All rows have one source and preset. The user's own results are preferred to
+    bundled ones; the user's smoke results are the last choice. Among presets,
+    the one with most finished runs is used, or the larger one if they tie.
 
     Returns:
       Columns FACTS, VALUES and the config's fields. Missing values have no row.
@@ -204,7 +201,7 @@ class Library:
       preset: str,
       found: Mapping[_Origin, Sequence[str]],
   ) -> pd.DataFrame:
-    """Adds to every row the facts of its run and the fields of its config."""
+    """Adds run facts and config fields to every row."""
     kept = [
         tables[origin][tables[origin]['run_id'].isin(run_ids)]
         for origin, run_ids in found.items()
@@ -221,7 +218,7 @@ class Library:
         for run_id in run_ids
     ])
     joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
-    # Texts repeat in many rows; categories make looking them up fast.
+    # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))
 
@@ -323,7 +320,7 @@ def values(
 
 
 def _is_preset(folder: pathlib.Path) -> bool:
-  """Whether figures know a preset; says so if not."""
+  """Returns whether a preset is known; warns if it is not."""
   known = folder.name in presets.PRESETS
   if not known:
     print(

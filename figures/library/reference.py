@@ -27,18 +27,18 @@ def described_conditions(experiment: str, preset: str) -> frozenset[str]:
 
 
 def condition(config: Mapping[str, Any]) -> str:
-  """Returns the hash of what decides a run's results, but for its seeds.
+  """Returns the hash of the fields that affect results, except the seeds.
 
-  Runs of one condition are one experiment of more seeds.
+  Runs of one condition are pooled over their seeds.
   """
   training = dict(config['training'], seeds=None)
   return sweeps.hash_identity({**config, 'training': training})
 
 
 def tolerance(dispersion: Any) -> Any:
-  """Returns by how much a value may differ from a published one and agree.
+  """Returns the largest difference from a published value that still agrees.
 
-  Two published deviations or two percentage points, whichever is larger.
+  Two published standard deviations or two percentage points, whichever is more.
   """
   return np.maximum(2 * dispersion, 0.02)
 
@@ -53,7 +53,7 @@ def is_published_scale(
 ) -> bool:
   """Returns whether every field of a run is as in the paper's run.
 
-  The preset alone cannot tell: any of its fields can be overridden.
+  The preset alone is not enough: its fields can be overridden.
   """
   return preset == 'paper' and _decisive(config) in _published(experiment)
 
@@ -104,8 +104,8 @@ def _fields(experiment: str) -> list[dict[str, Any]]:
 def tabulated(config: dict[str, Any], split: str) -> tuple[float, float] | None:
   """Returns the number in Tables A2-A8, or in Lake (2019), for this config.
 
-  Task and model must agree, the number of outer steps need not: the runs of the
-  tables took 100,000 steps, most other experiments 200,000.
+  Task and model must match. The number of outer steps may differ: the tables
+  use 100,000 steps, most other experiments 200,000.
   """
   found = lake2019.accuracy(config, split)
   if found is not None:
