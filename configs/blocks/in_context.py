@@ -31,7 +31,7 @@ def models(preset: str, code_dim: int, task_hidden_dim: int) -> dict[str, Any]:
   """
   width = presets.choose(preset, smoke=8, laptop=64, paper=128)
   narrow = presets.choose(preset, smoke=8, laptop=64, paper=64)
-  warmup = presets.choose(preset, smoke=1, laptop=300, paper=1000)
+  warmup = 0.01 if preset == 'paper' else 0.02
   bottleneck = {'num_modules': code_dim, 'task_hidden_dim': task_hidden_dim}
   return {
       VANILLA: _model(VANILLA, width, 0.1, warmup),
@@ -70,7 +70,7 @@ def training(preset: str) -> experiment.Block:
 
 
 def _model(
-    name: str, width: int, weight_decay: float, num_warmup_steps: int
+    name: str, width: int, weight_decay: float, warmup_fraction: float
 ) -> experiment.Block:
   return {
       'name': name,
@@ -88,7 +88,8 @@ def _model(
       },
       'outer': {
           'learning_rate': 1e-3,
-          'num_warmup_steps': num_warmup_steps,
+          # Share of the steps over which the rate rises.
+          'warmup_fraction': warmup_fraction,
           # Share of the rate at the end of the cosine.
           'final_fraction': 0.1,
           'weight_decay': weight_decay,

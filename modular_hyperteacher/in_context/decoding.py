@@ -1,18 +1,13 @@
-"""Linear decoding of latents from features, by ridge regression on devices.
+"""Linear decoding of latents from features, by ridge regression.
 
 Source: Section 4 of Kobayashi et al. (2024): strength 1, fitted on tasks like
-those of training. The intercept is not penalised. Sequences are divided over
-devices, so all functions run inside a mapped axis named
-`outer_loop.DEVICE_AXIS`.
+those of training. The intercept is not penalised.
 """
 
 from typing import NamedTuple
 
 import jax
-from jax import lax
 import jax.numpy as jnp
-
-from modular_hyperteacher.learning import outer_loop
 
 _STRENGTH = 1.0
 
@@ -29,9 +24,8 @@ def fit(features: jax.Array, latents: jax.Array) -> Weights:
   """Returns the ridge regression from features [N, F] to latents [N, M]."""
   mean_features, mean_latents = _mean(features), _mean(latents)
   x, z = features - mean_features, latents - mean_latents
-  gram, moment = lax.psum((x.T @ x, x.T @ z), outer_loop.DEVICE_AXIS)
-  system = gram + _STRENGTH * jnp.eye(len(gram))
-  slope = jnp.linalg.solve(system, moment)
+  system = x.T @ x + _STRENGTH * jnp.eye(features.shape[1])
+  slope = jnp.linalg.solve(system, x.T @ z)
   return Weights(slope, mean_features, mean_latents)
 
 
@@ -54,5 +48,4 @@ def score(
 
 
 def _mean(values: jax.Array) -> jax.Array:
-  """Returns the mean over all devices' rows, [N, F] -> [1, F]."""
-  return lax.pmean(values.mean(0, keepdims=True), outer_loop.DEVICE_AXIS)
+  return values.mean(0, keepdims=True)

@@ -27,19 +27,19 @@ class OuterConfig:
 
   Attributes:
     learning_rate: of AdamW, after the warm-up.
-    num_warmup_steps: over which the rate rises from zero.
+    warmup_fraction: share of the steps over which the rate rises from zero.
     final_fraction: of the rate at the end of a cosine decay. As in the released
-      code, that end is `num_warmup_steps` before the last step.
+      code, that end comes before the last step, by the length of the warm-up.
     weight_decay: of AdamW, on all arrays that are not vectors.
     clip_norm: largest global norm of the gradient; None for no clipping.
     meta_batch_size: B, sequences per step, over all devices.
-    num_outer_steps: see `final_fraction`.
+    num_outer_steps: `warmup_fraction` is a fraction of this.
     task_chunk_size: sequences per gradient computation; None for all of a
       device's. Bounds memory; changes results by rounding only.
   """
 
   learning_rate: float
-  num_warmup_steps: int
+  warmup_fraction: float
   final_fraction: float
   weight_decay: float
   clip_norm: float | None
@@ -64,11 +64,16 @@ class OuterConfig:
           f'model.outer.final_fraction is {self.final_fraction}; it must lie'
           ' between 0 and 1.'
       )
-    if not 0 <= self.num_warmup_steps < self.num_outer_steps / 2:
+    if not 0 <= self.warmup_fraction < 0.5:
       raise errors.UserError(
-          f'model.outer.num_warmup_steps is {self.num_warmup_steps}; it must be'
-          f' at least 0 and less than half of the {self.num_outer_steps} steps.'
+          f'model.outer.warmup_fraction is {self.warmup_fraction}; it must be'
+          ' at least 0 and less than 0.5.'
       )
+
+  @property
+  def num_warmup_steps(self) -> int:
+    """The number of steps over which the rate rises."""
+    return round(self.warmup_fraction * self.num_outer_steps)
 
 
 def learning_rate(config: OuterConfig) -> optax.Schedule:

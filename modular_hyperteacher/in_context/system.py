@@ -22,6 +22,7 @@ import math
 from typing import Any
 
 import jax
+from jax import flatten_util
 from jax import lax
 import jax.numpy as jnp
 
@@ -124,28 +125,43 @@ def _make_evaluate(
     if draw_unrelated is not None:
       # Its latents are drawn like those of training, too.
       latents = jnp.concatenate([latents, latents[:1]])
-    metrics, features = [], []
-    keys = jax.random.split(key, len(latents))
-    for index, (split_latents, split_key) in enumerate(zip(latents, keys)):
+    measured = []
+    for index, split_key in enumerate(jax.random.split(key, len(latents))):
       is_unrelated = index >= len(task_distribution.evaluation_splits)
-      share = outer_loop.device_shard(
-          (split_latents, jax.random.split(split_key, len(split_latents)))
+      keys = jax.random.split(split_key, latents.shape[1])
+      share = outer_loop.device_shard((latents[index], keys))
+      measured.append(
+          lax.map(
+              lambda drawn, is_unrelated=is_unrelated: evaluate_task(
+                  params, task_params, drawn[0], drawn[1], is_unrelated
+              ),
+              share,
+              batch_size=math.gcd(len(share[1]), _CHUNK_SIZE),
+          )
       )
-      by_task, read = lax.map(
-          lambda drawn, is_unrelated=is_unrelated: evaluate_task(
-              params, task_params, drawn[0], drawn[1], is_unrelated
-          ),
-          share,
-          batch_size=math.gcd(len(share[1]), _CHUNK_SIZE),
-      )
-      mean = lax.pmean(jax.tree.map(jnp.mean, by_task), outer_loop.DEVICE_AXIS)
-      metrics.append(_finish(mean))
-      features.append((read, share[0].reshape(len(share[1]), -1)))
-    decoded = _decode(features)
+    gathered = _gather(measured)
+    metrics = [_finish(jax.tree.map(jnp.mean, m)) for m, _ in gathered]
+    decoded = _decode(
+        [features for _, features in gathered],
+        latents.reshape(*latents.shape[:2], -1),
+    )
     together = [m | d for m, d in zip(metrics, decoded)]
     return jax.tree.map(lambda *values: jnp.stack(values), *together), ()
 
   return evaluate
+
+
+def _gather(tree: Any) -> Any:
+  """Returns arrays [tasks, ...], given every device's share of the tasks.
+
+  Sends everything at once. A device that waited for others in several places
+  could hold the threads that these need, where a CPU is divided into devices.
+  """
+  first = jax.tree.map(lambda x: x[0], tree)
+  _, unravel = flatten_util.ravel_pytree(first)
+  flat = jax.vmap(lambda task: flatten_util.ravel_pytree(task)[0])(tree)
+  everything = lax.all_gather(flat, outer_loop.DEVICE_AXIS, tiled=True)
+  return jax.vmap(unravel)(everything)
 
 
 def measure(
@@ -190,16 +206,21 @@ def _finish(mean: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
 
 
 def _decode(
-    features: list[tuple[Mapping[str, jax.Array], jax.Array]],
+    features: list[Mapping[str, jax.Array]], latents: jax.Array
 ) -> list[dict[str, jax.Array]]:
-  """Returns how well latents are decoded, by split; fits on the first."""
-  known, latents = features[0]
+  """Returns how well latents are decoded, by split; fits on the first.
+
+  Args:
+    features: of every split, name -> [tasks, F].
+    latents: [splits, tasks, L M].
+  """
+  known = features[0]
   scores: list[dict[str, jax.Array]] = [{} for _ in features]
   for name in known:
-    weights = decoding.fit(known[name], latents)
-    for score, (new, new_latents) in zip(scores, features):
-      score[f'decoding_r2_{name}'] = decoding.score(
-          weights, new[name], new_latents
+    weights = decoding.fit(known[name], latents[0])
+    for index, new in enumerate(features):
+      scores[index][f'decoding_r2_{name}'] = decoding.score(
+          weights, new[name], latents[index]
       )
-  last = max(name for name in known if name.startswith('block_'))
+  last = [name for name in known if name.startswith('block_')][-1]
   return [s | {'decoding_r2': s[f'decoding_r2_{last}']} for s in scores]

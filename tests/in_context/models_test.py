@@ -146,7 +146,7 @@ def test_the_schedule() -> None:
   """Linear warm-up, then a cosine to a tenth; it ends a warm-up early."""
   outer = learner.OuterConfig(
       learning_rate=1e-3,
-      num_warmup_steps=100,
+      warmup_fraction=0.1,
       final_fraction=0.1,
       weight_decay=0.1,
       clip_norm=1.0,

@@ -129,3 +129,12 @@ def test_wrong_fields_are_named(field: str, value: object) -> None:
   fields = {'task_support': 'ring', **_SIZES, field: value}
   with pytest.raises(errors.UserError, match=f'task.{field}'):
     modular_regression.make(**fields)
+
+
+def test_spectral_norm() -> None:
+  rng = np.random.default_rng(0)
+  for shape in ((16, 16), (3, 7), (7, 3)):
+    weights = rng.standard_normal(shape).astype(np.float32)
+    expected = np.linalg.svd(weights, compute_uv=False)[0]
+    found = modular_regression.spectral_norm(jnp.asarray(weights))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
