@@ -30,7 +30,7 @@ _BAD_INPUT = [
     ),
     (
         ['--config.task.fraction_ood=0.001'],
-        'task.fraction_ood is 0.001.*leave an OOD task',
+        'task.fraction_ood is 0.001.*at least one of 92 combinations',
     ),
     (
         [
@@ -97,13 +97,16 @@ _BAD_INPUT = [
         ['--config.sweep=({"model": ["maml"], "execution.log_every": [5]},)'],
         "no field 'execution.log_every'",
     ),
-    (['--config.training.seeds=(99999999999,)'], 'all less than 2\\^32'),
+    (
+        ['--config.training.seeds=(99999999999,)'],
+        r'integers from 0 to 2\^32 - 1',
+    ),
     (
         ['--config.training.seeds=(True,)'],
         r'training.seeds\[0\] is True; it must be a whole',
     ),
-    (['--config.preset=paper'], 'config.preset says .* cannot be set; choose'),
-    (['--config.experiment=../x'], 'config.experiment says .* cannot be set'),
+    (['--config.preset=paper'], 'config.preset cannot be set; choose'),
+    (['--config.experiment=../x'], 'config.experiment cannot be set; choose'),
     (['--results='], "--results is ''; name a folder"),
     (
         ['--config.models.maml.inner.weight_decay=nan'],
