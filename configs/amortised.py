@@ -18,14 +18,13 @@ from configs.blocks import models
 from configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
-# How a model infers a task -> the inner loop that follows its prediction. Three
-# steps at the published rate of 0.3 are too coarse: they undid what the encoder
-# predicted, and training collapsed in one of three seeds.
+# Inference -> the inner loop after the prediction. Three steps at the published
+# rate of 0.3 are too coarse: training collapsed in one of three seeds.
 _INFERENCE: dict[str, dict[str, Any]] = {
     'amortised': {'num_steps': 0},
     'combined': {'num_steps': 3, 'learning_rate': 0.03},
 }
-# Of the set encoder: width, layers per example, questions per embedding.
+# The set encoder's width, layers per example and queries per embedding.
 _ENCODER = {
     'encoder_hidden_dim': 128,
     'encoder_num_hidden': 2,

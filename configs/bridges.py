@@ -1,9 +1,9 @@
 """Beyond the paper: how many families repair a disconnected support?
 
-Two triangles of modules have nothing in common (Figure 2C). Pairs that bridge
-them are added one at a time: the first connects the graph of families, which is
-all that Theorem 1 asks for. A single wider family connects as many pairs of
-modules as two, four or all nine of them do.
+Two triangles have no module in common (Figure 2C). This sweep adds one pair at
+a time that bridges them. The first already connects the graph of families, as
+Theorem 1 requires. A single wider family connects as many pairs of modules as
+two, four or all nine bridges.
 
   python -m modular_hyperteacher.main --config=configs/bridges.py
   python figures/make_all.py --only=bridges

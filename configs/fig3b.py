@@ -18,13 +18,10 @@ seeds took 30 to 37 minutes of one core, by machine.
 from configs.blocks import experiment
 from configs.blocks import hyperteacher
 from configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
-      task_support=['random', 'non_compositional'], model=models.MODELS
-  )
+  sweep = models.recomposition_sweep(preset, matched_width=218)
   blocks = hyperteacher.blocks(preset, num_modules=8)
   return experiment.make('fig3b', preset, sweep, **blocks)

@@ -2,8 +2,8 @@
 
 Both hypernetworks meta-learn preferences that mix up to K = 2 of M = 8
 templates. With connected support the OOD loss is lower than with disconnected
-support; the held-out combinations are the same ten pairs. At laptop scale,
-where students are far from trained, supports hardly differ.
+support; both hold out the same ten pairs. At laptop scale, where training is
+far from converged, the supports hardly differ.
 
   python -m modular_hyperteacher.main --config=configs/fig4b.py
   python figures/make_all.py --only=fig4b

@@ -12,13 +12,10 @@ it rises markedly.
 from configs.blocks import experiment
 from configs.blocks import models
 from configs.blocks import preferences
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
-      task_support=['random', 'non_compositional'], model=models.MODELS
-  )
+  sweep = models.recomposition_sweep(preset, matched_width=326)
   blocks = preferences.blocks(preset, num_seeds=6)
   return experiment.make('fig4c', preset, sweep, **blocks)

@@ -17,12 +17,9 @@ modules in place of 8, which learn faster: with 8 the linear one beats ANIL by
 from configs.blocks import experiment
 from configs.blocks import goals
 from configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
-      task_support=['random', 'non_compositional'], model=models.MODELS
-  )
+  sweep = models.recomposition_sweep(preset, matched_width=480)
   return experiment.make('fig4e', preset, sweep, **goals.blocks(preset))

@@ -1,9 +1,9 @@
 """Figure A4: OOD accuracy over the number of examples per task.
 
-Hypernetworks on the hyperteacher, with fewer and fewer examples to adapt on;
-those to be judged on stay as many (the authors' released sweep; the paper says
-that both vary). Fewer shots lower OOD accuracy. 'laptop' is thinned to M = 8,
-K of 2 and 3, and three numbers of shots.
+Hypernetworks on the hyperteacher, with fewer and fewer support examples. The
+number of query examples is fixed, as in the authors' released sweep; the paper
+says that both vary. Fewer shots lower OOD accuracy. 'laptop' is thinned to
+M = 8, K of 2 and 3, and three numbers of shots.
 
   python -m modular_hyperteacher.main --config=configs/fig_a4.py
   python figures/make_all.py --only=fig_a4

@@ -1,9 +1,9 @@
-"""Beyond the paper: does size hurt, or inference that stops too early?
+"""Beyond the paper: do large students fail because inference stops too early?
 
-The paper finds that large students of discrete tasks are aligned worse. Its
-latents are inferred by 300 steps of Adam, which move each of them by at most
-0.9. Here students of two sizes are trained with inference of growing effort, by
-Levenberg-Marquardt and by Adam, from the fixed start and from a random one.
+The paper finds lower alignment for large students of discrete tasks. It infers
+latents by 300 steps of Adam, which can change each by at most 0.9. Here, two
+sizes of student are trained with more and more steps of Levenberg-Marquardt or
+Adam, from a fixed or a random start.
 
   python -m modular_hyperteacher.main --config=configs/inference.py
   python figures/make_all.py --only=inference

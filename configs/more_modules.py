@@ -1,13 +1,12 @@
 """Section 4.1: combinations of more modules than training ever combined.
 
-Tasks of many modules differ in difficulty from those of few. So each
-hypernetwork is trained twice: on combinations of few modules, as in Figure 3B,
-and, as a control, on combinations of up to all. Whether accuracy falls with the
-number of modules is asked of the one minus the other.
+Difficulty depends on the number of modules of a task. So each hypernetwork is
+trained twice: on combinations of few modules, as in Figure 3B, and, as a
+control, on combinations of up to all modules. The difference in accuracy shows
+the effect of unseen numbers of modules.
 
-OOD(K=8) is a single combination, on which the control trained in most seeds, so
-that there is none held out: it is evaluated on it all the same
-(`repeat_empty`).
+OOD(K=8) is a single combination. In most seeds the control trains on it, and is
+evaluated on it nevertheless (`repeat_empty`).
 
   python -m modular_hyperteacher.main --config=configs/more_modules.py
   python figures/make_all.py --only=more_modules

@@ -1,12 +1,11 @@
 """SCAN's "jump" (Lake 2019, Sections 4.3 and 4.4): using a new verb at once.
 
-A network is told what four verbs mean, and is asked commands that combine
-"jump", of whose meaning training said something else in every episode. In
-training, four verbs have each other's meanings (permuted), or four out of 24
-have meanings out of 24 (extended). A standard network is trained on SCAN
-itself, in which "jump" stands alone, or with more verbs (aligned). Meanings out
-of 24 take longer to learn: at laptop scale, twice as many episodes, and batches
-of standard networks.
+The support set shows the meanings of four verbs; queries combine "jump" with
+other words. In training, the meanings change in every episode: four verbs have
+each other's meanings (permuted), or four of 24 verbs have four of 24 meanings
+(extended). A standard network is trained on SCAN itself, where "jump" occurs
+only alone, or with more verbs (aligned). At laptop scale, extended meanings and
+standard networks are trained for twice as many steps.
 
   python -m modular_hyperteacher.main --config=configs/scan_add_jump.py
   python figures/make_all.py --only=scan_table2,scan_table3

@@ -1,9 +1,9 @@
 """SCAN's "around right" (Lake 2019, Section 4.5): combining known concepts.
 
-A network is told what "turn left" and "turn right" mean, and is asked what
-"around right" does, of which a standard network saw "around left" alone. In
-training, two directions out of four have two meanings out of four; with
-twenty extra directions in place of two the paper found it much harder.
+The support set shows the meanings of "turn left" and "turn right"; queries
+contain "around right". A standard network sees only "around left" in training.
+In training episodes, two of four directions have two of four meanings. With
+twenty extra directions instead of two, the paper found the task much harder.
 
   python -m modular_hyperteacher.main --config=configs/scan_around_right.py
   python figures/make_all.py --only=scan_table3

@@ -99,10 +99,7 @@ def _dropped(
     target: the bundle's folder.
     new: ids of the runs to add, whether or not the config describes them.
   """
-  described = {
-      sweeps.digest(run.run_id)
-      for run in reference.described_runs(experiment, _PRESET.value)
-  }
+  described = reference.described_conditions(experiment, _PRESET.value)
   folders = pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}')
   elsewhere = {
       sweeps.digest(run_id): folder
@@ -110,8 +107,16 @@ def _dropped(
       if folder != target and bundles.has_results(folder)
       for run_id in bundles.read(folder).runs
   }
-  earlier = [r for r in bundles.read(target).runs if r not in new]
-  dropped = {r for r in earlier if sweeps.digest(r) not in described}
+  earlier = {
+      run_id: run
+      for run_id, run in bundles.read(target).runs.items()
+      if run_id not in new
+  }
+  dropped = {
+      run_id
+      for run_id, run in earlier.items()
+      if reference.condition(run['config']) not in described
+  }
   for run_id in (*new, *earlier):
     if sweeps.digest(run_id) in elsewhere:
       folder = elsewhere[sweeps.digest(run_id)]

@@ -7,7 +7,7 @@ Both depend on the bundled results alone, so they are the same on all machines;
 a test compares them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 import re
 import textwrap
@@ -15,12 +15,13 @@ import textwrap
 from figures import claims
 from figures import cli
 from figures import registry
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.library import data
 from figures.library import reference
+from figures.paper import published_scale
 from figures.plotting import style
 from figures.plotting import tables
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import run_folder
 
@@ -71,9 +72,8 @@ _FINDINGS = {
         ' width and 16 times the modules.'
     ),
     'Section 4.1': (
-        'With combinations of all modules, more than training combined, the'
-        ' nonlinear hypernetwork loses OOD accuracy; the linear one hardly'
-        ' does.'
+        'On combinations of all modules, more than training combined, both'
+        ' hypernetworks lose accuracy against a control that trained on them.'
     ),
     'Figure A3': (
         'The training tasks needed for an OOD accuracy of 0.7 do not increase'
@@ -141,7 +141,11 @@ def pages(
   return {
       README: markdown.fill(README.read_text(), {'figures': figures}),
       RESULTS: markdown.fill(
-          RESULTS.read_text(), {'claims': f'{all_claims}\n{rule}\n'}
+          RESULTS.read_text(),
+          {
+              'claims': f'{all_claims}\n{rule}\n',
+              'published': published_table(library),
+          },
       ),
   }
 
@@ -173,6 +177,14 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'command: `… main`': _flag(of_artefact[0][0].experiment),
     })
   return _table(rows)
+
+
+def published_table(library: data.Library) -> str:
+  """Returns a row per published number that a finished run compares with."""
+  figures = registry.FIGURES.values()
+  experiments = dict.fromkeys(e for f in figures for e in f.experiments)
+  rows = published_scale.rows(library, list(experiments))
+  return _table(rows) if rows else 'No run at the published scale is bundled.\n'
 
 
 def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
@@ -209,21 +221,23 @@ def unplaced() -> Iterator[verdicts.Claim]:
 def _levels(
     library: data.Library, experiment: str, task_support: str, metric: str
 ) -> str:
-  """Returns means over seeds at the last step: hypernetworks, ANIL, MAML."""
+  """Returns means over seeds at the last step: hypernetworks, ANIL, MAML.
+
+  Of a model of several widths, the best.
+  """
   frame = library.values(experiment)
-  seeds = [
-      data.values(
-          frame,
-          {'model.name': model, 'task.task_support': task_support},
-          'ood',
-          metric=metric,
-      )
-      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
-  ]
-  return ', '.join(f'{s.mean():.2f}' for s in seeds if not s.empty)
+  best = min if metric == 'loss' else max
+  means = []
+  for model in (*style.HYPERNETWORKS, *style.MONOLITHIC):
+    widths = comparisons.widths(
+        frame, model, {comparisons.SUPPORT: task_support}
+    )
+    seeds = [data.values(frame, w, 'ood', metric=metric) for w in widths]
+    means += [best(s.mean() for s in seeds)] if not seeds[0].empty else []
+  return ', '.join(f'{mean:.2f}' for mean in means)
 
 
-def _table(rows: list[Mapping[str, str]]) -> str:
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
   return markdown.table({name: [r[name] for r in rows] for name in rows[0]})
 
 
@@ -239,22 +253,18 @@ def _flag(experiment: str) -> str:
 
 def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
   """Returns the time of the bundled runs; adds the experiment to `seen`."""
-  described = {
-      sweeps.digest(run.run_id)
-      for run in reference.described_runs(experiment, 'laptop')
-  }
+  described = reference.described_conditions(experiment, 'laptop')
   if experiment in seen or not described:
     return 'as above' if described else ''
   seen.add(experiment)
   frame = library.every_preset(experiment)
   runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
-  runs = runs[[sweeps.digest(run_id) in described for run_id in runs['run_id']]]
+  runs = runs[runs['condition'].isin(described)]
   if runs.empty:
     return 'not run'
+  number = runs['condition'].nunique()
   share = (
-      ''
-      if len(runs) == len(described)
-      else (f', {len(runs)} of {len(described)} runs')
+      '' if number == len(described) else f', {number} of {len(described)} runs'
   )
   if runs['wall_s'].isna().any():
     return f'not timed{share}'

@@ -1,1 +1,1 @@
-"""Sweeps over workers of this machine, a Ray cluster, or SLURM."""
+"""Trains sweeps on this machine, on a Ray cluster or under SLURM."""

@@ -1,4 +1,4 @@
-"""Sending runs to workers again: what is worth another attempt."""
+"""Decides which runs are sent to workers again."""
 
 import sys
 from typing import NamedTuple
@@ -9,38 +9,38 @@ from launch import cost
 from launch import worker
 from modular_hyperteacher.runs import runner
 
-# Until a run that another launcher trains is looked at again.
+# Time between two attempts at a run that another launcher is training.
 HELD_AGAIN_S = 2.0
 RETRIES = flags.DEFINE_integer(
-    'retries', 2, 'How often a run that failed is tried again.', lower_bound=0
+    'retries', 2, 'How often a failed run is tried again.', lower_bound=0
 )
 
 
 class Attempt(NamedTuple):
-  """Runs, to be sent to a worker together."""
+  """Runs that are sent to a worker together."""
 
   bundle: list[runner.PlannedRun]
   failures: int = 0  # so far
-  held: bool = False  # another launcher has them
+  held: bool = False  # by another launcher
   saved_steps: int = 0  # when they were sent
 
 
 def attempt(
     bundle: list[runner.PlannedRun], failures: int = 0, held: bool = False
 ) -> Attempt:
-  """Returns an attempt at runs as they are saved now."""
+  """Returns an attempt that continues from the saved steps."""
   return Attempt(bundle, failures, held, sum(map(cost.saved_step, bundle)))
 
 
 def take_back(
     tried: Attempt, outcomes: dict[str, str] | str, unfinished: dict[str, str]
 ) -> list[Attempt]:
-  """Returns what of a bundle is worth another attempt.
+  """Returns the attempts that should follow an attempt.
 
   Args:
-    tried: what a worker was sent.
-    outcomes: what `worker.train` returned; or what happened to the worker.
-    unfinished: run id -> why it is given up; added to.
+    tried: what a worker received.
+    outcomes: what `worker.train` returned, or how the worker died.
+    unfinished: run id -> why it was given up; this function adds to it.
   """
   if isinstance(outcomes, str):
     return _after_a_death(tried, worker.FAILED + outcomes, unfinished)
@@ -64,11 +64,11 @@ def take_back(
 def _after_a_death(
     tried: Attempt, reason: str, unfinished: dict[str, str]
 ) -> list[Attempt]:
-  """Returns what to do with the runs of a worker that told nothing."""
+  """Returns the attempts that should follow the death of a worker."""
   left = [run for run in tried.bundle if not run.folder.finished]
-  # A machine that is taken away is no fault of a run that came further on it.
-  came_further = sum(map(cost.saved_step, tried.bundle)) > tried.saved_steps
-  failures = tried.failures + (not came_further)
+  # A run that made progress is not to blame: the machine was preempted.
+  progressed = sum(map(cost.saved_step, tried.bundle)) > tried.saved_steps
+  failures = tried.failures + (not progressed)
   given_up = len(left) == 1 and failures > RETRIES.value
   for run in left:
     print(
@@ -78,7 +78,7 @@ def _after_a_death(
         flush=True,
     )
   if len(left) > 1:
-    # Any of them may have been its end; by themselves, they will tell.
+    # Any of them may be the cause; alone, they will show which.
     return [attempt([run], tried.failures) for run in left]
   if given_up:
     unfinished |= {run.spec.run_id: reason for run in left}

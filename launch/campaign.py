@@ -1,25 +1,24 @@
-"""Reproduces published values, in the order of a list, within a budget of time.
+"""Reproduces published values within a time budget, in the order of a list.
 
   python -m launch.campaign --budget_h=4 --dry_run   # what would be trained
   python -m launch.campaign --budget_h=4 --workers=2
 
-Measures how long the runs at the top of the list take on this device (about a
-minute for each different program, once: RESULTS/timings keeps the results),
-prints what the budget buys, and trains in the order of the list. When the
-budget is spent, all runs are saved and the command ends; start it again to go
-on. No run is started that could not take and save a step. Ctrl-C and SIGTERM
-save, too. If a machine is lost, so is what was trained since the last
-checkpoint: a minute, by default.
+First measures how long the first runs of the list take on this device: about a
+minute for each different program. RESULTS/timings keeps the measurements. Then
+prints what the budget suffices for, and trains in the order of the list. At the
+end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the same
+command resumes them. A run is started only if it can take and save a step. The
+loss of a machine costs the steps since the last checkpoint: a minute, usually.
 
 The default list holds all values of Schug et al. (2024) and Lake (2019) that
 this package can reproduce. To write your own, see launch/campaign_list.py.
 
---on=ray and --on=slurm train on a cluster and take the flags of
-launch.ray_cluster and launch.slurm (see `--on=ray --help`). Say with
---workers how many runs the cluster trains at once, for the estimates. Time in
-SLURM's queue counts: a job that starts after the end of the budget trains
-nothing, and the command waits for it. Consecutive runs that divide a
-processor's cores alike are sent together; the next ones wait for their end.
+--on=ray and --on=slurm train on a cluster and accept the flags of
+launch.ray_cluster and launch.slurm (see `--on=ray --help`). Give the number of
+runs that the cluster trains at once by --workers, for the estimates. Time in
+SLURM's queue counts: the command waits for jobs that start after the end of the
+budget, but they train nothing. Consecutive runs that divide a processor's cores
+in the same way are sent together; the others wait until these end.
 """
 
 import argparse
@@ -55,12 +54,12 @@ from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import runner
 
 _BUDGET_H = flags.DEFINE_float(
-    'budget_h', None, 'Hours after which all runs are saved and training ends.'
+    'budget_h', None, 'Time budget in hours, after which all runs are saved.'
 )
 _LIST = flags.DEFINE_string(
     'list',
     str(pathlib.Path(configs.__path__[0], 'campaigns', 'published.txt')),
-    'What to train, in which order; see launch/campaign_list.py.',
+    'File that lists what to train; see launch/campaign_list.py.',
 )
 _ENGINES = {
     'local': 'launch.local',
@@ -69,19 +68,19 @@ _ENGINES = {
 }
 _ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
 _BUNDLE = flags.DEFINE_string(
-    'bundle', None, 'Bundle finished runs into this folder, for figures.'
+    'bundle', None, 'Folder to bundle finished runs into, for figures.'
 )
 for _name in ('workers', 'dry_run', 'results'):
   flags.declare_key_flag(_name)  # Shown by --help.
-# To measure a program takes about as long: it is not worth it for less.
+# Measuring a program takes about as long; less idle time is not worth it.
 _WORTH_S = 60.0
 
 
 class _Campaign:
-  """A list's runs, and how long they take."""
+  """The runs of a list, and how long they take."""
 
   def __init__(self, lines: list[campaign_list.Line], engine: Any) -> None:
-    hours: Any = _BUDGET_H.value  # Not None: `_check` saw it.
+    hours: Any = _BUDGET_H.value  # Not None: see `_check`.
     self._ends_at = time.time() + 3600 * hours
     self._lines = lines
     self._engine = engine
@@ -103,7 +102,7 @@ class _Campaign:
   def _unfinished(
       self, line: campaign_list.Line | None = None
   ) -> list[runner.PlannedRun]:
-    """Returns the unfinished runs of a line, or of all."""
+    """Returns the unfinished runs of a line, or of all lines."""
     runs = self._runs.values()
     if line is not None:
       runs = [self._runs[sweeps.digest(spec.run_id)] for spec in line.runs]
@@ -117,7 +116,7 @@ class _Campaign:
     )
 
   def _schedule(self) -> tuple[dict[str, float | None], float]:
-    """Returns when measured runs end, by id, and a worker's idle seconds."""
+    """Returns run id -> end of each measured run; and idle seconds."""
     runs = [
         run
         for run in self._unfinished()
@@ -130,7 +129,7 @@ class _Campaign:
 
   def measure(self) -> plans.Outcome:
     """Measures programs, in the order of the list, until the budget is full."""
-    # Twice as many each time, as starting workers takes seconds, too.
+    # Twice as many each time, because starting workers takes seconds.
     for number in (self._num_workers * 2**i for i in itertools.count()):
       known = self._timings.keys() | self._failed_programs
       missing: dict[str, runner.PlannedRun] = {}
@@ -145,18 +144,18 @@ class _Campaign:
       if outcome.left:
         return outcome
       for program, run in missing.items():
-        said = outcome.unfinished.get(run.spec.run_id, worker.OUT_OF_TIME)
-        if said.startswith('{'):
-          self._timings[program] = timings.Timing(**json.loads(said))
-        elif said != worker.OUT_OF_TIME:
+        result = outcome.unfinished.get(run.spec.run_id, worker.OUT_OF_TIME)
+        if result.startswith('{'):
+          self._timings[program] = timings.Timing(**json.loads(result))
+        elif result != worker.OUT_OF_TIME:
           self._failed_programs.add(program)
-          self._failures[run.spec.run_id] = said
+          self._failures[run.spec.run_id] = result
       if time.time() > self._ends_at:
         break
     return plans.Outcome({})
 
   def train(self) -> plans.Outcome:
-    """Trains what the budget allows for."""
+    """Trains the runs that fit into the budget."""
     ends, _ = self._schedule()
     lead_s = {
         run.spec.run_id: need.lead_s
@@ -173,7 +172,7 @@ class _Campaign:
   def _launch(
       self, runs: list[runner.PlannedRun], limits: dict[str, Any]
   ) -> plans.Outcome:
-    """Sends runs to workers, in order, and returns at their end."""
+    """Sends runs to workers, in order, and waits for them."""
     cores = self._engine.num_cores()
     unfinished = {}
     for _, group in itertools.groupby(
@@ -184,7 +183,7 @@ class _Campaign:
       bundles = [[run] for run in part]
       limits = {'ends_at': self._ends_at, **limits}
       outcome = self._engine.launch(plans.Plan(sweep, part, bundles, limits))
-      # Which waited for signals in vain from here on.
+      # Undo the engine's handlers.
       signal.signal(signal.SIGTERM, signal.SIG_DFL)
       signal.signal(signal.SIGINT, signal.default_int_handler)
       if outcome.left:
@@ -193,7 +192,7 @@ class _Campaign:
     return plans.Outcome(unfinished)
 
   def describe(self) -> str:
-    """Returns a table of what the budget buys."""
+    """Returns a table of what the budget suffices for."""
     ends, _ = self._schedule()
     budget_s = self._ends_at - time.time()
     rows, bought = [], set()
@@ -227,7 +226,7 @@ class _Campaign:
     )
 
   def report(self) -> int:
-    """Says what is finished, and bundles it; returns the exit code."""
+    """Prints what is finished and bundles it; returns the exit code."""
     reached = {
         value
         for line in self._lines
@@ -235,9 +234,9 @@ class _Campaign:
         for value in line.values
     }
     print(
-        f'{len(self._unfinished())} of {len(self._runs)} runs are left; all'
-        f' runs are finished of {len(reached)} of {len(values.ids())}'
-        ' published values'
+        f'{len(self._unfinished())} of {len(self._runs)} runs are left;'
+        f' {len(reached)} of {len(values.ids())} published values have all'
+        ' their runs'
     )
     done = [run for run in self._runs.values() if run.folder.finished]
     for folder in dict.fromkeys(run.folder.path.parent for run in done):
@@ -256,13 +255,13 @@ class _Campaign:
 
 
 def _check(argv: list[str]) -> None:
-  """Raises UserError for what a campaign does not take."""
+  """Raises UserError for arguments that a campaign does not accept."""
   if len(argv) > 1:
     raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
   for name in ('config', 'only', 'runs_per_task'):
     if flags.FLAGS[name].present:
       raise errors.UserError(
-          f'--{name} is not for a campaign; change the lines of --list.'
+          f'--{name} cannot be used in a campaign; edit the file of --list.'
       )
   hours = _BUDGET_H.value
   if hours is None or not 0 < hours < math.inf:
@@ -270,7 +269,7 @@ def _check(argv: list[str]) -> None:
         f'--budget_h is {hours}; it must be a positive number of hours.'
     )
   if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
-    raise errors.UserError('--nowait: a campaign waits for its jobs.')
+    raise errors.UserError('--nowait cannot be used in a campaign.')
 
 
 def _run(engine: Any) -> int:
@@ -289,7 +288,7 @@ def _run(engine: Any) -> int:
 
 
 def _import_engine() -> Any:
-  """Returns the launcher that --on names; this defines its flags."""
+  """Imports the launcher that --on names, which defines its flags."""
   parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
   parser.add_argument('--on', '-on')
   known, _ = parser.parse_known_args()

@@ -1,13 +1,13 @@
-"""The list of a campaign: what to train, in which order, and what it shows.
+"""Reads the list of a campaign: what to train, and in which order.
 
-A line names a config, the runs of it to take, and the published values that
-these runs reproduce; `#` starts a comment:
+A line selects runs of a config and names the published values that they
+reproduce; `#` starts a comment:
 
   fig3e:paper --only=max_active=2 --only=model=maml --values=A3.maml.*
 
 --only=FIELD=VALUE can be repeated, as for training. --seeds=2020,2021 replaces
-the config's seeds. --values=ID,ID are names or patterns of the column `id` of
-the files in modular_hyperteacher/published/; none are needed.
+the config's seeds. --values=ID,ID is optional: names or patterns of the column
+`id` of the files in modular_hyperteacher/published/.
 """
 
 import pathlib
@@ -35,7 +35,7 @@ def read(path: pathlib.Path) -> list[Line]:
   """Returns the lines of a list.
 
   Raises:
-    UserError: if there is none, or a line is wrong; says which.
+    UserError: if the list is empty or unreadable; names a wrong line.
   """
   try:
     text = path.read_text()
@@ -49,7 +49,7 @@ def read(path: pathlib.Path) -> list[Line]:
       words = shlex.split(line, comments=True)
       if words:
         lines.append(_parse(*words))
-    except Exception as error:  # Also from the user's own config.
+    except Exception as error:  # A user's config can raise anything.
       what = ' '.join(str(error).split())
       raise errors.UserError(
           f'--list: {path}, line {number}: {what}'

@@ -1,11 +1,11 @@
-"""A sweep over worker processes of this machine.
+"""Trains a sweep in worker processes on this machine.
 
   python -m launch.local --config=configs/fig3b.py --workers=2
 
-One worker per GPU where there are any, else as many as asked for, which divide
-the processor's cores. A worker trains one run after the other, and its programs
-are there for all. A worker that dies is replaced and its run goes on; SIGTERM
-and Ctrl-C save all runs, and the same command goes on from there.
+Workers share the processor's cores, and the GPUs if there are any. A worker
+trains one run after the other and reuses compiled programs. A worker that dies
+is replaced, and its run resumes. SIGTERM and Ctrl-C save all runs; the same
+command resumes them.
 """
 
 import json
@@ -31,7 +31,7 @@ from launch import worker
 _WORKERS = flags.DEFINE_integer(
     'workers',
     None,
-    'How many runs are trained at once. Default: one per GPU, else one.',
+    'Number of runs trained at once. Default: one per GPU, else one.',
     lower_bound=1,
 )
 
@@ -46,9 +46,9 @@ def make_slots(
   """Returns every worker's cores and environment variables.
 
   Args:
-    number: of workers; None for one per GPU, or one.
-    cores: that this process may use.
-    gpus: that this process may use.
+    number: number of workers; None for one per GPU, or one without GPUs.
+    cores: available processor cores.
+    gpus: available GPUs.
   """
   number = number or len(gpus) or 1
   shares = np.array_split(np.array(cores), number)
@@ -75,7 +75,7 @@ def _slots() -> list[_Slot]:
 
 
 class _Worker:
-  """A worker process, started anew whenever it dies."""
+  """A worker process, which is restarted when it dies."""
 
   def __init__(self, slot: _Slot, settings: worker.Settings) -> None:
     self._cores, self._variables = slot
@@ -83,11 +83,11 @@ class _Worker:
     self._process: subprocess.Popen[str] | None = None
 
   def train(self, bundle: list) -> dict[str, str] | str:
-    """Returns the outcomes of runs, or how the worker died."""
+    """Returns the outcomes of runs, or a message on how the worker died."""
     process = self._process
     if process is None or process.poll() is not None:
       process = self._process = self._start()
-    # Neither pipe is None: `_start` asks for both.
+    # Neither pipe is None: see `_start`.
     try:
       print(json.dumps(bundle), file=process.stdin, flush=True)
       answer = cast(IO[str], process.stdout).readline()
@@ -95,10 +95,10 @@ class _Worker:
       answer = ''
     if not answer.endswith('\n'):
       try:
-        code = process.wait(timeout=1)  # It ends; let it tell how.
+        code = process.wait(timeout=1)
       except subprocess.TimeoutExpired:
         process.kill()
-        code = process.wait()  # or the next look would find it still there
+        code = process.wait()  # or `poll` may still find it alive
       if code < 0:
         return f'its worker was killed by {signal.Signals(-code).name}'
       return f'its worker ended with exit code {code}'
@@ -118,19 +118,19 @@ class _Worker:
     )
 
   def stop(self, number: int | None) -> None:
-    """Lets the worker end; with a signal, at once, after saving."""
+    """Ends the worker after its run; with a signal, once that is saved."""
     if self._process is None:
       return
     if number is not None and self._process.poll() is None:
       self._process.send_signal(number)
     try:
-      cast(IO[str], self._process.stdin).close()  # A pipe, as in `train`.
+      cast(IO[str], self._process.stdin).close()
     except BrokenPipeError:
       pass
 
 
 class _Pool:
-  """Workers that take bundles of runs from one queue."""
+  """Workers that share a queue of bundles."""
 
   def __init__(self, plan: plans.Plan, slots: list[_Slot]) -> None:
     settings = plans.settings(plan, num_cores())
@@ -153,7 +153,7 @@ class _Pool:
     return any(thread.is_alive() for thread in self._threads)
 
   def _serve(self, one: _Worker) -> None:
-    # Another worker's bundle may come back, until all are through.
+    # Another worker's bundle may be queued again until all are done.
     while self._queue.unfinished_tasks and not self._stopping.is_set():
       try:
         tried = self._queue.get(timeout=0.1)
@@ -174,14 +174,12 @@ class _Pool:
     while self.busy:
       for one in self._workers:
         one.stop(number)
-      time.sleep(0.5)  # A worker that was between two runs did not hear.
+      time.sleep(0.5)  # A worker between two runs ignores signals.
 
 
 def launch(plan: plans.Plan) -> plans.Outcome:
-  """Trains all bundles; returns what could not be finished."""
-  received: list[int] = []
-  for number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(number, lambda signum, frame: received.append(signum))
+  """Trains all bundles; returns which runs are unfinished, and why."""
+  received = plans.catch_signals()
   pool = _Pool(plan, _slots())
   with progresses.Progress(plan) as progress:
     while pool.busy and not received:
@@ -194,12 +192,12 @@ def launch(plan: plans.Plan) -> plans.Outcome:
 
 
 def num_cores() -> int:
-  """Returns the processor cores of a worker."""
+  """Returns the number of processor cores per worker."""
   return min(len(cores) for cores, _ in _slots())
 
 
 def num_workers() -> int:
-  """Returns how many runs are trained at once."""
+  """Returns the number of runs trained at once."""
   return len(_slots())
 
 

@@ -1,7 +1,4 @@
-"""What launchers share: the plan of a sweep, and its end.
-
-A launcher differs from another only in how runs are sent to workers.
-"""
+"""What launchers share. They differ only in how runs are sent to workers."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -34,20 +31,19 @@ _DRY_RUN = flags.DEFINE_bool(
 _RUNS_PER_TASK = flags.DEFINE_integer(
     'runs_per_task',
     1,
-    'How many runs are sent to a worker together; runs that share compiled'
-    ' programs come first.',
+    'Number of runs sent to a worker together; they share compiled programs.',
     lower_bound=1,
 )
 _CACHE = flags.DEFINE_string(
     'compilation_cache',
     compilation_cache.DEFAULT,
-    'Where workers share compiled programs; empty for nowhere.'
-    ' Programs from there are executed: keep it to yourself.',
+    'Folder in which workers share compiled programs; empty for none. Programs'
+    ' in it are executed: nobody else should be able to write to it.',
 )
 
 
 def need(module: str, extra: str) -> Any:
-  """Returns a module of an optional package; ends the command without it."""
+  """Imports a module of an optional package; exits if it is missing."""
   try:
     return importlib.import_module(module)
   except ModuleNotFoundError as error:
@@ -66,7 +62,7 @@ class Plan(NamedTuple):
   sweep: command_line.Sweep
   runs: list[runner.PlannedRun]
   bundles: list[list[runner.PlannedRun]]  # unfinished runs only
-  # Fields of `worker.Settings`, of a campaign with a budget.
+  # Further fields of `worker.Settings`, for a campaign with a budget.
   limits: Mapping[str, Any] = {}
 
 
@@ -74,26 +70,34 @@ class Outcome(NamedTuple):
   """How a sweep ended."""
 
   unfinished: dict[str, str]  # run id -> why
-  left: str = ''  # if the command ends before the sweep does, what of it
-  exit_code: int = 0  # then
+  left: str = ''  # message, if the command ends before the sweep does
+  exit_code: int = 0  # in this case
 
 
 def stopped(number: int) -> Outcome:
   """Returns the outcome after a signal made all workers save."""
   return Outcome(
       {},
-      f'{preemption.Interrupted(number)}: saved; the same command goes on from'
-      ' here.',
+      f'{preemption.Interrupted(number)}: saved; run the same command to'
+      ' resume.',
       0 if number == signal.SIGTERM else 128 + number,
   )
+
+
+def catch_signals() -> list[int]:
+  """Returns a list to which SIGTERM and Ctrl-C are appended from now on."""
+  received: list[int] = []
+  for number in preemption.SIGNALS:
+    signal.signal(number, lambda signum, frame: received.append(signum))
+  return received
 
 
 def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
   """Runs a launcher's command line.
 
   Args:
-    launch: sends the bundles of a plan to workers and returns at their end.
-    describe: says where they are sent.
+    launch: sends the bundles of a plan to workers and waits for them.
+    describe: returns where runs are trained.
   """
   run_command(command_line.check_arguments, lambda: _run(launch, describe))
 
@@ -101,10 +105,10 @@ def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
 def run_command(
     check: Callable[[list[str]], None], function: Callable[[], int]
 ) -> Any:
-  """Runs a command line; a user's mistake is told in one line.
+  """Runs a command line; reports users' mistakes in one line.
 
   Args:
-    check: raises UserError for arguments that the command does not take.
+    check: raises UserError for arguments that the command does not accept.
     function: returns the exit code.
   """
 
@@ -134,7 +138,7 @@ def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
     components.allow(run.config)
   plan = make_plan(sweep, _RUNS_PER_TASK.value)
   for bundle in plan.bundles:
-    _ = bundle[0].experiment  # What is wrong, or too large, is told here.
+    _ = bundle[0].experiment  # Report wrong configs before training.
   print(describe_plan(plan, describe()), flush=True)
   if _DRY_RUN.value:
     return 0
@@ -143,10 +147,10 @@ def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
 
 
 def make_plan(sweep: command_line.Sweep, runs_per_task: int) -> Plan:
-  """Returns what is left to train, in bundles.
+  """Returns the unfinished runs in bundles.
 
   Raises:
-    UserError: if the results folder holds something else.
+    UserError: if a run's folder holds a different run.
   """
   runs = runner.plan(sweep.runs, sweep.root)
   left = [run for run in runs if not run.folder.finished]
@@ -162,7 +166,7 @@ def make_plan(sweep: command_line.Sweep, runs_per_task: int) -> Plan:
 
 
 def settings(plan: Plan, num_cores: int) -> worker.Settings:
-  """Returns how runs are trained, on workers with so many cores."""
+  """Returns the settings of workers that have `num_cores` each."""
   return worker.Settings(
       str(plan.sweep.root.absolute()),
       host_devices.suit([run.spec.config for run in plan.runs], num_cores),
@@ -173,20 +177,20 @@ def settings(plan: Plan, num_cores: int) -> worker.Settings:
 
 
 def share_of_gpu(share: float) -> dict[str, str]:
-  """Returns environment variables that let JAX have a part of a GPU's memory.
+  """Returns environment variables that limit JAX to a share of a GPU's memory.
 
-  Left alone, the first process takes three quarters of it.
+  By default, the first process takes three quarters of it.
   """
   return {'XLA_PYTHON_CLIENT_MEM_FRACTION': f'{0.9 * share:.3f}'}
 
 
 def as_json(bundle: list[runner.PlannedRun]) -> list[dict[str, Any]]:
-  """Returns the runs of a bundle as `worker.train` takes them."""
+  """Returns the runs of a bundle in the form that `worker.train` expects."""
   return [dataclasses.asdict(run.spec) for run in bundle]
 
 
 def describe_plan(plan: Plan, where: str) -> str:
-  """Returns what is to be done, at what cost, and where."""
+  """Returns what will be trained, where, and at what cost."""
   left = [run for bundle in plan.bundles for run in bundle]
   first = plan.runs[0].spec
   lines = [
@@ -206,7 +210,7 @@ def describe_plan(plan: Plan, where: str) -> str:
 
 
 def _end(plan: Plan, outcome: Outcome) -> int:
-  """Prints the table, or what is missing from it; returns the exit code."""
+  """Prints the results and unfinished runs; returns the exit code."""
   if outcome.left:
     print(outcome.left, file=sys.stderr)
     return outcome.exit_code

@@ -10,7 +10,7 @@ from launch import plan as plans
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.runs import runner
 
-# Of a launcher's time.
+# Share of a launcher's time spent on reading the results folder.
 _SHARE_OF_LOOKING = 0.02
 
 
@@ -42,10 +42,10 @@ class Progress:
     return run.spec.config['training']['num_outer_steps']
 
   def update(self) -> None:
-    """Shows what is saved by now, and prints results that are new.
+    """Shows saved progress and prints new results; call it often.
 
-    Call it often: it looks no more than is cheap, as a sweep may have many runs
-    and its folder may be far away.
+    Reads the folder rarely if that is slow: a sweep may have many runs, and its
+    folder may be on a network file system.
     """
     started = time.monotonic()
     if started >= self._next_look:

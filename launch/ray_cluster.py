@@ -1,16 +1,15 @@
-"""A sweep over a Ray cluster: many machines, with CPUs, GPUs or TPUs.
+"""Trains a sweep on a Ray cluster with CPUs, GPUs or TPUs.
 
   ray up launch/clusters/ray_gpu.yaml  # or ray_tpu.yaml there; see README
   python -m launch.ray_cluster --address=auto --num_gpus=1 \\
       --config=configs/fig3b.py:paper --results=/shared/results
 
-Without --address, a Ray of its own is started on this machine. Every bundle of
-runs is a Ray task with its resources; what is lost with a node is tried again
-elsewhere, from its last checkpoint. All machines see --results under the same
-path, and have this package installed.
+Without --address, Ray is started on this machine. Every bundle of runs is a Ray
+task with its own resources. If a node is lost, its runs resume on another from
+their last checkpoint. All machines must see --results under the same path and
+have this package installed.
 """
 
-import signal
 import time
 from typing import Any
 
@@ -21,18 +20,17 @@ from launch import plan as plans
 from launch import progress as progresses
 from launch import worker
 from modular_hyperteacher import errors
-from modular_hyperteacher.runs import preemption
 
 ray = plans.need('ray', 'ray')
 
 _ADDRESS = flags.DEFINE_string(
-    'address', None, "Of the cluster: HOST:PORT, or 'auto' on its head node."
+    'address', None, "The cluster: HOST:PORT, or 'auto' on its head node."
 )
 _NUM_CPUS = flags.DEFINE_integer(
     'num_cpus', 1, 'Processor cores per task.', lower_bound=1
 )
 _NUM_GPUS = flags.DEFINE_float(
-    'num_gpus', 0, 'GPUs per task; two tasks can share one by 0.5.'
+    'num_gpus', 0, 'GPUs per task; with 0.5, two tasks share one.'
 )
 _NUM_TPUS = flags.DEFINE_integer('num_tpus', 0, 'TPU chips per task.')
 
@@ -41,24 +39,24 @@ _SAVING_S = 30.0
 
 
 class _Tasks:
-  """The sweep's tasks at Ray."""
+  """The sweep's Ray tasks."""
 
   def __init__(self, plan: plans.Plan) -> None:
-    # Nodes have the package, but not this folder.
+    # Nodes have the package, but not the folder launch/.
     ray.cloudpickle.register_pickle_by_value(worker)
     self._settings = plans.settings(plan, _NUM_CPUS.value)
     shared = 0 < _NUM_GPUS.value < 1
     variables = plans.share_of_gpu(_NUM_GPUS.value) if shared else {}
-    # Ray reuses a process for tasks with the same variables only, and JAX can
-    # divide a process's cores only once.
+    # A process can be divided into devices only once. Ray reuses processes only
+    # for tasks with the same variables.
     devices = str(self._settings.num_host_devices)
     variables |= {'MODULAR_HYPERTEACHER_DEVICES': devices}
     self._remote = ray.remote(worker.train_in_ray).options(
         num_cpus=_NUM_CPUS.value,
         num_gpus=_NUM_GPUS.value,
         resources={'TPU': _NUM_TPUS.value} if _NUM_TPUS.value else None,
-        # By Ray, if a node or a worker is lost; failures that tasks live to
-        # tell of are counted in `take_back`.
+        # If a node or a worker is lost; `take_back` counts failures that tasks
+        # report themselves.
         max_retries=attempts.RETRIES.value,
         runtime_env={'env_vars': variables},
     )
@@ -78,7 +76,7 @@ class _Tasks:
     return bool(self._running or self._later)
 
   def wait(self) -> None:
-    """Waits a moment for tasks, and sends again what is worth it."""
+    """Waits a moment for tasks, and sends failed runs again."""
     if not self._running:
       time.sleep(_POLL_S)
     done, _ = ray.wait(list(self._running), timeout=_POLL_S)
@@ -97,7 +95,7 @@ class _Tasks:
       self._send(entry[1])
 
   def stop(self) -> None:
-    """Lets all tasks save and end."""
+    """Makes all tasks save and end."""
     for task in self._running:
       ray.cancel(task)
     ray.wait(
@@ -108,9 +106,9 @@ class _Tasks:
 
 
 def launch(plan: plans.Plan) -> plans.Outcome:
-  """Trains all bundles; returns what could not be finished."""
+  """Trains all bundles; returns which runs are unfinished, and why."""
   if not ray.is_initialized():
-    # Whoever reaches the dashboard can run code: it is not for the network.
+    # The dashboard can run code, so it must not be open to the network.
     own = {} if _ADDRESS.value else {'dashboard_host': '127.0.0.1'}
     try:
       ray.init(_ADDRESS.value or 'local', log_to_driver=False, **own)
@@ -118,11 +116,9 @@ def launch(plan: plans.Plan) -> plans.Outcome:
       if not _ADDRESS.value:
         raise
       raise errors.UserError(
-          f'--address is {_ADDRESS.value}; no cluster answers there: {error}'
+          f'--address is {_ADDRESS.value}; no cluster answers: {error}'
       ) from error
-  received: list[int] = []
-  for number in preemption.SIGNALS:
-    signal.signal(number, lambda signum, frame: received.append(signum))
+  received = plans.catch_signals()
   tasks = _Tasks(plan)
   with progresses.Progress(plan) as progress:
     while tasks.busy and not received:
@@ -135,7 +131,7 @@ def launch(plan: plans.Plan) -> plans.Outcome:
 
 
 def num_cores() -> int:
-  """Returns the processor cores of a worker."""
+  """Returns the number of processor cores per worker."""
   return _NUM_CPUS.value
 
 

@@ -1,4 +1,4 @@
-"""Which runs fit into a budget, trained in order on several workers."""
+"""Computes which runs fit into a time budget on several workers."""
 
 from collections.abc import Iterable
 import heapq
@@ -18,14 +18,14 @@ def schedule(
   """Assigns each run, in order, to the worker that is free first.
 
   Args:
-    needs: of the runs; the schedule ends at the first None.
-    num_workers: how many runs are trained at once.
+    needs: one per run; the schedule ends at the first None.
+    num_workers: number of runs trained at once.
     budget_s: seconds until all workers stop.
 
   Returns:
-    When each run would be finished, in seconds from now, even if the budget
-    ends before; None for a run that could not save anything within it. And the
-    seconds of the budget that one worker, at least, has nothing to do.
+    For each run, the seconds until it would be finished, even if the budget
+    ends before, or None if it could not save anything within the budget. And
+    the longest idle time of a worker within the budget, in seconds.
   """
   free = [0.0] * num_workers
   ends: list[float | None] = []

@@ -1,19 +1,18 @@
-"""A sweep over SLURM, as arrays of jobs, through submitit.
+"""Trains a sweep under SLURM, as job arrays that submitit submits.
 
   python -m launch.slurm --config=configs/fig3b.py:paper --partition=gpu \\
       --gpus=1 --time_min=480 --results=/shared/results
 
-A job that is preempted, or that comes near its time limit, saves first and is
-queued again; it goes on from its checkpoint. Stopping this command leaves the
-jobs alone. The same command later queues what is not finished once more, and
-watches it: whichever job comes first trains a run, and the others leave it.
+A job that is preempted or close to its time limit saves, is queued again, and
+resumes from its checkpoint. Stopping this command does not stop the jobs. The
+same command later queues unfinished runs once more and watches them. If several
+jobs have the same run, the first one trains it and the others skip it.
 """
 
 from collections.abc import Iterable
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -27,55 +26,60 @@ from launch import progress as progresses
 from launch import worker
 from modular_hyperteacher import errors
 from modular_hyperteacher.runs import locks
-from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 
 submitit = plans.need('submitit', 'slurm')
 
-_PARTITION = flags.DEFINE_string('partition', None, 'Where to queue.')
+_PARTITION = flags.DEFINE_string('partition', None, 'Partition of the jobs.')
 _TIME_MIN = flags.DEFINE_integer(
     'time_min', 240, "A job's time limit in minutes.", lower_bound=1
 )
 _SAVE_BEFORE_S = flags.DEFINE_integer(
     'save_before_s',
     120,
-    'How long before its time limit a job saves and is queued again.',
+    'Seconds before its time limit at which a job saves and is requeued.',
     lower_bound=1,
 )
 _REQUEUES = flags.DEFINE_integer(
-    'requeues', 100, 'How often a job may reach its time limit.', lower_bound=0
+    'requeues',
+    100,
+    'How often a job is requeued at its time limit.',
+    lower_bound=0,
 )
 _CPUS = flags.DEFINE_integer('cpus', 2, 'Cores per job.', lower_bound=1)
 _GPUS = flags.DEFINE_integer('gpus', 0, 'GPUs per job.', lower_bound=0)
 _PARALLEL = flags.DEFINE_integer(
-    'parallel', 256, 'How many jobs of an array run at once.', lower_bound=1
+    'parallel',
+    256,
+    'Maximum number of jobs of an array that run at once.',
+    lower_bound=1,
 )
 _SLURM = flags.DEFINE_multi_string(
-    'slurm', [], 'More options of sbatch, as --slurm=account=NAME; repeat.'
+    'slurm', [], 'Option of sbatch, as --slurm=account=NAME; can be repeated.'
 )
 _JOBS = flags.DEFINE_string(
     'jobs', 'slurm_jobs', "Folder for the jobs' logs and pickled arguments."
 )
-_WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs, show progress.')
+_WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs and show progress.')
 
 _POLL_S = 2.0
 _LOOK_S = 5.0
 _QUEUE_POLL_S = 15.0
-# Results on a shared file system (NFS) may be seen a minute later.
+# Results on a network file system may become visible a minute later.
 _LOST_AFTER_S = 90.0
-# SLURM may signal a job this much earlier than it was asked to.
+# SLURM may signal a job this much earlier than requested.
 _SIGNAL_SPREAD_S = 60
 _ALIVE = 'PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING'
-_LEFT = 'the jobs go on by themselves; squeue shows them.'
+_LEFT = 'the jobs continue without this command; squeue shows them.'
 
 
 def _make_executor() -> Any:
   if 60 * _TIME_MIN.value <= _SAVE_BEFORE_S.value + _SIGNAL_SPREAD_S:
     raise errors.UserError(
-        f'--time_min is {_TIME_MIN.value}: jobs would be told to save'
+        f'--time_min is {_TIME_MIN.value}, too short for training: jobs save'
         f' {_SAVE_BEFORE_S.value} seconds (--save_before_s) before that limit,'
-        f' and up to {_SIGNAL_SPREAD_S} seconds earlier, so they would never'
-        ' get on. Allow more minutes, or save later.'
+        f' or up to {_SIGNAL_SPREAD_S} seconds earlier. Increase --time_min or'
+        ' decrease --save_before_s.'
     )
   try:
     executor = submitit.AutoExecutor(
@@ -85,8 +89,8 @@ def _make_executor() -> Any:
     )
   except RuntimeError as error:
     raise errors.UserError(
-        f'SLURM is not to be found here ({error}); start this command where'
-        ' sbatch and srun are, on a login node.'
+        f'SLURM was not found ({error}); run this command on a login node,'
+        ' where sbatch and srun are installed.'
     ) from error
   parameters = {
       'name': 'modular_hyperteacher',
@@ -107,16 +111,14 @@ def _make_executor() -> Any:
 
 
 def _option(text: str) -> tuple[str, str | bool]:
-  """Returns an option of sbatch, NAME=VALUE or NAME, as submitit has it."""
+  """Converts NAME=VALUE or NAME, an option of sbatch, for submitit."""
   name, has_value, value = text.partition('=')
   return name, value if has_value else True
 
 
 def launch(plan: plans.Plan) -> plans.Outcome:
-  """Queues all bundles; returns what could not be finished."""
-  received: list[int] = []
-  for number in preemption.SIGNALS:
-    signal.signal(number, lambda signum, frame: received.append(signum))
+  """Queues all bundles; returns which runs are unfinished, and why."""
+  received = plans.catch_signals()
   jobs = _Jobs(plan)
   if not _WAIT.value:
     return plans.Outcome({}, *jobs.leave())
@@ -131,7 +133,7 @@ def launch(plan: plans.Plan) -> plans.Outcome:
 
 
 class _Jobs:
-  """The sweep's jobs at SLURM, and the runs that other launchers have."""
+  """The sweep's SLURM jobs, and the runs that other launchers hold."""
 
   def __init__(self, plan: plans.Plan) -> None:
     self._settings = plans.settings(plan, _CPUS.value)
@@ -141,7 +143,7 @@ class _Jobs:
     self._queued: dict[Any, attempts.Attempt] = {}  # by job
     self._held: list[attempts.Attempt] = []
     self._looked = time.monotonic()
-    self._accepted = False  # whether SLURM ever took a job
+    self._accepted = False  # whether SLURM has ever accepted a job
     self._refusal = ''
     self.unfinished: dict[str, str] = {}
     self._left = [attempts.attempt(bundle) for bundle in plan.bundles]
@@ -153,13 +155,13 @@ class _Jobs:
     return bool(self._left or self._queued or self._held)
 
   def leave(self) -> tuple[str, int]:
-    """Returns what to say on leaving the jobs alone, and the exit code."""
+    """Returns a message and exit code for ending before the jobs do."""
     if not self._left:
       return _LEFT, 0
     return f'{len(self._left)} jobs could not be queued; {_LEFT}', 1
 
   def update(self) -> None:
-    """Takes results, and queues again what is worth it; call it often."""
+    """Reads results and queues failed runs again; call it often."""
     if time.monotonic() - self._looked < _LOOK_S:
       return
     self._looked = time.monotonic()
@@ -175,7 +177,7 @@ class _Jobs:
     self._send()
 
   def _let_go(self) -> list[attempts.Attempt]:
-    """Returns attempts at runs that other launchers no longer have."""
+    """Returns attempts at runs that other launchers no longer hold."""
     held, free = [], []
     for one in self._held:
       left = [run for run in one.bundle if not run.folder.finished]
@@ -187,7 +189,7 @@ class _Jobs:
     return free
 
   def _send(self) -> None:
-    """Queues what is left; what SLURM does not take now is left."""
+    """Queues what is left, as far as SLURM accepts it now."""
     size = _max_array_size() if self._left else 1
     while self._left:
       part = self._left[:size]
@@ -199,41 +201,42 @@ class _Jobs:
       except submitit.core.utils.FailedJobError as error:
         reason = ' '.join(str(error).split())
         if not self._accepted:
-          raise errors.UserError(f'SLURM takes no jobs: {reason}') from error
+          raise errors.UserError(f'SLURM accepts no jobs: {reason}') from error
         if reason != self._refusal:
-          print(f'warning: SLURM takes no more: {reason}', file=sys.stderr)
+          print(
+              f'warning: SLURM accepts no more jobs: {reason}', file=sys.stderr
+          )
         self._refusal = reason
         return
       self._accepted, self._refusal = True, ''
-      print(f'queued {len(jobs)} jobs, {jobs[0].job_id} on', flush=True)
+      print(f'queued {len(jobs)} jobs from {jobs[0].job_id} on', flush=True)
       self._queued.update(zip(jobs, part))
       del self._left[:size]
 
 
 def _outcomes(job: Any, bundle: list[runner.PlannedRun]) -> dict[str, str]:
-  """Returns what became of the runs of a job that has ended."""
+  """Returns run id -> outcome of a job that has ended."""
   if not job.paths.result_pickle.exists():
-    # Cancelled, or killed. To queue it again could be against its owner's will.
+    # Cancelled or killed; the owner may not want it queued again.
     error = 'left the queue without a result'
   else:
     try:
       return job.result()
     except Exception as problem:  # pylint: disable=broad-exception-caught
       error = type(problem).__name__
-  # Whatever ended it, its log has it in full.
   reason = f'job {job.job_id}: {error}; see {job.paths.stderr}'
   return {run.spec.run_id: reason for run in bundle}
 
 
 def _max_array_size() -> int:
-  """Returns how many jobs an array may have; SLURM's default if in doubt."""
+  """Returns the maximum size of a job array; SLURM's default if unknown."""
   answer = _ask('scontrol', 'show', 'config') or ''
   found = re.search(r'^MaxArraySize\s*=\s*(\d+)', answer, re.MULTILINE)
   return max(1, int(found.group(1)) if found else 1000)
 
 
 def _ask(*command: str) -> str | None:
-  """Returns what a command of SLURM's says, or None if it fails."""
+  """Returns the output of a SLURM command, or None if it fails."""
   try:
     return subprocess.run(
         command, capture_output=True, text=True, check=True
@@ -243,10 +246,7 @@ def _ask(*command: str) -> str | None:
 
 
 def _queued() -> set[str] | None:
-  """Returns the ids of this user's jobs at SLURM; None if it does not answer.
-
-  For jobs of an array, the array's id is among them.
-  """
+  """Returns the ids of this user's jobs and arrays; None without an answer."""
   answer = _ask(
       'squeue',
       '--all',
@@ -260,12 +260,11 @@ def _queued() -> set[str] | None:
 
 
 class _Queue:
-  """Tells which jobs left SLURM's queue without a word.
+  """Finds jobs that left SLURM's queue without a result.
 
-  submitit asks SLURM's accounting what became of a job. Where there is none,
-  it would wait for ever for the result of one that was cancelled or killed; and
-  where there is, it takes jobs that SLURM queues again after a node's failure
-  for lost.
+  submitit asks SLURM's accounting about jobs. Without accounting, it waits for
+  ever for a job that was cancelled or killed. With it, it reports jobs as lost
+  that SLURM requeues after the failure of a node.
   """
 
   def __init__(self) -> None:
@@ -274,7 +273,7 @@ class _Queue:
     self._missing_since: dict[str, float] = {}
 
   def lost(self, job_ids: Iterable[str]) -> set[str]:
-    """Returns those that SLURM has not had for `_LOST_AFTER_S`."""
+    """Returns the jobs that have been out of the queue for `_LOST_AFTER_S`."""
     now = time.monotonic()
     if now - self._asked < _QUEUE_POLL_S:
       return set()
@@ -299,7 +298,7 @@ class _Queue:
 
 
 def num_cores() -> int:
-  """Returns the processor cores of a worker."""
+  """Returns the number of processor cores per worker."""
   return _CPUS.value
 
 

@@ -1,7 +1,7 @@
-"""What every worker does, whoever sent it: train runs, one after the other.
+"""Trains runs on a worker, for every launcher.
 
-A run travels as JSON, so that no config file is executed on a worker and
-nothing is unpickled that came out of results.
+Runs are sent as JSON, so a worker executes no config file and unpickles no
+results.
 
 As a command (`python -m launch.worker`), reads one JSON list of runs per line
 from stdin and answers with one JSON object of outcomes per line on stdout.
@@ -35,12 +35,12 @@ from modular_hyperteacher.runs import scheduling
 FINISHED = 'finished'
 HELD = 'another launcher is training it'
 OUT_OF_TIME = 'the budget is spent'
-REFUSED = 'refused: '  # and why; another try would be refused too
-FAILED = 'failed: '  # and how; another try may succeed
+REFUSED = 'refused: '  # followed by the reason; a retry would fail, too
+FAILED = 'failed: '  # followed by the error; a retry may succeed
 
 
 class Settings(NamedTuple):
-  """How runs are trained, alike on every worker."""
+  """How to train runs; the same on every worker."""
 
   results: str
   num_host_devices: int  # per worker, on a CPU
@@ -49,14 +49,14 @@ class Settings(NamedTuple):
   ends_at: float | None = None  # when to save and stop, as `time.time()`
   # Run id -> seconds until there is something to save.
   lead_s: Mapping[str, float] = {}
-  measure: bool = False  # how long runs take, in place of training them
+  measure: bool = False  # only measure how long runs take
 
 
 def set_up(settings: Settings) -> None:
-  """Prepares a process before JAX does anything; again, it changes nothing.
+  """Prepares a process before JAX is initialised; later calls do nothing.
 
   Raises:
-    UserError: if others could put programs into the compilation cache.
+    UserError: if others can write to the compilation cache.
   """
   flags = os.environ.get('XLA_FLAGS', '')
   number = settings.num_host_devices
@@ -79,13 +79,13 @@ def train(
 
   Args:
     runs: `sweeps.Run`s as dicts.
-    settings: how; the same for all calls in a process.
-    signals: what asks to stop.
+    settings: the same for all calls in a process.
+    signals: signals that ask to stop.
 
   Returns:
-    Run id -> FINISHED, HELD, OUT_OF_TIME, REFUSED and why, or FAILED and how;
-    of a run to measure, its timing as JSON. One run's failure leaves the others
-    alone.
+    Run id -> FINISHED, HELD, OUT_OF_TIME, REFUSED with a reason or FAILED with
+    an error; or, when measuring, a timing as JSON. A failure of one run does
+    not affect the others.
 
   Raises:
     preemption.Interrupted: after saving, when a signal asks to stop.
@@ -112,7 +112,7 @@ def train(
 
 
 def _set_alarm(settings: Settings, run_id: str) -> bool:
-  """Arranges the end of the budget; returns whether a run is worth starting."""
+  """Sets an alarm at the end of the budget; False if there is no time left."""
   if settings.ends_at is None:
     return True
   left_s = settings.ends_at - time.time()
@@ -148,7 +148,7 @@ def _train_one(
 
 
 def _explain(error: Exception) -> str:
-  """Returns an outcome; raises Interrupted again if the user wants to stop."""
+  """Returns the outcome after an error; reraises the user's Interrupted."""
   if isinstance(error, preemption.Interrupted):
     if error.signal_number != signal.SIGALRM:
       raise error
@@ -162,7 +162,7 @@ def _explain(error: Exception) -> str:
 def train_in_ray(
     runs: list[dict[str, Any]], settings: Settings
 ) -> dict[str, str]:
-  """Trains as a task of Ray; asked to stop, tells so as a failure."""
+  """Trains as a Ray task; returns an interruption as a failure."""
   try:
     return train(runs, settings)
   except preemption.Interrupted as interruption:
@@ -170,18 +170,18 @@ def train_in_ray(
 
 
 class Job:
-  """Runs as a job of SLURM, in the form that submitit asks for."""
+  """Runs as a SLURM job, in the form that submitit expects."""
 
   def __init__(self, runs: list[dict[str, Any]], settings: Settings) -> None:
     self._runs = runs
     self._settings = settings
 
   def __call__(self) -> dict[str, str]:
-    """Trains; when asked to stop, saves, and lets submitit do the rest.
+    """Trains; after a signal, saves and passes the signal on to submitit.
 
-    submitit has a handler for the signal that says that time is up, which
-    queues the job again. SIGTERM comes where SLURM itself does so (preemption,
-    `scontrol requeue`), or after `scancel`.
+    submitit's handler of the time limit's signal queues the job again. SIGTERM
+    means that SLURM queues it again itself (preemption, `scontrol requeue`), or
+    that the user cancelled it.
     """
     handled = [
         number
@@ -195,14 +195,14 @@ class Job:
       os._exit(128 + interruption.signal_number)
 
   def checkpoint(self) -> Any:
-    """Returns what is to be queued again."""
+    """Returns the job to queue again."""
     import submitit  # pyright: ignore[reportMissingImports]
 
     return submitit.helpers.DelayedSubmission(self)
 
 
 def main() -> None:
-  """Serves a launcher until its end of the pipe is closed."""
+  """Serves a launcher until it closes the pipe."""
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--settings', type=json.loads, required=True)
   parser.add_argument('--cores', type=json.loads, required=True)
@@ -210,8 +210,8 @@ def main() -> None:
   os.sched_setaffinity(0, arguments.cores)
   settings = Settings(*arguments.settings)
   answers = os.fdopen(os.dup(1), 'w')
-  os.dup2(2, 1)  # Whatever prints does not get into the answers.
-  # Between two runs there is nothing to save; the pipe's end is the sign.
+  os.dup2(2, 1)  # Other output must not mix with the answers.
+  # Between two runs there is nothing to save; the closed pipe ends the worker.
   for number in preemption.SIGNALS:
     signal.signal(number, signal.SIG_IGN)
   try:

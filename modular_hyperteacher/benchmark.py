@@ -1,22 +1,21 @@
-"""Step times of a config's models, against the machine's own matrix product.
+"""Measures step times of a config's models, relative to a matrix product.
 
   python -m modular_hyperteacher.benchmark \
       --config=configs/fig3b.py:paper --config.task.num_modules=4
 
 One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
-in the same process, so that step times in MU compare across machines. The
-FLOP utilisation, relative to the matrix product's rate, is of the operations
-counted in the traced program (`flops.py`). Data generation is part of a step.
+in the same process, so step times in MU are comparable across machines. FLOP
+utilisation divides the rate of the operations counted in the traced program
+(`flops.py`) by the matrix product's. A step includes drawing the data.
 
-On a machine that is busy with other work, compare processor times: `cpu_mu` is
-the processor time of a step in that of a matrix product.
+On a busy machine, compare processor times: `cpu_mu` is a step's processor time
+divided by a matrix product's.
 """
 
 import errno
 import json
 import os
 import pathlib
-import statistics
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from absl import flags
 from absl import logging
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pandas as pd
 
 from modular_hyperteacher import errors
@@ -43,26 +43,25 @@ from modular_hyperteacher.runs import run_folder
 command_line.define_config_flags('configs/fig3b.py:paper')
 _JSON = flags.DEFINE_string('json', None, 'Write the measurements here.')
 _REPEATS = flags.DEFINE_integer(
-    'repeats', 5, 'Timings of which the median counts.', lower_bound=1
+    'repeats', 5, 'Number of timings; the median is reported.', lower_bound=1
 )
 _STEPS = flags.DEFINE_integer(
     'steps',
     1,
-    'Outer steps that are timed together. Accelerators want more: their steps'
-    ' are short beside what starting a program takes, which training does once'
-    ' per second.',
+    'Outer steps timed together. Use more on accelerators: starting a program'
+    ' takes longer than a step there, and training does it once per second.',
     lower_bound=1,
 )
 _HOST_DEVICES = flags.DEFINE_integer(
     'host_devices',
     None,
-    'On a CPU, devices to divide it into; by default one per core, as far as'
-    ' they divide the batches, as in training.',
+    'Number of devices that a CPU is divided into. Default, as in training:'
+    ' the largest number, up to one per core, that divides the batches.',
     lower_bound=1,
     upper_bound=host_devices.MOST,
 )
 _NUM_SEEDS = flags.DEFINE_integer(
-    'seeds', 1, 'Seeds trained side by side.', lower_bound=1
+    'seeds', 1, 'Number of seeds trained together.', lower_bound=1
 )
 
 _SIZE = 3072
@@ -135,13 +134,12 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   steps, units = [], []
   for _ in range(_REPEATS.value):
     units.append(unit_times())
-    clock = _Clock()
+    started = _now()
     state = train(compiled, state)
-    steps.append(clock.times())
-  step_seconds, step_cpu_seconds = (
-      statistics.median(times) / _STEPS.value for times in zip(*steps)
-  )
-  unit, unit_cpu_seconds = map(statistics.median, zip(*units))
+    steps.append(_now() - started)
+  steps = np.array(steps) / _STEPS.value
+  step_seconds, step_cpu_seconds = np.median(steps, axis=0).tolist()
+  unit, unit_cpu_seconds = np.median(units, axis=0).tolist()
   per_seed = flops.outer_step(config)
   operations = per_seed and per_seed * len(seeds)
   return {
@@ -174,38 +172,30 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
 def train(
     compiled: programs.Programs, state: outer_loop.TrainState
 ) -> outer_loop.TrainState:
-  """Takes the steps that are timed together."""
+  """Takes `--steps` outer steps."""
   return jax.block_until_ready(compiled.train(state, _STEPS.value))[0]
 
 
-# Also where a GPU's default would be less exact, and faster.
+# Float32 also on GPUs, whose default is faster and less exact.
 _multiply = jax.jit(precision.at(precision.FLOAT32, jnp.matmul))
 
 
 def unit_times() -> tuple[float, float]:
-  """Returns wall and processor seconds of a 3072^3 float32 product.
-
-  Those of the fastest of three.
-  """
+  """Returns the least wall and processor seconds of three matrix products."""
   matrix = jax.random.normal(jax.random.key(0), (_SIZE, _SIZE))
   jax.block_until_ready(_multiply(matrix, matrix))
   times = []
   for _ in range(3):
-    clock = _Clock()
+    started = _now()
     jax.block_until_ready(_multiply(matrix, matrix))
-    times.append(clock.times())
-  return min(wall for wall, _ in times), min(cpu for _, cpu in times)
+    times.append(_now() - started)
+  wall_seconds, cpu_seconds = np.min(times, axis=0).tolist()
+  return wall_seconds, cpu_seconds
 
 
-class _Clock:
-  """Seconds since it was made."""
-
-  def __init__(self) -> None:
-    self._wall, self._cpu = time.perf_counter(), time.process_time()
-
-  def times(self) -> tuple[float, float]:
-    """Returns wall and processor seconds."""
-    return time.perf_counter() - self._wall, time.process_time() - self._cpu
+def _now() -> np.ndarray:
+  """Returns wall and processor seconds; only differences have a meaning."""
+  return np.array([time.perf_counter(), time.process_time()])
 
 
 if __name__ == '__main__':

@@ -1,29 +1,51 @@
-"""Errors that are told in one line: the user's to mend, or the machine's.
+"""Errors reported in one line: wrong input, or a fault of the machine.
 
-Everything that checks user input raises `ValueError` with a message that
-names the field, what was given and what is allowed. `UserError` marks it at
-the command line, where it is one line on stderr and exit code 2. A fault of
-the machine is worth trying again: exit code 1.
+Checks of user input raise `UserError` with a message that names the field, its
+value and what is allowed: one line on stderr and exit code 2. After a fault of
+the machine (exit code 1) the same command can be tried again.
 """
 
+from collections.abc import Iterable
+import math
 import pathlib
+from typing import Any
 
 
 class UserError(ValueError):
   """Wrong input: a field, a flag or a file on disk."""
 
 
+def require(allowed: Any, field: str, value: Any, rule: str) -> None:
+  """Raises UserError unless `allowed`; `rule` says what the value must be."""
+  if not allowed:
+    raise UserError(f'{field} is {value}; {rule}.')
+
+
+def require_choice(field: str, value: Any, choices: Iterable[str]) -> None:
+  """Raises UserError unless the value is one of the choices."""
+  rule = f'choose one of {", ".join(choices)}'
+  require(value in choices, field, f"'{value}'", rule)
+
+
+def require_positive(block: str, **fields: float) -> None:
+  """Raises UserError for the first field that is not positive and finite."""
+  for field, value in fields.items():
+    allowed = 0 < value < math.inf
+    require(allowed, f'{block}.{field}', value, 'it must be positive')
+
+
 class MachineError(Exception):
-  """A fault of the machine; nothing is lost, and another try may succeed."""
+  """A fault of the machine; nothing is lost, and a retry may succeed."""
 
 
 class StorageError(MachineError, OSError):
-  """Results cannot be written; says what to do."""
+  """Results cannot be written."""
 
-  def __init__(self, path: pathlib.Path, reason: str) -> None:
+  def __init__(self, path: pathlib.Path, reason: str | OSError) -> None:
+    if isinstance(reason, OSError):
+      reason = reason.strerror or str(reason)
     super().__init__(
-        f'cannot write {path}: {reason}. Mend that, by making room on the disk'
-        ' for instance; the same command then goes on from the last'
-        ' checkpoint.'
+        f'cannot write {path}: {reason}. Fix this, for example by freeing disk'
+        ' space; the same command then resumes from the last checkpoint.'
     )
     self.strerror = reason

@@ -1,15 +1,15 @@
-"""Command line: expand a config into runs, train them, report.
+"""Command line: expands a config into runs, trains them, prints results.
 
   python -m modular_hyperteacher.main --config=configs/fig3b.py
 
 trains the laptop preset; `configs/fig3b.py:paper` is the published scale and
 `:smoke` is a few steps. Any field can be overridden, as in
-`--config.training.num_outer_steps=500`. Starting again skips runs that are
-finished and resumes those that are not.
+`--config.training.num_outer_steps=500`. The same command again skips finished
+runs and resumes the others.
 
-Several processes train a run together, on the devices of all of them, if each
-is started with the same command and --coordinator, --num_processes and
---process_id, or with --distributed where JAX can find the others by itself.
+To train a run on the devices of several processes, start each with the same
+command and --coordinator, --num_processes and --process_id, or with
+--distributed where JAX can find the others by itself.
 """
 
 import json
@@ -22,7 +22,7 @@ from typing import Any
 if __name__ == '__main__':  # Importing the rest takes seconds.
 
   def _stop(*_: object) -> None:
-    os.write(2, b'SIGINT: stopped; nothing had begun.\n')
+    os.write(2, b'SIGINT: stopped before anything was started.\n')
     os._exit(130)
 
   signal.signal(signal.SIGINT, _stop)
@@ -40,7 +40,6 @@ from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
@@ -53,32 +52,35 @@ _DESCRIBE = flags.DEFINE_bool(
 _HOST_DEVICES = flags.DEFINE_integer(
     'host_devices',
     None,
-    'On a CPU, how many devices to make of it; meta-batches are divided over'
-    ' them. Default: as many as there are cores and as divide the meta-batch;'
-    ' one for each of several processes.',
+    'Number of devices that a CPU is divided into; each computes a share of'
+    ' every meta-batch. Default: the largest number, up to one per core, that'
+    ' divides the meta-batch; one per process if several train together.',
     lower_bound=1,
     upper_bound=host_devices.MOST,
 )
 _DISTRIBUTED = flags.DEFINE_bool(
     'distributed',
     False,
-    'One of several processes that JAX finds by itself: SLURM, TPU pods, Open'
-    ' MPI, Kubernetes.',
+    'Train together with processes that JAX finds by itself: under SLURM, on'
+    ' TPU pods, under Open MPI, on Kubernetes.',
 )
 _COORDINATOR = flags.DEFINE_string(
-    'coordinator', None, 'HOST:PORT of process 0, where several work together.'
+    'coordinator', None, 'HOST:PORT of process 0, if several train together.'
 )
 _NUM_PROCESSES = flags.DEFINE_integer(
-    'num_processes', None, 'How many processes work together.', lower_bound=1
+    'num_processes',
+    None,
+    'Number of processes that train together.',
+    lower_bound=1,
 )
 _PROCESS_ID = flags.DEFINE_integer(
-    'process_id', None, 'Which of them this is, from 0.', lower_bound=0
+    'process_id', None, 'Index of this process, from 0.', lower_bound=0
 )
 
 
 def main(argv: list[str]) -> int:
   """Runs the command; returns the exit code."""
-  # JAX and Orbax tell on stderr, as information, what concerns nobody here.
+  # JAX and Orbax log details that users do not need.
   logging.set_verbosity(logging.WARNING)
   try:
     command_line.check_arguments(argv)
@@ -87,17 +89,19 @@ def main(argv: list[str]) -> int:
     if isinstance(error, errors.MachineError):
       _leave(1, f'error: {error}')
     if command_line.is_users(error):
-      # Orbax complains at length of an orderly exit after a broken file.
+      # A normal exit after a broken file makes Orbax print tracebacks.
       _leave(2, f'error: {error}')
     if multihost.number() > 1:
-      # An orderly exit would wait for the others, who wait for this one.
+      # A normal exit would wait for the others, which wait for this one.
       _leave(1, traceback.format_exc())
     raise
 
 
 def _run() -> int:
   sweep = command_line.read_sweep()
-  _join_processes()
+  by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+  if by_hand != (None, None, None) or _DISTRIBUTED.value:
+    multihost.join(*by_hand)
   cores = len(os.sched_getaffinity(0))
   suitable = host_devices.suit([run.config for run in sweep.runs], cores)
   host_devices.divide(_HOST_DEVICES.value, suitable)
@@ -107,9 +111,11 @@ def _run() -> int:
   planned = runner.plan(sweep.runs, sweep.root)
   try:
     with preemption.Guard() as guard:
-      # Drawing worlds compiles, which takes long enough to be interrupted.
+      # Drawing tasks compiles: users may interrupt it.
       if _DESCRIBE.value:
-        described = guard.call(_describe, planned, sweep.published)
+        described = guard.call(
+            lambda: [run.describe(sweep.published) for run in planned]
+        )
         print(json.dumps(described, indent=2))
         return 0
       guard.call(runner.check, planned)
@@ -121,17 +127,11 @@ def _run() -> int:
     # A compiled step may still be running on a worker thread.
     _leave(
         0 if interruption.signal_number == signal.SIGTERM else 130,
-        f'{interruption}: saved; the same command goes on from here.',
+        f'{interruption}: saved; run the same command to resume.',
     )
   if multihost.is_primary():
     summary.print_table(planned, sweep.published)
   return 0
-
-
-def _describe(
-    planned: list[runner.PlannedRun], published: list[sweeps.Run]
-) -> list[dict[str, Any]]:
-  return [run.describe(published) for run in planned]
 
 
 def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
@@ -151,15 +151,8 @@ def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
       summary.print_result(run)
 
 
-def _join_processes() -> None:
-  """Joins others that train the same runs, if the flags say so."""
-  by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
-  if by_hand != (None, None, None) or _DISTRIBUTED.value:
-    multihost.join(*by_hand)
-
-
 def _leave(exit_code: int, message: str) -> None:
-  """Exits at once, whatever other threads are doing."""
+  """Exits at once, without waiting for other threads."""
   print(message, file=sys.stderr)
   sys.stdout.flush()
   sys.stderr.flush()

@@ -1,8 +1,8 @@
 """Random number policy: one root key per seed, one named stream per consumer.
 
-Keys are typed. A consumer folds its name into the root key, and each step folds
-its number into that. So adding a consumer changes no other stream, and resuming
-needs no stored key.
+Each consumer folds its name into the root key, and each step folds in its
+number. A new consumer therefore changes no other stream, and resuming needs no
+stored key.
 """
 
 import zlib

@@ -93,5 +93,5 @@ def test_a_model_of_ones_own_learns_from_grid_worlds(
 
 @pytest.mark.parametrize('block', ['task', 'model'])
 def test_configs_of_strangers_import_nothing(block: str) -> None:
-  with pytest.raises(errors.UserError, match='code of another package'):
+  with pytest.raises(errors.UserError, match='not run code of another package'):
     components.choose({}, block, {'name': 'os:system'})

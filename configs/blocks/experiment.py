@@ -1,8 +1,8 @@
-"""A config from its blocks.
+"""Builds a config from its blocks.
 
-A config says three things: the task, the models and the training; and a sweep
-over their fields. `execution` holds what does not change results. Every block
-is a plain mapping, made for one preset.
+A config describes the task, the models, the training and a sweep over their
+fields. Fields of `execution` do not change results. Every block is a plain
+mapping for one preset.
 """
 
 from collections.abc import Iterable, Mapping

@@ -6,9 +6,11 @@ from typing import Any
 from ml_collections import config_dict
 
 from configs.blocks import experiment
+from modular_hyperteacher.experiments import sweeps
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
-MODELS = HYPERNETWORKS + ('anil', 'maml')
+MONOLITHIC = ('anil', 'maml')
+MODELS = HYPERNETWORKS + MONOLITHIC
 # Rows of small students of the grid worlds.
 SMALL_GRIDWORLD = {
     'num_hidden': (2, 2, 2, 2),
@@ -19,6 +21,20 @@ SMALL_GRIDWORLD = {
 }
 
 
+def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
+  """Returns all models on compositional and non-compositional support.
+
+  At laptop scale, adds ANIL and MAML of a width at which they have as many
+  meta-parameters as the hypernetworks.
+  """
+  supports = ['random', 'non_compositional']
+  sweep = [sweeps.grid(task_support=supports, model=MODELS)]
+  if preset == 'laptop':
+    axes = {'hidden_dim': [matched_width]}
+    sweep.append(sweeps.grid(axes, task_support=supports, model=MONOLITHIC))
+  return sweep
+
+
 def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:
   """Returns the blocks of the four models.
 
@@ -26,7 +42,7 @@ def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:
     **rows: of a table such as the paper's Table A10: fields of `make`, each
       with the values of ANIL, MAML, the linear and the nonlinear hypernetwork.
   """
-  names = ('anil', 'maml', *HYPERNETWORKS)
+  names = MONOLITHIC + HYPERNETWORKS
   columns = zip(*rows.values(), strict=True)
   return {n: make(n, **dict(zip(rows, c))) for n, c in zip(names, columns)}
 

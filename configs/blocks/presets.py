@@ -8,6 +8,8 @@ scale only, and 'smoke' takes a few steps of that.
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from modular_hyperteacher import errors
+
 _T = TypeVar('_T')
 
 PRESETS = ('smoke', 'laptop', 'paper')
@@ -16,10 +18,7 @@ PRESETS = ('smoke', 'laptop', 'paper')
 def choose(preset: str, *, smoke: _T, laptop: _T, paper: _T) -> _T:
   """Returns the value of a preset; ValueError if there is no such preset."""
   values = {'smoke': smoke, 'laptop': laptop, 'paper': paper}
-  if preset not in values:
-    raise ValueError(
-        f"preset is '{preset}'; choose one of {', '.join(PRESETS)}."
-    )
+  errors.require_choice('preset', preset, PRESETS)
   return values[preset]
 
 

@@ -85,7 +85,7 @@ def scan_task(
       'meanings': meanings,
       'num_support': 20,
       'num_query': 20,
-      # Words, and actions, that SCAN has not.
+      # Words beyond those of SCAN, and as many actions.
       'num_extra': num_extra,
       # Of any command; of training queries; of training support sets.
       'max_actions': 48,
@@ -146,11 +146,11 @@ def _network(name: str) -> experiment.Block:
           # Share of the steps after which it is a tenth of that.
           'decay_after': 0.5,
           'decay_factor': 0.1,
-          # Whether Adam starts anew then.
+          # Whether to reset Adam's moments at the decay.
           'reset_at_decay': True,
           # Of the decoder's gradient, and of all others'.
           'clip_norm': 50.0,
-          # Whether the support set is asked, too.
+          # Whether to predict the support set, too.
           'support_loss': True,
       },
   }

@@ -19,14 +19,14 @@ from figures.paper import fig_a3
 from figures.paper import fig_a4
 from figures.plotting import style
 
-# A fall of accuracy on seen combinations that counts.
+# A larger fall of accuracy on seen combinations counts as a fall.
 _NOTICEABLE = 0.05
 
 
 def _more_tasks_for_more_modules(
     curves: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Slope over M at the level of accuracy that the scaling law is fitted to."""
+  """Slope of log2 tasks over M, at the accuracy level of the scaling law."""
   return [
       comparisons.slope(
           f'doublings per module, {style.MODEL_NAMES[model]}, K = {max_active}',
@@ -64,7 +64,7 @@ def tasks_to_level(
     curves: of all runs.
     bounds: as of `scaling_levels`.
     values: model, K and M.
-    level: of accuracy.
+    level: OOD accuracy to reach.
   """
   cell: cells.Cell = dict(zip(fig_a3.CELL, values))
   tasks = bounds[bounds['x'] == values[-1]].set_index('seed')[['low', 'high']]
@@ -98,7 +98,7 @@ def _more_shots_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 def _robust_for_more_modules(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """The fall from least to most held out, at the least M and at the most."""
+  """Compares the fall with more held-out combinations at small and large M."""
   found = []
   for model in style.HYPERNETWORKS:
     runs = data.rows(frame, {comparisons.MODEL: model})
@@ -128,7 +128,7 @@ def _robust_for_more_modules(
 def _decodability_mirrors_accuracy(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Correlation of R2 with OOD accuracy over the grid, seed by seed."""
+  """Correlates R2 with OOD accuracy over the grid, for each seed."""
   found = []
   sizes = hyperteacher.sizes(frame)
   if len(sizes) < 3:
@@ -160,7 +160,7 @@ def _decodability_mirrors_accuracy(
 
 
 def _count(frame: pd.DataFrame) -> tuple[str, str]:
-  """Says how many values agree, and whether chance explains the others."""
+  """Counts agreeing values; tests if chance explains the disagreements."""
   found = agreement.count(frame)
   num_values = len(agreement.published())
   compared = len(found.agree) + len(found.differ)

@@ -1,6 +1,6 @@
-"""Claims of ours, which the paper does not make: sample complexity.
+"""Our own claims, beyond the paper: sample complexity.
 
-Written down before the runs that decide them were complete.
+We fixed them before their runs were complete.
 """
 
 import math
@@ -23,7 +23,7 @@ _ARTEFACT = 'beyond the paper'
 def _slower_than_combinations(
     curves: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Exponent of the combinations minus that of the tasks, as powers of M."""
+  """Exponent of M in the combinations minus that in the training tasks."""
   found = []
   for model, max_active, level, bounds in appendix.scaling_levels(curves):
     sizes = sorted(set(bounds['x']))
@@ -51,7 +51,7 @@ def _log2_combinations(
 def _more_shots_on_fewer_tasks(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Twice the shots after half the tasks, against the shots after all tasks."""
+  """Compares twice the shots on half the tasks with the original budget."""
   curves = sample_complexity.accuracies(frame)
   found = []
   for model in style.HYPERNETWORKS:

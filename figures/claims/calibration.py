@@ -1,9 +1,9 @@
-"""How often verdicts err, and what they can see, by simulation.
+"""Error rates and power of the verdicts, by simulation.
 
   python -m figures.claims.calibration
 
-Prints the table of docs/verdicts.md: the share of verdicts on made-up claims of
-one and of four comparisons, whose seeds are normal around a true effect.
+Prints the table of docs/verdicts.md: how often simulated claims of one and of
+four comparisons are supported or contradicted. Values are normal over seeds.
 """
 
 from typing import NamedTuple
@@ -16,8 +16,8 @@ from figures.plotting import tables
 
 SEEDS = (3, 5, 12)
 COMPARISONS = (1, 4)
-EFFECTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # In deviations over seeds.
-_SHARED = 0.5  # Of the variance: comparisons of a claim share their seeds.
+EFFECTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # In standard deviations.
+_SHARED = 0.5  # Share of variance that comparisons of a claim share.
 
 
 class Rates(NamedTuple):
@@ -30,12 +30,13 @@ class Rates(NamedTuple):
 def simulate(
     effects: list[float], num_seeds: int, num_claims: int = 20_000
 ) -> Rates:
-  """Returns how often a claim gets which verdict.
+  """Returns how often a claim is supported and contradicted.
 
   Args:
-    effects: of its comparisons, in deviations of a seed, above their bounds.
-    num_seeds: over which each is tested.
-    num_claims: simulated.
+    effects: true effect minus bound of each comparison, in standard deviations
+      over seeds.
+    num_seeds: seeds per claim.
+    num_claims: number of simulated claims.
   """
   rng = np.random.default_rng(0)
   shape = num_claims, num_seeds

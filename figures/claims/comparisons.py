@@ -1,7 +1,7 @@
-"""What a claim consists of: numbers over seeds that should exceed a bound.
+"""The parts of a claim: quantities whose mean over seeds must exceed a bound.
 
-A difference of two models exceeds zero; an R2 "close to one" exceeds 0.9; what
-"does not fall noticeably" differs by more than -0.05.
+Examples: the difference of two models exceeds zero; an R2 "close to one"
+exceeds 0.9; a change that is "no noticeable fall" exceeds -0.05.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from figures.plotting import style
 MODEL = 'model.name'
 WIDTH = 'model.hidden_dim'
 SUPPORT = 'task.task_support'
-# Results are written with six digits; deviations below that are not known.
+# Results are stored with six digits; smaller differences are rounding.
 _RESOLUTION = 1e-6
 
 
@@ -36,11 +36,11 @@ class Sample(NamedTuple):
 
 
 class Comparison(NamedTuple):
-  """A number that, by a claim, exceeds a bound."""
+  """A quantity that must exceed a bound for a claim to hold."""
 
   name: str  # As in notes.
-  values: pd.Series  # By seed, of those with a value in all samples.
-  samples: tuple[Sample, ...]  # It was computed from these.
+  values: pd.Series  # By seed; seeds with a value in all samples.
+  samples: tuple[Sample, ...]  # What the values are computed from.
   bound: float = 0.0
   # Fields in which the runs may differ, beside the columns of the cell.
   may_differ: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
 
   @property
   def interval(self) -> tuple[float, float]:
-    """The 90% interval: the test at 5% asks whether it is above the bound."""
+    """The 90% interval; a comparison holds if it is above the bound."""
     mean, error, num_seeds = self.estimate
     half = paired_t.quantile(num_seeds) * error
     return mean - half, mean + half
@@ -65,10 +65,10 @@ class Comparison(NamedTuple):
 
   @property
   def t(self) -> float:
-    """Student's t; NaN if it cannot be tested.
+    """Student's t; NaN with fewer than two seeds or a value that is not finite.
 
-    Seeds that agree to all digits that are written have no deviation, and
-    would have an infinite t, of either sign.
+    The standard error is at least the rounding error, so that seeds with equal
+    values do not give an infinite t.
     """
     mean, error, num_seeds = self.estimate
     if num_seeds < 2 or self.lost:
@@ -106,10 +106,10 @@ def sample(
 
 
 def difference(higher: Sample, lower: Sample, bound: float = 0.0) -> Comparison:
-  """Returns that higher - lower exceeds a bound, on the seeds of both.
+  """Compares higher - lower with a bound, on the seeds that both have.
 
   A seed fixes the teacher, the split of combinations and the evaluation tasks
-  for all models, so differences seed by seed leave out what teachers differ in.
+  for all models, so paired differences remove the variation between teachers.
   """
   return between(
       f'{higher.name} - {lower.name}', [higher, lower], (1, -1), bound
@@ -117,12 +117,12 @@ def difference(higher: Sample, lower: Sample, bound: float = 0.0) -> Comparison:
 
 
 def level(measured: Sample, bound: float) -> Comparison:
-  """Returns that a mean exceeds a bound, such as "close to one"."""
+  """Tests whether a mean exceeds a bound."""
   return Comparison(measured.name, measured.values, (measured,), bound)
 
 
 def below(measured: Sample, bound: float) -> Comparison:
-  """Returns that a mean is below a bound."""
+  """Tests whether a mean is below a bound."""
   return between(f'-{measured.name}', [measured], (-1,), -bound)
 
 
@@ -132,7 +132,7 @@ def between(
     weights: Sequence[float] | np.ndarray,
     bound: float = 0.0,
 ) -> Comparison:
-  """Returns that a weighted sum exceeds a bound, seed by seed."""
+  """Tests whether a weighted sum, computed per seed, exceeds a bound."""
   table = pd.concat([s.values for s in samples], axis=1).dropna()
   summed = pd.Series(table.to_numpy() @ np.asarray(weights), index=table.index)
   return Comparison(name, summed, tuple(samples), bound)
@@ -141,7 +141,7 @@ def between(
 def slope(
     name: str, samples: Sequence[Sample], at: Sequence[float] | np.ndarray
 ) -> Comparison:
-  """Returns that a metric rises with x, by least squares per seed.
+  """Tests whether a metric rises with x, by a least-squares slope per seed.
 
   Args:
     name: as in notes.
@@ -155,7 +155,7 @@ def slope(
 def over_supports(
     frame: pd.DataFrame, model: str, higher: str, lower: str, metric: str
 ) -> Comparison:
-  """Returns that a metric is higher with one support than with another."""
+  """Tests whether a metric is higher with one support than with another."""
   high, low = (
       sample(frame, {MODEL: model, SUPPORT: support}, metric=metric)
       for support in (higher, lower)
@@ -166,10 +166,9 @@ def over_supports(
 def widths(
     frame: pd.DataFrame, model: str, rest: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-  """Returns a cell per width that a model was trained with, or just one.
+  """Returns a cell for every width that a model was trained with.
 
-  A claim about a model is about all of its widths: "higher than MAML" is higher
-  than the best.
+  A claim about a model must hold for all of its widths.
   """
   cell = {MODEL: model, **(rest or {})}
   runs = data.rows(frame, cell)
@@ -180,7 +179,7 @@ def widths(
 def pairs(
     frame: pd.DataFrame, rest: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-  """Yields the cells of each hypernetwork and each monolithic model."""
+  """Yields all pairs of a hypernetwork's and a monolithic model's cells."""
   for modular in style.HYPERNETWORKS:
     for modular_cell in widths(frame, modular, rest):
       for monolithic in style.MONOLITHIC:

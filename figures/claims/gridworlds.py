@@ -14,9 +14,9 @@ from figures.paper import fig_a8
 from figures.paper import model_bars
 from figures.plotting import style
 
-# A loss that is higher by at most this share does not count as raised.
+# A loss may rise by this fraction and still count as not raised.
 _RAISED = 0.1
-# Accuracies that differ by less count as stable.
+# Accuracies that differ by less than this count as stable.
 _UNSTABLE = 0.05
 
 _SUPPORTS = ('random', 'non_compositional')
@@ -47,9 +47,9 @@ def _modular_are_better(
 
 
 def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """OOD loss minus that of seen tasks of the same run, between supports.
+  """Compares the gap, OOD loss minus loss on seen tasks, between supports.
 
-  What is seen differs in difficulty between the supports, too.
+  The gap corrects for seen tasks that differ in difficulty between supports.
   """
   return [
       comparisons.between(
@@ -57,7 +57,10 @@ def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
           ' with compositional',
           [
               comparisons.sample(
-                  frame, model_bars.cell(model, support), split, 'loss'
+                  frame,
+                  {comparisons.MODEL: model, comparisons.SUPPORT: support},
+                  split,
+                  'loss',
               )
               for support in _SUPPORTS[::-1]
               for split in ('ood', 'test')
@@ -97,7 +100,7 @@ def _modular_fall_more(
 def _whole_demonstrations(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Falls are relative: who is right on 2% can fall by no more than 2%."""
+  """Uses relative falls: an accuracy of 2% can fall by at most 2 points."""
   metric = 'accuracy_all'
   found = _modular_are_better(frame, metric)
   for name, samples in _falls(frame, metric):
@@ -112,7 +115,7 @@ def _whole_demonstrations(
 
 
 def _loss_is_not_raised(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """Every size against every other that is at least as large in both ways."""
+  """Compares every size with all that are no smaller in width and modules."""
   found = []
   for small, large in _pairs_of_sizes(frame, 'fig_a8'):
     if any(small[column] > large[column] for column in fig_a8.SIZE):
@@ -127,7 +130,7 @@ def _loss_is_not_raised(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 
 
 def _accuracy_is_stable(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """Every size against every other."""
+  """Compares every size with every other."""
   return [
       comparisons.difference(
           *(comparisons.sample(frame, cell) for cell in pair), bound=-_UNSTABLE
@@ -152,7 +155,7 @@ def _claim(
     experiment: str,
     compare: verdicts.Compare,
     sentence: str,
-    cell: tuple[str, ...] = (*model_bars.CELL, comparisons.WIDTH),
+    cell: tuple[str, ...] = model_bars.CELL,
 ) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,

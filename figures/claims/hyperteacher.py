@@ -1,6 +1,7 @@
 """Claims about the hyperteacher: Section 4.1 and Figure 3."""
 
 from collections.abc import Mapping
+import functools
 from typing import Any
 
 import pandas as pd
@@ -32,10 +33,6 @@ def _modular_above_monolithic(
   ]
 
 
-def _compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  return _modular_above_monolithic(frame, {comparisons.SUPPORT: 'random'})
-
-
 def _non_compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [
       comparisons.difference(
@@ -51,7 +48,7 @@ def _non_compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 def _falls_beyond_training(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Falls by more than in a control that was trained on up to all modules."""
+  """Compares the fall with that of a control trained on up to all modules."""
   found = []
   trained = int(frame['task.max_active'].min())
   control = int(frame['task.num_modules'].max())
@@ -88,16 +85,10 @@ def _decodable_if_compositional(
   return found
 
 
-def _decodable_if_connected(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
-  return _more_decodable(frame, 'connected', 'disconnected')
-
-
 def _needs_combined_modules(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Every K > 1 against K = 1 with the same M, and against other models."""
+  """Compares every K > 1 with K = 1 at the same M, and with other models."""
   found = []
   for m, k in sizes(frame):
     size: cells.Cell = dict(zip(fig3e.CELL[1:], (m, k)))
@@ -109,8 +100,8 @@ def _needs_combined_modules(
             comparisons.difference(ours, comparisons.sample(frame, single))
         )
       if frame['published_scale'].all():
-        judge = comparisons.level if k > 1 else comparisons.below
-        found.append(judge(ours, _HIGH))
+        compare = comparisons.level if k > 1 else comparisons.below
+        found.append(compare(ours, _HIGH))
     if k > 1:
       found += [
           comparison
@@ -127,11 +118,10 @@ def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
 
 
 def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
-  """Returns, by seed, the value in the column that is best on the other seeds.
+  """Returns each seed's value in the column that is best on the other seeds.
 
   Args:
-    table: a row per seed, a column per choice. One row leaves nothing to pick
-      by, and has no value.
+    table: a row per seed, a column per choice. A single seed gives no value.
   """
   picked = {
       seed: row.iloc[int(table.drop(index=seed).mean().to_numpy().argmax())]
@@ -142,10 +132,10 @@ def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
 
 
 def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """The best size in between against the smallest and the largest.
+  """Compares the best intermediate size with the smallest and the largest.
 
-  Which size that is is picked anew for every seed, by OOD accuracy on the other
-  seeds: a size picked on the same seeds would be flattered by their noise.
+  For each seed, the best size is chosen by OOD accuracy on the other seeds.
+  Choosing on the same seed would bias the comparison upwards.
   """
   found = cells.select(fig3f.EXPERIMENT, frame, fig3f.CELL)
   result = []
@@ -178,7 +168,9 @@ CLAIMS = (
         experiment='fig3b',
         figure='fig3b',
         cell=(comparisons.MODEL, comparisons.WIDTH, comparisons.SUPPORT),
-        compare=_compositional,
+        compare=functools.partial(
+            _modular_above_monolithic, rest={comparisons.SUPPORT: 'random'}
+        ),
     ),
     verdicts.Claim(
         id='3B-2',
@@ -218,7 +210,9 @@ CLAIMS = (
         experiment='fig3c',
         figure='fig3d',
         cell=fig3c.CELL,
-        compare=_decodable_if_connected,
+        compare=functools.partial(
+            _more_decodable, higher='connected', lower='disconnected'
+        ),
     ),
     verdicts.Claim(
         id='3E',

@@ -1,7 +1,7 @@
-"""Every trained claim's effect over training steps, with its 90% interval.
+"""The effect behind every trained claim over training, with 90% intervals.
 
-Shows at a glance whether an undecided claim is on its way. The claims' own
-comparisons are made at every evaluation that the runs' curves hold.
+Shows whether longer training is likely to decide a claim. The comparisons of
+each claim are computed at evaluations during training.
 """
 
 from collections.abc import Iterator, Sequence

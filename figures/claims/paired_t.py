@@ -1,6 +1,6 @@
-"""One-sided paired t tests over seeds, and what several of them decide.
+"""One-sided paired t tests over seeds, with correction for several tests.
 
-All functions take arrays whose last axis is the comparisons of one claim.
+The last axis of every array runs over the comparisons of one claim.
 """
 
 from typing import Any
@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-LEVEL = 0.05  # Of every error that a verdict may make.
+LEVEL = 0.05  # Significance level of SUPPORTED and of CONTRADICTED.
 
 
 def p_value(t: Any, num_seeds: Any) -> Any:
-  """Returns the chance of a t as large, or larger, if the mean is the bound.
-
-  NaN with fewer than two seeds, which cannot be tested.
-  """
+  """Returns the one-sided p value; NaN with fewer than two seeds."""
   freedom = np.where(np.asarray(num_seeds) > 1, np.asarray(num_seeds) - 1.0, 1)
   return np.where(
       np.asarray(num_seeds) > 1, special.stdtr(freedom, -np.asarray(t)), np.nan
@@ -32,9 +29,9 @@ def quantile(num_seeds: int) -> float:
 def holds(t: Any, num_seeds: Any) -> np.ndarray:
   """Returns which means exceed their bounds significantly.
 
-  All of a claim's comparisons must (an intersection-union test), so there is
-  nothing to correct: a false claim has a comparison that holds with chance
-  LEVEL at most.
+  A claim needs all its comparisons to hold (an intersection-union test). No
+  correction is needed: if the claim is false, one of its comparisons is false,
+  and that one holds with probability at most LEVEL.
   """
   return p_value(t, num_seeds) <= LEVEL
 
@@ -42,8 +39,8 @@ def holds(t: Any, num_seeds: Any) -> np.ndarray:
 def is_reversed(t: Any, num_seeds: Any) -> np.ndarray:
   """Returns which means are significantly below their bounds (Holm, 1979).
 
-  A single one contradicts the claim, so the more comparisons there are, the
-  smaller the p value must be.
+  A single reversal contradicts the claim, so p values are corrected for the
+  number of comparisons.
   """
   p = p_value(-np.asarray(t), num_seeds)
   order = np.argsort(p, axis=-1)

@@ -11,8 +11,8 @@ from figures.lake2019 import cells
 # Our readings of "near 100" and of "far above".
 _NEAR_ONE = 0.95
 _FAR = 0.5
-# A standard network trains on batches of rows, not on episodes, so these fields
-# cannot be compared.
+# A standard network trains on batches of commands, not on episodes, so these
+# fields differ.
 _BATCHES = ('task.num_support', 'task.num_query', 'training.num_outer_steps')
 
 

@@ -1,10 +1,9 @@
 """Claims of the theory: Section 3, Figures 2C and 2D, Appendix A.
 
-Each claim is decided for two ways of inferring a student's latent: the
-published solver, and one that converges. The suffix '-adam' is for the
-published solver. Without suffix, a claim is about the published solver at the
-published scale and about the converging one below, where the published one is
-far from converged.
+Each claim is tested for two solvers that infer a student's latent: the
+published one (suffix '-adam') and the headline solver (no suffix). The headline
+solver is the published one at the published scale. At smaller scales, where the
+published one is far from convergence, it is a solver that converges.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,15 +27,15 @@ _PUBLISHED = 'adamw'
 _CONSTRUCTED = ('counterexample', 'ood_task')
 # A change of alignment that counts.
 _NOTICED = 0.05
-# A loss relative to target power that is certainly not a fit.
+# A loss, relative to target power, above which a student does not fit.
 _UNFITTED = 0.02
-# The worst of all new combinations may have so many times the training loss. Of
-# students that do not fit it is a million times and more.
+# Largest ratio of the worst OOD loss to the training loss that counts as a fit.
+# Students that do not fit have ratios above a million.
 _LARGEST_RATIO = 1000
 
 
 class _Compare(Protocol):
-  """Compares what a claim compares, for a solver, the headline one if None."""
+  """Makes a claim's comparisons for one solver; None is the headline solver."""
 
   def __call__(
       self, frame: pd.DataFrame, /, *, solver: str | None = None
@@ -191,13 +190,12 @@ def _students(
 
 
 def _fits_everything(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """The error on the worst new combination vanishes with that of training.
+  """Tests whether the worst OOD loss is near zero if the training loss is.
 
-  A student's largest OOD loss is compared with its own loss in training, on a
-  log scale: no loss is exactly zero, and the worst of all new combinations is
-  always worse than the average of those trained on.
+  Compares them as a ratio on a log scale, because no loss is exactly zero and
+  the worst new combination always has a higher loss than the training average.
   """
-  found = [
+  return [
       comparisons.below(sample, bound)
       for name, measure, bound in (
           (
@@ -209,11 +207,10 @@ def _fits_everything(frame: pd.DataFrame) -> list[comparisons.Comparison]:
       )
       for _, sample in _students(frame, 'ring', name, measure)
   ]
-  return found
 
 
 def _need_not_fit(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """With one output, as in the theorem; several would identify hidden units."""
+  """Uses one output, as in the theorem; more would identify hidden units."""
   return [
       comparisons.level(sample, 0.0)
       for output_dim, sample in _students(

@@ -1,9 +1,9 @@
-"""What finished runs say of a claim.
+"""Decides claims from finished runs.
 
 A claim is an intersection of comparisons (`comparisons.py`), each a one-sided
 paired t test over seeds at 5% (`paired_t.py`). SUPPORTED: all hold.
 CONTRADICTED: one is significantly reversed. UNDECIDED: neither. NOT RUN: there
-are no results. docs/verdicts.md says how often this errs.
+are no results. docs/verdicts.md gives the error rates.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,8 +32,8 @@ class Tested(TypedDict):
   """A comparison in claims.json; None for what cannot be computed."""
 
   name: str
-  effect: float | None  # Mean over seeds; the comparison is that it exceeds
-  bound: float  # this.
+  effect: float | None  # Mean over seeds.
+  bound: float  # The comparison holds if the mean exceeds this.
   standard_error: float | None
   interval: tuple[float, float] | None  # 90%
   t: float | None
@@ -44,7 +44,7 @@ class Tested(TypedDict):
 
 
 class Entry(TypedDict):
-  """A claim in claims.json; numbers are of the comparison of the smallest t."""
+  """A claim in claims.json, with numbers of its comparison of smallest t."""
 
   id: str
   artefact: str
@@ -320,7 +320,13 @@ def _differing(
 ) -> list[str]:
   """Returns the fields of task and training that differ but should not."""
   runs = pd.concat([s.runs for s in comparison.samples])
-  free = {*cell, *comparison.may_differ, 'training.seeds'}
+  # What OOD(K=k) is evaluated on where nothing was held out.
+  free = {
+      *cell,
+      *comparison.may_differ,
+      'training.seeds',
+      'task.repeat_empty',
+  }
   return [
       column.rpartition('.')[2]
       for column in map(str, runs.columns)

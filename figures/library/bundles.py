@@ -6,7 +6,8 @@ and preset:
   results.csv.gz   one row per run, seed, kind, split and metric
   curves.csv.gz    loss and accuracy at every evaluation
   provenance.json  run id -> config and sessions, as the run wrote them
-  parameters/      of some of its runs, see `modular_hyperteacher.pretrained`
+  parameters/      trained parameters of some runs, see
+                   `modular_hyperteacher.pretrained`
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -27,7 +28,7 @@ from modular_hyperteacher.runs import run_folder
 
 KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
-DIVERGED = 'diverged'  # Of a seed without a finite loss at the last step.
+DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
 _CURVE_SPLITS = ('valid', 'test', 'ood')
 _CURVE_METRICS = ('loss', 'accuracy')
@@ -50,7 +51,7 @@ def has_results(folder: pathlib.Path) -> bool:
 def read(folder: pathlib.Path) -> FinishedRuns:
   """Returns the finished runs of `<experiment>/<preset>/`, in either form.
 
-  What is damaged, a run or a whole bundle, is left out and named on stderr.
+  Damaged runs and bundles are skipped with a warning on stderr.
   """
   rows: list[tuple[Any, ...]] = []
   runs = {}
@@ -107,7 +108,7 @@ def _read_run(
 def _read_table(
     folder: pathlib.Path, name: str, columns: Sequence[str], stored: Any
 ) -> pd.DataFrame:
-  """Returns a table of a bundle, as provenance.json says that it is."""
+  """Returns a table of a bundle after checking its hash and run ids."""
   path = folder / name
   packed = untrusted.read_bytes(path)
   if packed is None:
@@ -145,7 +146,7 @@ def write_bundle(
   """
   folders = [source]
   if _is_bundle(target):
-    _read_bundle(target)  # A damaged one is not replaced: its runs would go.
+    _read_bundle(target)  # Raises if damaged: replacing it would lose its runs.
     folders.append(target)
   runs: dict[str, dict[str, Any]] = {}
   values, curves = [], []
@@ -174,7 +175,7 @@ def write_bundle(
 
 
 def _compress(table: pd.DataFrame) -> bytes:
-  """Returns a table as gzipped CSV of six digits: equal tables, equal bytes."""
+  """Returns gzipped CSV of six digits; equal tables give equal bytes."""
   text = table.to_csv(index=False, float_format='%.6g')
   return gzip.compress(text.encode(), mtime=0)
 
@@ -186,9 +187,9 @@ def _is_bundle(folder: pathlib.Path) -> bool:
 def _summary_rows(
     run_id: str, summary: Any
 ) -> Iterator[tuple[str, int, str, str, str, float]]:
-  """Yields the rows of summary.json, except nulls, which are empty splits.
+  """Yields the rows of summary.json; nulls (empty splits) have none.
 
-  Of a seed that diverged, 'last' has only that: its metric `DIVERGED` is 1.
+  A diverged seed has a single row of kind 'last': its metric `DIVERGED` is 1.
   """
   diverged = summary.get('diverged', ())
   for seed in diverged:
@@ -204,7 +205,7 @@ def _summary_rows(
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
   """Returns loss and accuracy at every evaluation, columns CURVE_COLUMNS.
 
-  Damaged curves are left out and named on stderr.
+  Damaged curves are skipped with a warning on stderr.
   """
   curves = []
   if _is_bundle(folder):

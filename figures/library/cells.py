@@ -1,4 +1,4 @@
-"""The cells of a figure: those its config describes, and those found."""
+"""The cells of a figure: those in its config and those with finished runs."""
 
 from collections.abc import Mapping, Sequence
 import math
@@ -15,8 +15,8 @@ from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
 
 Cell = dict[str, Any]  # Column -> value.
-_MAX_NAMED = 6  # A caption names so many missing runs and counts the others.
-# Metrics of every evaluation; others, such as R2, have the last step only.
+_MAX_NAMED = 6  # Missing runs that a caption names; it counts the others.
+# Metrics at every evaluation; others, such as R2, exist at the last step only.
 _EVALUATED = ('loss', 'accuracy', 'accuracy_all')
 _LINE = 110  # Characters on a line of a caption.
 
@@ -88,6 +88,7 @@ def select(
     )
   caption += _diverged(frame)
   for cell in data.distinct(frame, columns):
+    cell = {k: None if _is_missing(v) else v for k, v in cell.items()}
     if not any(_same(cell, known) for known in cells):
       cells.append(cell)
   return Cells(frame, cells, caption + style.left_out_notes(left_out))
@@ -99,17 +100,11 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
     return []
   rows = frame[frame['metric'] == bundles.DIVERGED]
   counts = rows.groupby('run_id', observed=True)['seed'].nunique()
-  return (
-      textwrap.wrap(
-          'Diverged, and left out of the means: '
-          + '; '.join(
-              f'{number} seeds of {run}' for run, number in counts.items()
-          ),
-          _LINE,
-      )
-      if len(counts)
-      else []
+  names = '; '.join(
+      f'{number} seeds of {run}' for run, number in counts.items()
   )
+  text = f'Diverged, and left out of the means: {names}' if names else ''
+  return textwrap.wrap(text, _LINE)
 
 
 def make_table(
@@ -157,11 +152,7 @@ def _get(cell: Cell, name: str) -> Any:
 
 
 def _same(cell: Cell, known: Cell) -> bool:
-  return all(
-      value == known.get(column)
-      or (known.get(column) is None and _is_missing(value))
-      for column, value in cell.items()
-  )
+  return all(value == known.get(column) for column, value in cell.items())
 
 
 def _is_missing(value: Any) -> bool:

@@ -3,17 +3,12 @@
 Every field of a run's config is a column, named by its path ('model.name',
 'task.num_modules'), so a figure can distinguish its cells by any fields.
 
-The same config is the same run, whichever experiment trained it. An experiment
-owns the runs in its folder. It also borrows runs from other experiments'
-folders, if the config hash at the end of their id is that of a run that its own
-config describes.
-
-`figures/data/` holds the bundled results.
+Experiments share runs: if two experiments describe the same run, one training
+serves both. An experiment reads the runs in its own folder, then runs in other
+folders that match its config.
 """
 
 from collections.abc import Mapping, Sequence
-import hashlib
-import json
 import math
 import pathlib
 import sys
@@ -38,7 +33,7 @@ FACTS = (
     'num_seeds',
     'commit',
     'device',
-    # Seconds of training, all sessions; NaN if one is lost or was not timed.
+    # Training time over all sessions; NaN if one is lost or untimed.
     'wall_s',
     'cpu_s',
     'published_scale',  # whether every field is as in the paper's run
@@ -62,7 +57,7 @@ class _Origin(NamedTuple):
 
 
 # (source, preset), best first: the user's own results, then bundled ones. Smoke
-# results come last, as they say nothing about a claim.
+# results come last, because they are too short to test a claim.
 _PREFERENCE: tuple[tuple[tuple[str, str], ...], ...] = (
     (('own', 'paper'), ('own', 'laptop')),
     tuple(('bundled', preset) for preset in reversed(presets.PRESETS)),
@@ -82,7 +77,7 @@ class Library:
       results_root: the folder that training wrote to; need not exist.
       bundled_root: the folder of the bundles.
 
-    What is damaged is left out and named on stderr.
+    Damaged results are skipped with a warning on stderr.
     """
     self._folders = {
         _Origin(source, folder.parent.name, folder.name): folder
@@ -95,14 +90,24 @@ class Library:
         for origin, folder in self._folders.items()
         if (finished := bundles.read(folder)).runs  # None if all are damaged.
     }
+    self._conditions = {
+        origin: {
+            run_id: (
+                reference.condition(run['config']),
+                run['config']['training']['seeds'],
+            )
+            for run_id, run in finished.runs.items()
+        }
+        for origin, finished in self._finished.items()
+    }
     self._curves: dict[_Origin, pd.DataFrame] = {}  # Those read so far.
 
   def values(self, experiment: str) -> pd.DataFrame:
     """Returns a row per run, seed, kind, split and metric.
 
-    All rows have one source and preset. The user's own results come before
-    bundled ones, and the user's smoke results last. Among presets, the one with
-    the most finished runs counts, and the larger one if they tie.
+    All rows have one source and preset. The user's own results are preferred to
+    bundled ones; the user's smoke results are the last choice. Among presets,
+    the one with most finished runs is used, or the larger one if they tie.
 
     Returns:
       Columns FACTS, VALUES and the config's fields. Missing values have no row.
@@ -137,11 +142,11 @@ class Library:
     """Returns the bundled runs that no current config describes."""
     return [
         f'{origin.experiment}/{origin.preset}/{run_id}'
-        for origin, finished in self._finished.items()
+        for origin, runs in self._conditions.items()
         if origin.source == 'bundled'
-        for run_id in finished.runs
-        if sweeps.digest(run_id)
-        not in _described(origin.experiment, origin.preset)
+        for run_id, (condition, _) in runs.items()
+        if condition
+        not in reference.described_conditions(origin.experiment, origin.preset)
     ]
 
   def _choose(self, experiment: str) -> tuple[str, str]:
@@ -164,14 +169,21 @@ class Library:
     found = {}
     if own in self._finished:
       found[own] = list(self._finished[own].runs)
-    wanted = _described(experiment, preset) if borrow else frozenset()
-    wanted -= {sweeps.digest(run_id) for run_id in found.get(own, ())}
-    for origin, finished in self._finished.items():
-      if origin.source == source and origin != own:
-        ids = [run for run in finished.runs if sweeps.digest(run) in wanted]
-        wanted -= {sweeps.digest(run_id) for run_id in ids}
-        if ids:
-          found[origin] = ids
+    if not borrow:
+      return found
+    wanted = reference.described_conditions(experiment, preset)
+    covered: dict[str, set[int]] = {}  # Condition -> seeds.
+    for run_id in found.get(own, ()):
+      condition, seeds = self._conditions[own][run_id]
+      covered.setdefault(condition, set()).update(seeds)
+    for origin, runs in self._conditions.items():
+      if origin.source != source or origin == own:
+        continue
+      for run_id, (condition, seeds) in runs.items():
+        known = covered.setdefault(condition, set())
+        if condition in wanted and not known.issuperset(seeds):
+          known.update(seeds)
+          found.setdefault(origin, []).append(run_id)
     return found
 
   def _values(self, experiment: str, source: str, preset: str) -> pd.DataFrame:
@@ -189,7 +201,7 @@ class Library:
       preset: str,
       found: Mapping[_Origin, Sequence[str]],
   ) -> pd.DataFrame:
-    """Adds to every row the facts of its run and the fields of its config."""
+    """Adds run facts and config fields to every row."""
     kept = [
         tables[origin][tables[origin]['run_id'].isin(run_ids)]
         for origin, run_ids in found.items()
@@ -206,7 +218,7 @@ class Library:
         for run_id in run_ids
     ])
     joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
-    # Texts repeat in many rows; categories make looking them up fast.
+    # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))
 
@@ -308,7 +320,7 @@ def values(
 
 
 def _is_preset(folder: pathlib.Path) -> bool:
-  """Whether figures know a preset; says so if not."""
+  """Returns whether a preset is known; warns if it is not."""
   known = folder.name in presets.PRESETS
   if not known:
     print(
@@ -317,12 +329,6 @@ def _is_preset(folder: pathlib.Path) -> bool:
         file=sys.stderr,
     )
   return known
-
-
-def _described(experiment: str, preset: str) -> frozenset[str]:
-  """Returns the config hashes of the runs that a config describes."""
-  runs = reference.described_runs(experiment, preset)
-  return frozenset(sweeps.digest(run.run_id) for run in runs)
 
 
 def _facts(experiment: str, preset: str, run: dict[str, Any]) -> dict[str, Any]:
@@ -335,7 +341,7 @@ def _facts(experiment: str, preset: str, run: dict[str, Any]) -> dict[str, Any]:
       for path, value in sweeps.flatten(config[block], f'{block}.')
   }
   return {
-      'condition': _condition(config),
+      'condition': reference.condition(config),
       'num_seeds': len(config['training']['seeds']),
       'commit': ', '.join(commits),
       'device': ', '.join(devices),
@@ -365,10 +371,3 @@ def _device(session: Mapping[str, Any]) -> str:
 
 def _hashable(value: Any) -> Any:
   return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def _condition(config: dict[str, Any]) -> str:
-  decisive = {name: config[name] for name in sweeps.IDENTITY}
-  training = dict(decisive['training'], seeds=None)
-  text = json.dumps(decisive | {'training': training}, sort_keys=True)
-  return hashlib.sha256(text.encode()).hexdigest()[:10]

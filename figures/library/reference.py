@@ -19,10 +19,26 @@ _TABULATED = 'fig3e'
 described_runs = sweeps.described_runs
 
 
-def tolerance(dispersion: Any) -> Any:
-  """Returns by how much a value may differ from a published one and agree.
+@functools.cache
+def described_conditions(experiment: str, preset: str) -> frozenset[str]:
+  """Returns the conditions of the runs of `configs/<experiment>.py`."""
+  runs = described_runs(experiment, preset)
+  return frozenset(condition(run.config) for run in runs)
 
-  Two published deviations or two percentage points, whichever is larger.
+
+def condition(config: Mapping[str, Any]) -> str:
+  """Returns the hash of the fields that affect results, except the seeds.
+
+  Runs of one condition are pooled over their seeds.
+  """
+  training = dict(config['training'], seeds=None)
+  return sweeps.hash_identity({**config, 'training': training})
+
+
+def tolerance(dispersion: Any) -> Any:
+  """Returns the largest difference from a published value that still agrees.
+
+  Two published standard deviations or two percentage points, whichever is more.
   """
   return np.maximum(2 * dispersion, 0.02)
 
@@ -37,7 +53,7 @@ def is_published_scale(
 ) -> bool:
   """Returns whether every field of a run is as in the paper's run.
 
-  The preset alone cannot tell: any of its fields can be overridden.
+  The preset alone is not enough: its fields can be overridden.
   """
   return preset == 'paper' and _decisive(config) in _published(experiment)
 
@@ -75,7 +91,7 @@ def published_accuracy(
   runs = described_runs(experiment, 'paper')
   for run, fields in zip(runs, _fields(experiment)):
     if all(fields.get(path) == value for path, value in cell.items()):
-      return _tabulated(run.config, split)
+      return tabulated(run.config, split)
   return None
 
 
@@ -85,13 +101,11 @@ def _fields(experiment: str) -> list[dict[str, Any]]:
   return [dict(sweeps.flatten(run.config)) for run in runs]
 
 
-def _tabulated(
-    config: dict[str, Any], split: str
-) -> tuple[float, float] | None:
+def tabulated(config: dict[str, Any], split: str) -> tuple[float, float] | None:
   """Returns the number in Tables A2-A8, or in Lake (2019), for this config.
 
-  Task and model must agree, the number of outer steps need not: the runs of the
-  tables took 100,000 steps, most other experiments 200,000.
+  Task and model must match. The number of outer steps may differ: the tables
+  use 100,000 steps, most other experiments 200,000.
   """
   found = lake2019.accuracy(config, split)
   if found is not None:

@@ -40,7 +40,8 @@ def _draw(
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       style.SUPPORT_NAMES[support]: [
-          _bar(found, model, support) for model in found.models
+          _bar(found, student, support)
+          for student in model_bars.students(found)
       ]
       for support in supports
   }
@@ -61,12 +62,12 @@ def _draw(
   return figure, cells.make_table(found._replace(cells=shown), measures)
 
 
-def _bar(found: cells.Cells, model: str, support: str) -> bars.Bar:
-  cell = model_bars.cell(model, support)
+def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
+  cell = {**student, model_bars.SUPPORT: support}
   exact = stats.mean(data.values(found.frame, cell, 'ood', metric='r2_exact'))
-  return bars.Bar(
-      label=model_bars.label(model),
-      colour=style.COLOURS[model],
+  return model_bars.bar(
+      found,
+      student,
       seeds=data.values(found.frame, cell, 'ood', metric='r2'),
       missing=found.missing(cell),
       beside=(exact.value, exact.standard_error) if exact.num_seeds else None,

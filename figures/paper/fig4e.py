@@ -71,52 +71,61 @@ def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def draw_4f(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 4F and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, model_bars.CELL)
+  students = model_bars.students(found)
   figure = bars.draw(
       {
           'Compositional - non-compositional support': [
-              bars.Bar(
-                  label=model_bars.label(model),
-                  colour=style.COLOURS[model],
-                  seeds=_cost(found, model),
-                  missing=_missing(found, model),
+              model_bars.bar(
+                  found,
+                  student,
+                  seeds=_cost(found, student),
+                  missing=_missing(found, student),
               )
-              for model in found.models
+              for student in students
           ]
       },
       title=TITLE_4F,
       y_title='fall of OOD accuracy (fraction of actions)',
       caption=found.caption + ['Differences are taken seed by seed.'],
   )
-  return figure, pd.DataFrame([_row(found, model) for model in found.models])
+  return figure, pd.DataFrame([_row(found, s) for s in students])
 
 
-def _cost(found: cells.Cells, model: str) -> pd.Series:
+def _cost(found: cells.Cells, student: cells.Cell) -> pd.Series:
   """Returns random - non-compositional, by seed; empty if one is missing."""
-  compositional, other = (_accuracy(found, model, s) for s in SUPPORTS)
+  compositional, other = (_accuracy(found, student, s) for s in SUPPORTS)
   return (compositional - other).dropna()
 
 
-def _accuracy(found: cells.Cells, model: str, support: str) -> pd.Series:
-  return data.values(found.frame, model_bars.cell(model, support), 'ood')
+def _accuracy(
+    found: cells.Cells, student: cells.Cell, support: str
+) -> pd.Series:
+  return data.values(
+      found.frame, {**student, model_bars.SUPPORT: support}, 'ood'
+  )
 
 
-def _missing(found: cells.Cells, model: str) -> str:
+def _missing(found: cells.Cells, student: cells.Cell) -> str:
   reasons = [
-      found.missing(model_bars.cell(model, support))
+      found.missing({**student, model_bars.SUPPORT: support})
       for support in SUPPORTS
-      if _accuracy(found, model, support).empty
+      if _accuracy(found, student, support).empty
   ]
   return reasons[0] if reasons else 'no seed in common'
 
 
-def _row(found: cells.Cells, model: str) -> dict[str, Any]:
-  row: dict[str, Any] = {'model': model}
+def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
+  row: dict[str, Any] = {
+      style.column_name(column): value for column, value in student.items()
+  }
   for support in SUPPORTS:
-    row[f'{support}_mean'] = stats.mean(_accuracy(found, model, support)).value
-  cost = stats.mean(_cost(found, model))
+    row[f'{support}_mean'] = stats.mean(
+        _accuracy(found, student, support)
+    ).value
+  cost = stats.mean(_cost(found, student))
   row['fall_mean'] = cost.value
   row['fall_se'] = cost.standard_error
   row['num_seeds'] = cost.num_seeds
-  runs = data.rows(found.frame, {'model.name': model})
+  runs = data.rows(found.frame, student)
   row['preset'] = ', '.join(runs['preset'].unique())
   return row

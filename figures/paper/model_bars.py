@@ -1,7 +1,12 @@
-"""What figures share that show models over supports: cells and bars."""
+"""What figures share that show models over supports: cells and bars.
+
+A model may be there in several widths: monolithic ones are also trained with as
+many meta-parameters as the hypernetworks have.
+"""
 
 from collections.abc import Sequence
 
+import pandas as pd
 import plotly.graph_objects as go
 
 from figures.library import cells
@@ -10,12 +15,47 @@ from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
 
-CELL = ('model.name', 'task.task_support')
+SUPPORT = 'task.task_support'
+STUDENT = ('model.name', 'model.hidden_dim')
+CELL = (*STUDENT, SUPPORT)
 
 
-def cell(model: str, support: str) -> cells.Cell:
-  """Returns the cell of a model and a support."""
-  return dict(zip(CELL, (model, support)))
+def students(found: cells.Cells) -> list[cells.Cell]:
+  """Returns models and widths, in the order of every figure."""
+  every = [{name: cell[name] for name in STUDENT} for cell in found.cells]
+  return [
+      student
+      for model in found.models
+      for student in sorted(
+          (s for i, s in enumerate(every) if s not in every[:i]),
+          key=lambda s: s['model.hidden_dim'] or 0,
+      )
+      if student['model.name'] == model
+  ]
+
+
+def bar(
+    found: cells.Cells,
+    student: cells.Cell,
+    *,
+    seeds: pd.Series,
+    missing: str,
+    beside: tuple[float, float] | None = None,
+) -> bars.Bar:
+  """Returns a student's bar; its label has the width if there are several."""
+  name, width = student.values()
+  label = style.MODEL_NAMES[name].replace(' ', '<br>')
+  if len(students(found)) > len(style.MODELS):  # Bars are close together.
+    label = label.replace('hyper', 'hyper-<br>')
+  if sum(s['model.name'] == name for s in students(found)) > 1:
+    label += f'<br>{width:g} wide'
+  return bars.Bar(
+      label=label,
+      colour=style.COLOURS[name],
+      seeds=seeds,
+      missing=missing,
+      beside=beside,
+  )
 
 
 def draw_bars(
@@ -42,23 +82,23 @@ def draw_bars(
     y_range: fits the values, from zero on, if None.
   """
 
-  def bar(model: str, support: str) -> bars.Bar:
-    bar_cell = cell(model, support)
-    seen = stats.mean(data.values(found.frame, bar_cell, 'test', metric=metric))
-    return bars.Bar(
-        label=label(model),
-        colour=style.COLOURS[model],
-        seeds=data.values(found.frame, bar_cell, 'ood', metric=metric),
-        missing=found.missing(bar_cell),
+  def draw_one(student: cells.Cell, support: str) -> bars.Bar:
+    cell = {**student, SUPPORT: support}
+    seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
+    return bar(
+        found,
+        student,
+        seeds=data.values(found.frame, cell, 'ood', metric=metric),
+        missing=found.missing(cell),
         beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
     )
 
   return bars.draw(
       {
           style.SUPPORT_NAMES[support]: [
-              bar(model, support)
-              for model in found.models
-              if cell(model, support) in found.cells
+              draw_one(student, support)
+              for student in students(found)
+              if {**student, SUPPORT: support} in found.cells
           ]
           for support in supports
       },
@@ -66,10 +106,5 @@ def draw_bars(
       y_title=y_title,
       y_range=y_range,
       caption=caption,
-      beside_name='new tasks of seen combinations, whisker: standard error',
+      beside_name='seen combinations, whisker: standard error',
   )
-
-
-def label(model: str) -> str:
-  """Returns the label below a model's bar."""
-  return style.MODEL_NAMES[model].replace(' ', '<br>')

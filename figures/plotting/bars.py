@@ -75,6 +75,7 @@ def draw(
         tickvals=list(range(len(bars))),
         ticktext=[bar.label for bar in bars],
         range=[-0.6, len(bars) - 0.4],
+        tickangle=0,
         tickfont={'size': 11},
         showgrid=False,
         ticks='',

@@ -1,26 +1,24 @@
 """Evaluates policies by acting: does an adapted model reach its goal?
 
-Beyond the paper, which scores predictions along an optimal trajectory. There a
-mistake has no consequences, and another optimal action counts as a mistake.
-Here the model adapts to a task as usual, and then acts greedily in fresh
-instances of the task: it takes the action with the largest output.
+Beyond the paper, which scores predictions along an optimal trajectory. There,
+mistakes have no consequences, and other optimal actions count as mistakes.
+Here the adapted model acts greedily in fresh instances of the task: it takes
+the action with the largest output.
 
 Goals: 'success' is the fraction of tasks in which the agent performs the goal's
 interaction on the target. 'path_ratio' is the number of moves relative to the
 shortest path, averaged over successes (at least 1; NaN without a success).
 Mazes are static and policies have no memory, so an agent that revisits a cell
-loops forever. Hence one forward pass over all cells determines the trajectory,
-and as many steps as there are cells suffice.
+loops forever. One forward pass over all cells determines the trajectory, and as
+many steps as there are cells suffice.
 
 Preferences: 'relative_return' is the discounted return of eight steps, summed
 over all instances of all tasks, divided by the same sum for the demonstrator
 that the model imitates. 1 matches the demonstrator, 0 equals terminating at
-once, below 0 is worse. It is a ratio of sums because the ratio of one instance
-is undefined where nothing can be gained. Such an instance (one in five) adds
-nothing to the demonstrator's sum, but what the model loses there counts. The
-demonstrator plans eight steps ahead at every step, although the episode ends
-after eight steps in all. It is therefore slightly suboptimal, and values above
-1 are possible.
+once. It is a ratio of sums because one instance in five offers no reward, which
+leaves its own ratio undefined; the model's losses there still count. The
+demonstrator always plans eight steps ahead, although the episode ends after
+eight steps in all. So it is slightly suboptimal, and values can exceed 1.
 """
 
 from collections.abc import Callable
@@ -58,35 +56,25 @@ def make_goals_analysis(
   """Returns the analysis of acting on goals, in one instance per task."""
   del task
 
-  @jax.jit
-  def act_on_all(
-      adapted_params: tuple[models.MetaParams, models.FastParams],
+  def act(
+      policy: Policy,
       task_params: goals.GoalsParams,
+      latent: jax.Array,
+      key: jax.Array,
       nexts: jax.Array,
-      latents: jax.Array,
-      keys: jax.Array,
   ) -> tuple[jax.Array, jax.Array]:
-    meta_params, fast_params = adapted_params
+    factors = latent.argmax(-1)
+    instance = goals.draw_instance(task_params, key, factors)
+    success, moves = reach_goal(task_params, nexts, instance, factors, policy)
+    start = instance.maze, instance.target, instance.agent
+    return success, moves / task_params.lengths[start]
 
-    def act_on_one(
-        task_inputs: tuple[models.FastParams, jax.Array, jax.Array],
-    ) -> tuple[jax.Array, jax.Array]:
-      fast, latent, key = task_inputs
-      factors = latent.argmax(-1)
-      instance = goals.draw_instance(task_params, key, factors)
-      policy = _make_policy(model, meta_params, fast)
-      success, moves = reach_goal(task_params, nexts, instance, factors, policy)
-      start = instance.maze, instance.target, instance.agent
-      return success, moves / task_params.lengths[start]
-
-    return lax.map(
-        act_on_one, (fast_params, latents, keys), batch_size=_TASK_CHUNK_SIZE
-    )
+  act_on_split = _make_act_on_split(model, act)
 
   def measure(adapted: base.Adapted) -> base.Metrics:
     nexts = goals.move_table(adapted.task_params)
     return {
-        split: _goal_metrics(*_act_on_split(act_on_all, adapted, split, nexts))
+        split: _goal_metrics(*act_on_split(adapted, split, nexts))
         for split in _SPLITS
     }
 
@@ -99,32 +87,22 @@ def make_preferences_analysis(
   """Returns the analysis of acting on preferences."""
   del task
 
-  @jax.jit
-  def act_on_all(
-      adapted_params: tuple[models.MetaParams, models.FastParams],
+  def act(
+      policy: Policy,
       task_params: preferences.PreferencesParams,
-      latents: jax.Array,
-      keys: jax.Array,
+      latent: jax.Array,
+      key: jax.Array,
   ) -> tuple[jax.Array, jax.Array]:
-    meta_params, fast_params = adapted_params
+    instances = preferences.draw_instances(key, _NUM_INSTANCES)
+    returns = earn(instances, latent[0] @ task_params.templates, policy)
+    return jax.tree.map(jnp.sum, returns)
 
-    def act_on_one(
-        task_inputs: tuple[models.FastParams, jax.Array, jax.Array],
-    ) -> tuple[jax.Array, jax.Array]:
-      fast, latent, key = task_inputs
-      instances = preferences.draw_instances(key, _NUM_INSTANCES)
-      policy = _make_policy(model, meta_params, fast)
-      returns = earn(instances, latent[0] @ task_params.templates, policy)
-      return jax.tree.map(jnp.sum, returns)
-
-    return lax.map(
-        act_on_one, (fast_params, latents, keys), batch_size=_TASK_CHUNK_SIZE
-    )
+  act_on_split = _make_act_on_split(model, act)
 
   def measure(adapted: base.Adapted) -> base.Metrics:
     metrics = {}
     for split in _SPLITS:
-      earned, demonstrated = _act_on_split(act_on_all, adapted, split)
+      earned, demonstrated = act_on_split(adapted, split)
       ratio = np.nan
       if demonstrated.any():
         ratio = earned.sum() / demonstrated.sum()
@@ -218,43 +196,54 @@ def follow(
   return preferences.act(instances, action_values)
 
 
-def _make_policy(
+def _make_act_on_split(
     model: models.MetaModel,
-    meta_params: models.MetaParams,
-    fast_params: models.FastParams,
-) -> Policy:
-  def policy(scenes: observations.Scenes) -> jax.Array:
-    encoding = model.encode(meta_params, scenes)
-    return model.decode(meta_params, fast_params, encoding)
+    act: Callable[..., tuple[jax.Array, jax.Array]],
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+  """Returns `act_on_split(adapted, split, *tables)`.
 
-  return policy
-
-
-def _act_on_split(
-    act_on_all: Callable[..., Any],
-    adapted: base.Adapted,
-    split: str,
-    *tables: jax.Array,
-) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the two results of acting on each task of a split, [tasks] each.
+  It returns the two results of acting on each task of a split, [tasks] each.
 
   Args:
-    act_on_all: takes (meta params, fast params), task params, the tables,
-      latents and keys.
-    adapted: whose fast parameters act.
-    split: whose tasks to act on.
-    *tables: further arguments that all tasks share.
+    model: what acts.
+    act: takes a policy, task parameters, a latent, a key and the tables.
   """
-  latents = adapted.latents[split]
-  keys = jax.random.split(randomness.stream(adapted.key, split), len(latents))
-  results = act_on_all(
-      (adapted.meta_params, adapted.fast_params[split]),
-      adapted.task_params,
-      *tables,
-      latents,
-      keys,
-  )
-  return jax.tree.map(np.asarray, results)
+
+  @jax.jit
+  def act_on_all(
+      adapted_params: tuple[models.MetaParams, models.FastParams],
+      task_params: Any,
+      latents: jax.Array,
+      keys: jax.Array,
+      *tables: jax.Array,
+  ) -> tuple[jax.Array, jax.Array]:
+    meta_params, fast_params = adapted_params
+
+    def act_on_one(
+        task_inputs: tuple[models.FastParams, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array]:
+      fast, latent, key = task_inputs
+
+      def policy(scenes: observations.Scenes, /) -> jax.Array:
+        encoding = model.encode(meta_params, scenes)
+        return model.decode(meta_params, fast, encoding)
+
+      return act(policy, task_params, latent, key, *tables)
+
+    return lax.map(
+        act_on_one, (fast_params, latents, keys), batch_size=_TASK_CHUNK_SIZE
+    )
+
+  def act_on_split(
+      adapted: base.Adapted, split: str, *tables: jax.Array
+  ) -> tuple[np.ndarray, np.ndarray]:
+    latents = adapted.latents[split]
+    keys = jax.random.split(randomness.stream(adapted.key, split), len(latents))
+    params = adapted.meta_params, adapted.fast_params[split]
+    results = act_on_all(params, adapted.task_params, latents, keys, *tables)
+    return jax.tree.map(np.asarray, results)
+
+  return act_on_split
 
 
 def _goal_metrics(

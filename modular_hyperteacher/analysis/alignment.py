@@ -11,9 +11,9 @@ From pairs of a task's latent z [M] and the student's zhat [M-hat]:
      teacher's unit k and the student's unit k' in module m
 
 *Joint* alignment is mean_k max_k' mean_m C: one student unit must match a
-teacher unit in all modules. *Per-module* alignment, mean_mk max_k' C, lets each
-module choose its own match. 1 means identified, up to a linear map of latents.
-A unit with the opposite sign counts as negative.
+teacher unit in all modules. *Per-module* alignment is mean_mk max_k' C: the
+match may differ between modules. 1 means identified, up to a linear map of
+latents. A unit with the opposite sign has a negative cosine.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
-"""What an analysis is: a measurement on many adapted tasks, after training.
+"""The interface of analyses, which measure many adapted tasks after training.
 
-A metric of the query set needs one task. An analysis needs many at once, such
-as a regression from adapted parameters to latents. It runs on the host, one
-seed at a time, and its values are reported like any other metric.
+A metric of the query set needs one task, an analysis many at once, such as a
+regression from adapted parameters to latents. It runs on the host, one seed at
+a time, and its values are reported like other metrics.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ Metrics = Mapping[str, Mapping[str, float]]  # split -> metric -> value
 
 
 class Adapted(NamedTuple):
-  """What one seed learned, and how it adapted to its evaluation tasks."""
+  """The parameters of one trained seed, and those adapted to its tasks."""
 
   task_params: Any
   meta_params: Any
   latents: Mapping[str, np.ndarray]  # split -> [tasks, L, M]
   fast_params: Mapping[str, Any]  # split -> [tasks, ...]
-  key: jax.Array  # for whatever the analysis draws
+  key: jax.Array  # for random numbers of the analysis
 
 
 class Analysis(NamedTuple):

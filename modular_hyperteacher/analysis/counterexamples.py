@@ -2,14 +2,13 @@
 
 Theorem 1 has three conditions: the student is no wider than the teacher, the
 families are connected, and together they contain every module. For each
-condition, this module builds a student that violates only that one. Its error
-on all training tasks is zero, with a latent equal to the teacher's, and no
-latent at all fits the held-out task.
+condition, this module builds a student that violates only that one. With the
+teacher's latents, its error on all training tasks is zero. No latent fits the
+held-out task.
 
-Source: Appendix A.3. The paper's formulas did not survive; the constructions
-here follow its text. v_1, v_2, ... stand for linearly independent vectors. A
-unit computes relu(x . (z_1 w_1 + z_2 w_2 + ...)), where w_m are its weights in
-module m.
+Source: the text of Appendix A.3, as its formulas were not available. v_1, v_2,
+... are linearly independent vectors. A unit computes
+relu(x . (z_1 w_1 + z_2 w_2 + ...)), where w_m are its weights in module m.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -6,10 +6,10 @@ intercept predicts the task's latent z^l_m from all its adapted fast parameters.
 It is fitted on test tasks, which combine modules as in training, and scored on
 OOD tasks by R^2 (at most 1).
 
-Two solutions are reported: 'r2', the headline, after ten iterations of
-conjugate gradients as in the released code, and the exact 'r2_exact'. A quirk
-of the released fit is kept: a task with any feature that is exactly 0 gets no
-intercept in the fit. In predictions all tasks get one.
+Two solutions are reported: 'r2', after ten iterations of conjugate gradients as
+in the released code, and the exact 'r2_exact'. As in the released code, the fit
+for 'r2' has no intercept for tasks with a feature that is exactly 0, although
+predictions add it for all tasks.
 
 With non-compositional support every OOD task contains the held-out module, so
 its target is constant and R^2 is undefined. Means are over defined targets.

@@ -8,7 +8,7 @@ scale c_k of each,
 
 for all modules m, where P maps the teacher's latents to the student's. P is
 fitted by least squares between latents, the permutation by optimal assignment,
-the scales by least squares between weights. What remains is the residual.
+the scales by least squares between weights. The rest is the residual.
 
 Source: Section 3.2, Appendix A.2.
 """

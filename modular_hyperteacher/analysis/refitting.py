@@ -1,10 +1,9 @@
 """Is a student's error due to its modules, or to inferring its latents?
 
-Latents inferred in a few steps from one start may not be the best that the
-student allows. Here the latents of some tasks are inferred again, thoroughly,
-by Levenberg-Marquardt from many starts. The remaining error is that of the
-modules, which Theorem 1 is about. The difference is due to the inference that
-the student was trained and evaluated with.
+Latents inferred in a few steps from one start may not be the student's best.
+Here the latents of some tasks are inferred again by Levenberg-Marquardt from
+many starts. The remaining error is due to the modules, which Theorem 1 is
+about. The difference is due to the inference in training and evaluation.
 
 Source: beyond the paper.
 """

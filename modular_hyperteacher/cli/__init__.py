@@ -1,1 +1,1 @@
-"""What the terminal asks and shows: flags, progress, summary, W&B."""
+"""The terminal: flags, progress, summary, Weights & Biases."""

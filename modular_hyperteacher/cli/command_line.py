@@ -1,7 +1,7 @@
-"""Parsing the command line, so that what is wrong with it is one clear line.
+"""Parses the command line and reports mistakes in one line.
 
 ml_collections overrides any config field (`--config.training.seeds="(1, 2)"`),
-but tells of a mistake in a traceback. Here a mistake names the field as typed,
+but reports a mistake as a traceback. Here the message names the field as typed,
 what was given and what is allowed.
 """
 
@@ -25,12 +25,12 @@ from modular_hyperteacher.experiments import sweeps
 
 _RESULTS = 'results'
 _ONLY = 'only'
-# Overrides of fields that the config leaves at their defaults; see `parse`.
+# Holds overrides of fields that the config does not list; see `_rewrite`.
 _UNLISTED = 'config_default'
 
 
 class Sweep(NamedTuple):
-  """What a command line asks to be trained."""
+  """What a command line asks to train."""
 
   runs: list[sweeps.Run]
   published: list[sweeps.Run]  # of the same config's 'paper' preset
@@ -52,15 +52,15 @@ def define_config_flags(default: str | None = None) -> None:
       'Experiment: configs/NAME.py or configs/NAME.py:PRESET.',
   )
   flags.DEFINE_multi_string(
-      _ONLY, [], 'Take only runs with field=value; repeat to narrow down.'
+      _ONLY, [], 'Select runs with field=value; all conditions must hold.'
   )
   flags.DEFINE_multi_string(
-      _UNLISTED, [], 'Set by --config.FIELD=VALUE for fields not in the config.'
+      _UNLISTED, [], 'Internal: --config.FIELD=VALUE of unlisted fields.'
   )
 
 
 def check_arguments(argv: list[str]) -> None:
-  """Raises UserError for stray words, or if --config is missing."""
+  """Raises UserError for unknown words, or if --config is missing."""
   if len(argv) > 1:
     raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
   if flags.FLAGS['config'].value is None:
@@ -68,18 +68,14 @@ def check_arguments(argv: list[str]) -> None:
 
 
 def read_sweep() -> Sweep:
-  """Returns what the flags ask for.
-
-  Raises:
-    UserError: if they ask for what there is not.
-  """
+  """Returns the sweep that the flags select; raises UserError if wrong."""
   flag = flags.FLAGS['config']
   get_config = user_config.load(config_flags.get_config_filename(flag))
   return Sweep(read_runs(), user_config.published(get_config), read_root())
 
 
 def read_root() -> pathlib.Path:
-  """Returns the folder for results; raises UserError if it has no name."""
+  """Returns the folder for results; raises UserError for a wrong name."""
   root = flags.FLAGS[_RESULTS].value
   if not root:
     raise errors.UserError("--results is ''; name a folder, such as results.")
@@ -88,14 +84,14 @@ def read_root() -> pathlib.Path:
     path.exists()
   except (OSError, RuntimeError) as error:  # No such home, for instance.
     raise errors.UserError(
-        f"--results is '{root}', which is not the name of a folder: {error}."
+        f"--results is '{root}', which cannot be a folder: {error}."
     ) from error
   return path
 
 
 def read_runs() -> list[sweeps.Run]:
-  """Returns the runs that --config and --only ask for."""
-  # `check_arguments` saw a config, and --only has a default: neither is None.
+  """Returns the runs that --config and --only select."""
+  # `check_arguments` requires --config, and --only has a default.
   config = cast(ml_collections.ConfigDict, flags.FLAGS['config'].value)
   only = cast(list[str], flags.FLAGS[_ONLY].value)
   overrides = _read_overrides()
@@ -116,7 +112,7 @@ def _read_overrides() -> dict[str, Any]:
 
 
 def _optional_fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
-  """Returns the fields that a config leaves at their defaults, with these."""
+  """Returns the fields that a config does not list, with their defaults."""
   blocks = config.to_dict()
   optional = {}
   for name, model in blocks.get('models', {}).items():
@@ -124,7 +120,7 @@ def _optional_fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
       components.allow({'task': blocks['task'], 'model': model})
       fields = build.optional_fields(blocks['task'], model)
     except (AttributeError, KeyError, TypeError, ValueError):
-      continue  # What is wrong will be told when the run is built.
+      continue  # Building the run reports the mistake.
     for path, default in fields.items():
       block, _, rest = path.partition('.')
       path = f'models.{name}.{rest}' if block == 'model' else path
@@ -143,7 +139,7 @@ def _contains(blocks: dict[str, Any], path: str) -> bool:
 
 
 def _parse_value(name: str, text: str, default: Any) -> Any:
-  """Returns the value of a field that has a default; UserError if wrong."""
+  """Returns the value; raises UserError unless it has the default's type."""
   try:
     value = ast.literal_eval(text)
   except (SyntaxError, ValueError):
@@ -159,10 +155,10 @@ def _parse_value(name: str, text: str, default: Any) -> Any:
 
 
 def is_users(error: Exception) -> bool:
-  """Whether an error is about user input: raised by this package's checks.
+  """Whether an error reports wrong user input.
 
-  Tasks and models raise plain ValueErrors; those from inside of a library are
-  bugs and keep their traceback.
+  Tasks and models raise plain ValueErrors for wrong fields. A ValueError raised
+  inside a library is a bug and keeps its traceback.
   """
   *_, (frame, _) = traceback.walk_tb(error.__traceback__)
   package = pathlib.Path(__file__).parents[1]
@@ -178,7 +174,7 @@ _ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)
 
 
 def _list_shared_flags() -> None:
-  """Lets --help list all flags of the project, not those of one module only."""
+  """Lets --help list the flags of all modules of the project."""
   for module, defined in flags.FLAGS.flags_by_module_dict().items():
     if module.partition('.')[0] in ('modular_hyperteacher', 'launch'):
       for flag in defined:
@@ -187,7 +183,7 @@ def _list_shared_flags() -> None:
 
 
 def parse(argv: list[str]) -> list[str]:
-  """Parses absl flags; returns what is left. For `app.run(flags_parser=)`."""
+  """Returns the words that are not flags. For `app.run(flags_parser=)`."""
   try:
     argv = [
         re.sub(
@@ -198,12 +194,11 @@ def parse(argv: list[str]) -> list[str]:
         for word in argv
     ]
     config = _preview_config(argv)
-    names = _override_names(argv)
-    listed = config is not None and all(
-        _contains(config.to_dict(), name) for name in names
-    )
-    # Only asked for if needed, as it imports components of other packages.
-    optional = {} if listed or config is None else _optional_fields(config)
+    names = [m.group(1) for word in argv if (m := _OVERRIDE.match(word))]
+    optional = {}
+    # Only if needed, because it imports components of other packages.
+    if config and not all(_contains(config.to_dict(), name) for name in names):
+      optional = _optional_fields(config)
     argv = [_rewrite(word, optional) for word in argv]
     sys.argv[:] = argv  # Where ml_collections looks for overrides.
     for word in argv:
@@ -228,12 +223,12 @@ def parse(argv: list[str]) -> list[str]:
 
 
 def _rewrite(word: str, optional: dict[str, Any]) -> str:
-  """Returns an argument; overrides of unlisted fields as the flag for these."""
+  """Returns an argument; replaces an override of an unlisted field."""
   match = re.fullmatch(r'--?config\.([^=]+)=(.*)', word, re.DOTALL)
   if not match or match.group(1) not in optional:
     return word
   name, text = match.groups()
-  _parse_value(name, text, optional[name])  # Wrong values are told at once.
+  _parse_value(name, text, optional[name])  # Report wrong values early.
   return f'--{_UNLISTED}={name}={text}'
 
 
@@ -245,10 +240,6 @@ def _preview_config(argv: list[str]) -> ml_collections.ConfigDict | None:
     if word.startswith('-') and name == 'config':
       argument = value if equals else ''.join(argv[i + 1 : i + 2])
   return None if argument is None else user_config.read(argument)
-
-
-def _override_names(argv: list[str]) -> list[str]:
-  return [m.group(1) for word in argv if (m := _OVERRIDE.match(word))]
 
 
 def _check_override(
@@ -271,8 +262,8 @@ def _check_override(
     node = node[part]
   if name in ('experiment', 'preset'):
     raise errors.UserError(
-        f'config.{name} says what the results are and cannot be set; choose'
-        ' both by --config=configs/NAME.py:PRESET.'
+        f'config.{name} cannot be set; choose experiment and preset by'
+        ' --config=configs/NAME.py:PRESET.'
     )
   if isinstance(node, ml_collections.ConfigDict):
     fields = ', '.join(f'config.{name}.{field}' for field in node)
@@ -293,30 +284,25 @@ def _explain(error: Exception, config: ml_collections.ConfigDict | None) -> str:
     for parent in parents:
       node = node[parent]
     kind = node.get_type(leaf)
-    hint = ' None can be said in a config file only.' if value == 'None' else ''
+    hint = ' Only a config file can set None.' if value == 'None' else ''
     return f"{name} is '{value}'; it must be of type {kind.__name__}.{hint}"
   return ' '.join(str(error).split())
-
-
-def _default(config: ml_collections.ConfigDict, field: str) -> Any:
-  """Returns the default of an unlisted field.
-
-  A field at its default stays out of the config: the run is the same run.
-  """
-  return _optional_fields(config).get(field)
 
 
 def apply_overrides(
     config: ml_collections.ConfigDict, overrides: dict[str, Any]
 ) -> ml_collections.ConfigDict:
-  """Returns the config with fields set that it does not list."""
+  """Returns the config with overrides of unlisted fields added.
+
+  A field at its default is left out, so that the run id does not change.
+  """
   config = config.copy_and_resolve_references()
   for field, value in overrides.items():
     *parents, leaf = field.split('.')
     block: Any = config
     for parent in parents:
       block = block[parent]
-    if leaf not in block and value != _default(config, field):
+    if leaf not in block and value != _optional_fields(config).get(field):
       with block.unlocked():
         block[leaf] = value
   return config

@@ -22,7 +22,7 @@ class Bar:
         desc=f'[{index + 1}/{num_runs}] {config["model"]["name"]} {support}',
         unit='step',
         dynamic_ncols=interactive,
-        # A log file gets a line now and then, not one per refresh.
+        # A log file needs few lines.
         mininterval=0.5 if interactive else 20,
         maxinterval=30,
         disable=not multihost.is_primary(),
@@ -43,9 +43,7 @@ class Bar:
       if metric == 'loss' and split in ('train', 'valid', 'ood'):
         self._losses[split] = summary.number(values.mean())
     self._bar.set_postfix(self._losses, refresh=False)
-    # A resumed run starts where it was; that is no speed.
+    # Steps of earlier sessions do not count for the speed.
     if self._bar.n == 0 and progress.step > 1:
-      self._bar.initial = progress.step
-      self._bar.n = progress.step
-      self._bar.last_print_n = progress.step
+      self._bar.initial = self._bar.n = self._bar.last_print_n = progress.step
     self._bar.update(progress.step - self._bar.n)

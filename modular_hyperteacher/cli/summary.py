@@ -1,4 +1,4 @@
-"""What the command line says: before training, after a run, and at the end."""
+"""What the command line prints: before training, after a run, at the end."""
 
 from collections.abc import Mapping, Sequence
 import math
@@ -19,7 +19,7 @@ _NOT_SHOWN = ('training.seeds',)
 def announce(
     planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
-  """Says what will be trained, and how it differs from the published scale."""
+  """Prints what will be trained and how it differs from the published scale."""
   first = planned[0].spec
   finished = sum(run.folder.finished for run in planned)
   print(
@@ -29,7 +29,7 @@ def announce(
   )
   for run in planned:
     if run.folder.path.parent != run.preset_folder:
-      print(f'  {run.spec.run_id}: trained already, in {run.folder.path}')
+      print(f'  {run.spec.run_id}: already trained in {run.folder.path}')
   changes: dict[str, list[str]] = {}
   for run in planned:
     for field, change in sweeps.deviations(run.spec, paper_runs).items():
@@ -38,7 +38,7 @@ def announce(
             f'{change["value"]} (published {change["published"]})'
         )
   if changes and paper_runs:
-    print('NOT the published scale. What differs:')
+    print('NOT the published scale. Differences:')
     for field, values in changes.items():
       print(f'  {field}: {", ".join(dict.fromkeys(values))}')
   for run in planned:
@@ -47,19 +47,19 @@ def announce(
     for split, counts in run.count().items():
       if 0 in counts:
         print(
-            f'  {run.spec.run_id}: split {split} is empty for'
-            f' {counts.count(0)} of {len(counts)} seeds; reported as missing'
+            f'  {run.spec.run_id}: split {split} is empty for {counts.count(0)}'
+            f' of {len(counts)} seeds; its metrics are missing'
         )
   sys.stdout.flush()
 
 
 def number(value: float) -> str:
-  """Returns three decimals, or two digits of what these would hide."""
+  """Returns three decimals, or two digits if the number is below 0.001."""
   return f'{value:.1e}' if 0 < abs(value) < 1e-3 else f'{value:.3f}'
 
 
 def print_result(run: runner.PlannedRun) -> None:
-  """Prints a finished run's headline on one line."""
+  """Prints a finished run's main results on one line."""
   summary = _read(run)
   parts = [
       f'{split} {_mean_and_error(values)}'
@@ -67,12 +67,13 @@ def print_result(run: runner.PlannedRun) -> None:
       if (values := _headline(_of_sound_seeds(summary), split))
   ]
   losses = summary['last'].get('test', {}).get('loss') or []
-  if lost := sum(not _is_finite(loss) for loss in losses):
+  # In JSON, NaN is None and infinity is text.
+  if lost := sum(x is None or not math.isfinite(float(x)) for x in losses):
     parts.append(f'NO finite test loss for {lost} of {len(losses)} seeds')
   counts = summary['last'].get('train', {}).get('num_skipped', [])
   skipped = int(sum(float(count or 0) for count in counts))
   if skipped:
-    parts.append(f'{skipped} gradients were not finite')
+    parts.append(f'{skipped} steps skipped: gradient not finite')
   print(f'{run.spec.run_id}: {", ".join(parts)}', flush=True)
 
 
@@ -91,11 +92,6 @@ def _of_sound_seeds(summary: Mapping[str, Any]) -> dict[str, Any]:
   }
 
 
-def _is_finite(value: float | str | None) -> bool:
-  """Of a number as JSON has it: None for NaN, and 'inf'."""
-  return value is not None and math.isfinite(float(value))
-
-
 def print_table(
     planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
@@ -104,9 +100,9 @@ def print_table(
   print()
   print(pd.DataFrame(rows).fillna('').to_string(index=False))
   print(
-      '\nAccuracy (or loss) at the last step, mean ± standard error over seeds;'
-      ' best: at the lowest validation loss. Published: mean ± the dispersion'
-      ' printed in the paper.'
+      '\nAccuracy (or loss) at the last step: mean ± standard error over seeds.'
+      ' "best": at the lowest validation loss. "published": mean ± dispersion'
+      ' as printed in the paper.'
   )
 
 
@@ -146,7 +142,7 @@ def _scale(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str:
 
 
 def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
-  """The number beside a run; None if its counterparts have several or none."""
+  """Returns a run's published accuracy; None if there is not exactly one."""
   values = {
       schug2024.accuracy(other.config, 'ood')
       for other in sweeps.counterparts(run, paper_runs)
@@ -156,7 +152,7 @@ def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
 
 
 def _headline(by_split: Mapping[str, Any], split: str) -> list[float] | None:
-  """Returns accuracies if the world has any, else losses; None if missing."""
+  """Returns accuracies if there are any, else losses; None if missing."""
   metrics = by_split.get(split, {})
   values = metrics.get('accuracy', metrics.get('loss'))
   if values is None or None in values:

@@ -1,4 +1,4 @@
-"""Configs of users: whatever their file holds or does, errors are one line."""
+"""Loads users' configs; any mistake in their file is a one-line error."""
 
 from collections.abc import Callable, Mapping
 import importlib.util
@@ -21,15 +21,14 @@ from modular_hyperteacher.runs import records
 _NAMES = ('experiment', 'preset')
 _BLOCKS = ('task', 'models', 'training', 'execution')
 _MAX_RUNS = 100_000
-# Of a user's code anything may come; Ctrl-C goes on.
+# All that a user's code may raise, except for Ctrl-C.
 _ANYTHING = (Exception, SystemExit)
 
 
 def locate(argument: str) -> str:
-  """Returns the path of a config of the package given by name, with its preset.
+  """Returns the path of an installed config: 'fig3b:paper' -> '...py:paper'.
 
-  'fig3b:paper' stands for the installed configs/fig3b.py:paper. Anything else
-  is returned as it is.
+  Any other argument is returned unchanged.
   """
   name, colon, preset = argument.partition(':')
   if not re.fullmatch(r'\w+', name) or pathlib.Path(name).exists():
@@ -53,17 +52,17 @@ def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:
   if not found:
     raise errors.UserError(
         f"--config is '{argument}'; there is no file {path}. Run from the"
-        ' repository root, and see its folder configs/.'
+        ' repository root; its folder configs/ lists the configs.'
     )
   try:
     namespace = runpy.run_path(str(path))
   except _ANYTHING as error:
-    what = _tell(error)
-    if not isinstance(error, SyntaxError):  # Which tells its own place.
+    what = _describe(error)
+    if not isinstance(error, SyntaxError):  # It names its own line.
       *_, (frame, line) = traceback.walk_tb(error.__traceback__)
       what += f' ({frame.f_code.co_filename}, line {line})'
     raise errors.UserError(
-        f'--config: {path} is not a config; running it ends in {what}.'
+        f'--config: {path} is not a config; running it raises {what}.'
     ) from error
   if not callable(namespace.get('get_config')):
     raise errors.UserError(f'--config: {path} has no get_config(preset).')
@@ -74,7 +73,7 @@ def read(argument: str) -> ml_collections.ConfigDict:
   """Returns the config that 'path:preset' names, before overrides.
 
   Raises:
-    UserError: if it cannot be made, or is not of the form of a config.
+    UserError: if `get_config` fails or returns something else.
   """
   get_config = load(argument)
   _, colon, preset = argument.partition(':')
@@ -85,7 +84,7 @@ def read(argument: str) -> ml_collections.ConfigDict:
     raise errors.UserError(f'--config: {text}') from error
   except _ANYTHING as error:
     raise errors.UserError(
-        f"--config is '{argument}'; its get_config ends in {_tell(error)}."
+        f"--config is '{argument}'; its get_config raises {_describe(error)}."
     ) from error
   check(config)
   return config
@@ -98,26 +97,26 @@ def published(
   try:
     return sweeps.expand(get_config('paper'))
   except _ANYTHING:
-    return []  # A user's own config, with presets of its own.
+    return []  # Users' configs may have no preset of this name.
 
 
 def expand(
     config: ml_collections.ConfigDict, overrides: Mapping[str, Any]
 ) -> list[sweeps.Run]:
-  """Returns the runs of a config, after overrides of fields by their path.
+  """Returns the runs of a config; `overrides` maps paths to values.
 
   Raises:
-    UserError: if its form is wrong.
+    UserError: if the config is malformed.
   """
   check(config)
   try:
     runs = sweeps.expand(config, overrides)
   except (AttributeError, IndexError, KeyError, TypeError) as error:
     raise errors.UserError(
-        f'--config: its sweep is {untrusted.shorten(config.sweep)}, which'
-        f' ends in {_tell(error)}.'
+        f'--config: expanding its sweep {untrusted.shorten(config.sweep)}'
+        f' raises {_describe(error)}.'
     ) from error
-  for run in runs:  # A sweep may put anything into a field.
+  for run in runs:  # A sweep may set a field to anything.
     for block, kind in (
         ('training', settings.TrainingConfig),
         ('execution', settings.ExecutionConfig),
@@ -130,7 +129,7 @@ def expand(
 
 
 def check(config: Any) -> None:
-  """Raises UserError unless an object has the form of a config."""
+  """Raises UserError unless an object is a well-formed config."""
   if not isinstance(config, ml_collections.ConfigDict):
     raise errors.UserError(
         f'--config: get_config returns {untrusted.shorten(config)}; it must'
@@ -140,7 +139,7 @@ def check(config: Any) -> None:
     blocks = config.to_dict()
   except Exception as error:
     raise errors.UserError(
-        f'--config: reading its fields ends in {_tell(error)}.'
+        f'--config: reading its fields raises {_describe(error)}.'
     ) from error
   for field in (*_NAMES, *_BLOCKS, 'sweep'):
     if field not in blocks:
@@ -162,12 +161,11 @@ def check(config: Any) -> None:
   )
   if number > _MAX_RUNS:
     raise errors.UserError(
-        f'config.sweep stands for {number} runs; at most {_MAX_RUNS} are'
-        ' trained.'
+        f'config.sweep has {number} runs; the maximum is {_MAX_RUNS}.'
     )
 
 
-def _tell(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
   """Returns an error on one line."""
   text = ' '.join(f'{type(error).__name__} {error}'.split())
   return text if len(text) < 300 else f'{text[:300]}...'

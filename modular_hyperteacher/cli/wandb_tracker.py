@@ -1,8 +1,8 @@
-"""Weights & Biases, if asked for: offline by default, never needed.
+"""Copies metrics to Weights & Biases, if the user asks for it.
 
-Results live in the results folder; this only copies the rows of metrics.csv
-as they come to be. `--wandb=offline` writes them beside the run, where `wandb
-sync` finds them; `--wandb=online` sends them.
+The results folder remains the record; rows of metrics.csv are copied as they
+are logged. `--wandb=offline` writes them into the run's folder, for `wandb
+sync`; `--wandb=online` uploads them.
 """
 
 import math
@@ -25,17 +25,13 @@ _STEP = 'outer_step'
 def define_flag() -> None:
   """Defines --wandb."""
   flags.DEFINE_enum(
-      'wandb', OFF, MODES, 'Whether Weights & Biases gets a copy of metrics.'
+      'wandb', OFF, MODES, 'Whether to copy metrics to Weights & Biases.'
   )
 
 
 def mode() -> str:
-  """Returns what the command line asks for.
-
-  Raises:
-    UserError: if it asks for Weights & Biases, and that is not installed.
-  """
-  # The flag has a default, so it is never None.
+  """Returns the value of --wandb; raises UserError if it is not installed."""
+  # The flag has a default.
   chosen = cast(str, flags.FLAGS['wandb'].value)
   if chosen != OFF:
     _import_wandb(chosen)
@@ -45,8 +41,7 @@ def mode() -> str:
 class Tracker:
   """Copies one run's metrics; use as a context manager.
 
-  A run that is resumed goes on under the same id. Of several processes, the
-  first one tells.
+  A resumed run keeps its id. Of several processes, only the first copies.
   """
 
   def __init__(
@@ -77,7 +72,7 @@ class Tracker:
             silent=True, console='off', disable_git=True, save_code=False
         ),
     )
-    # wandb's own step cannot go back, as a run does that was killed.
+    # wandb's own step cannot decrease, but a run that was killed goes back.
     self._tracked.define_metric(_STEP, hidden=True)
     self._tracked.define_metric('*', step_metric=_STEP)
     return self
@@ -87,7 +82,7 @@ class Tracker:
       self._tracked.finish(exit_code=0 if kind is None else 1)
 
   def update(self, progress: trainer.Progress) -> None:
-    """Copies what was just logged, seed by seed; missing values stay out."""
+    """Copies the latest metrics of every seed, except for missing values."""
     if self._tracked is None or not progress.metrics:
       return
     self._tracked.log(
@@ -107,7 +102,7 @@ def _import_wandb(chosen: str) -> Any:
     import wandb  # pyright: ignore[reportMissingImports]
   except ImportError as error:
     raise errors.UserError(
-        f"--wandb is '{chosen}', and Weights & Biases is not installed; try pip"
+        f"--wandb is '{chosen}', but Weights & Biases is not installed; try pip"
         " install -e '.[wandb]', or --wandb=off."
     ) from error
   return wandb

@@ -1,8 +1,7 @@
-"""Keeps compiled programs between processes: most of a short run is compiling.
+"""Caches compiled programs on disk: most of a short run is compilation.
 
-JAX's persistent cache, in the user's cache folder. A program from there is the
-one that would be compiled, so results are the same, and the folder may be
-deleted at any time.
+This is JAX's persistent cache, in the user's cache folder. It does not change
+results, and the folder may be deleted at any time.
 """
 
 import hashlib
@@ -20,24 +19,24 @@ _MIN_COMPILE_S = 0.3
 
 
 def enable(cache: str = DEFAULT) -> None:
-  """Keeps the programs that this process compiles, for others of its user.
+  """Shares compiled programs with other processes of this user.
 
   Args:
-    cache: holds a folder for each kind of processor, as machine code of one is
-      not for another.
+    cache: parent of one folder per kind of processor, because machine code
+      depends on it.
 
   Raises:
-    UserError: if others could put programs into the folder.
-    OSError: if it cannot be made.
+    UserError: if other users can write to the folder.
+    OSError: if it cannot be created.
   """
   folder = pathlib.Path(cache).expanduser() / _processor()
   folder.mkdir(mode=0o700, parents=True, exist_ok=True)
   status = folder.stat()
   if status.st_uid != os.getuid() or status.st_mode & 0o022:
     raise errors.UserError(
-        f'others can write to the compilation cache {folder}, and what is in'
-        ' there is executed. Choose another folder, or mend its owner and mode'
-        ' (chmod 700).'
+        f'others can write to the compilation cache {folder}, from which'
+        ' programs are executed. Choose another folder, or correct its owner'
+        ' and mode (chmod 700).'
     )
   jax.config.update('jax_compilation_cache_dir', str(folder))
   jax.config.update(
@@ -46,24 +45,21 @@ def enable(cache: str = DEFAULT) -> None:
 
 
 def enable_by_default() -> None:
-  """As `enable`, unless JAX's own settings say where, or there is no folder."""
+  """As `enable`, unless JAX is already configured or the folder unusable."""
   if 'JAX_COMPILATION_CACHE_DIR' in os.environ:
     return
   try:
     enable()
   except OSError:
-    pass  # Such as a home folder that cannot be written to: compile anew.
+    pass  # For example, the home folder is read-only: go without a cache.
 
 
 def _processor() -> str:
-  """Names the processor by what it can do; the machine where unknown."""
+  """Returns a hash of the processor's model and features, or the host name."""
   try:
     text = pathlib.Path('/proc/cpuinfo').read_text()
   except OSError:
     return socket.gethostname()
-  told = {
-      line
-      for line in text.splitlines()
-      if line.startswith(('model name', 'flags', 'Features'))
-  }
-  return hashlib.sha256('\n'.join(sorted(told)).encode()).hexdigest()[:16]
+  prefixes = ('model name', 'flags', 'Features')
+  lines = {line for line in text.splitlines() if line.startswith(prefixes)}
+  return hashlib.sha256('\n'.join(sorted(lines)).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Divides a CPU into devices, over which meta-batches are divided."""
+"""Divides a CPU into devices; each computes a share of a meta-batch."""
 
 from collections.abc import Iterable, Mapping
 import logging
@@ -9,25 +9,25 @@ import jax
 
 from modular_hyperteacher import errors
 
-MOST = 256  # Starting ten thousands of them would take longer than minutes.
+MOST = 256  # Starting many thousands would take minutes.
 
 
 def divide(number: int | None, suitable: int) -> None:
   """Sets the number of host devices; no effect on other platforms.
 
   Args:
-    number: the number of devices that the user asked for, if any.
-    suitable: the number otherwise.
+    number: what the user asked for, if anything.
+    suitable: the default.
 
   Raises:
     UserError: if the user asked for a number, but XLA_FLAGS sets one too, or
-      JAX has been initialised already.
+      JAX is already initialised.
   """
   if 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', ''):
     if number is not None:
       raise errors.UserError(
-          f'--host_devices is {number}, but XLA_FLAGS sets the number of host'
-          ' devices too; use one of them.'
+          f'--host_devices is {number}, but XLA_FLAGS also sets the number of'
+          ' host devices; use only one of them.'
       )
     return
   try:
@@ -35,24 +35,19 @@ def divide(number: int | None, suitable: int) -> None:
   except RuntimeError as error:
     if number is not None:
       raise errors.UserError(
-          f'--host_devices is {number}, but a task or model computes with JAX'
-          ' as soon as it is imported; use NumPy outside of its functions.'
+          f'--host_devices is {number}, but importing a task or model computes'
+          ' with JAX; use NumPy outside of its functions.'
       ) from error
     logging.warning(
-        'a task or model computes with JAX as soon as it is imported: training'
-        ' on one host device; use NumPy outside of its functions'
+        'importing a task or model computes with JAX, so training uses one host'
+        ' device; use NumPy outside of its functions'
     )
 
 
 def suit(configs: Iterable[Mapping[str, Any]], num_cores: int) -> int:
-  """Returns the most devices, up to one per core, that divide all batches.
-
-  Args:
-    configs: of the runs to train.
-    num_cores: processor cores to use.
-  """
+  """Returns the largest number, up to `num_cores`, that divides all batches."""
   if jax.distributed.is_initialized():
-    return 1  # The launcher of several processes has divided the machine.
+    return 1  # The processes already share the machine.
   sizes = [
       config['training'][field]
       for config in configs

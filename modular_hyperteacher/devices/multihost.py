@@ -1,8 +1,8 @@
 """One run over several processes: joining them and sharing values.
 
-JAX's own runtime joins the processes (`jax.distributed`); `pmap` then spans
-the devices of all of them. Every process takes the same steps. Process 0 alone
-touches the results folder, and tells the others what it found there.
+JAX's runtime joins the processes (`jax.distributed`); `pmap` then spans the
+devices of all of them. Every process takes the same steps. Only process 0
+accesses the results folder; it broadcasts what it reads.
 """
 
 import re
@@ -14,25 +14,25 @@ import numpy as np
 
 from modular_hyperteacher import errors
 
-# How long after the death of one process the others end too. Long enough to
-# survive a network interruption, short enough not to pay for idle devices.
+# When one process dies, the others exit after this time. Long enough to survive
+# a network interruption, short enough not to pay for idle devices.
 _HEARTBEAT_TIMEOUT_S = 60
 
 
 def join(
     coordinator: str | None, num_processes: int | None, process_id: int | None
 ) -> None:
-  """Connects this process with the others; call before JAX does anything.
+  """Connects this process with the others; call before JAX is initialised.
 
   Args:
-    coordinator: HOST:PORT of process 0; None lets JAX find everything by
-      itself, as it can under SLURM, on TPU pods, under Open MPI and on
+    coordinator: HOST:PORT of process 0. If all arguments are None, JAX finds
+      the processes by itself: under SLURM, on TPU pods, under Open MPI, on
       Kubernetes.
-    num_processes: how many there are.
-    process_id: which one this is, 0 <= process_id < num_processes.
+    num_processes: number of processes.
+    process_id: index of this process, 0 <= process_id < num_processes.
 
   Raises:
-    UserError: if the arguments do not fit, or nothing can be found.
+    UserError: if the arguments are inconsistent, or joining fails.
   """
   given = {
       '--coordinator': coordinator,
@@ -42,8 +42,8 @@ def join(
   missing = [name for name, value in given.items() if value is None]
   if len(missing) in (1, 2):
     raise errors.UserError(
-        f'{" and ".join(missing)} must be given too: processes are joined by'
-        f' {", ".join(given)}, or by --distributed alone.'
+        f'{" and ".join(missing)} must be given too. To join processes, give'
+        f' {", ".join(given)}, or only --distributed.'
     )
   if (
       process_id is not None
@@ -59,7 +59,7 @@ def join(
         f"--coordinator is '{coordinator}'; it must be HOST:PORT."
     )
   jax.config.update('jax_cpu_collectives_implementation', 'gloo')
-  # It would intercept SIGTERM, which `runs.preemption` handles.
+  # The service would intercept SIGTERM, which `runs.preemption` handles.
   jax.config.update('jax_enable_preemption_service', False)
   try:
     jax.distributed.initialize(
@@ -69,18 +69,15 @@ def join(
         heartbeat_timeout_seconds=_HEARTBEAT_TIMEOUT_S,
     )
   except (RuntimeError, ValueError) as error:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
     raise errors.UserError(
-        f'the processes could not be joined ({_first_line(error)}); see'
+        f'the processes could not be joined ({reason}); see'
         ' --coordinator, --num_processes, --process_id and --distributed.'
     ) from error
 
 
-def _first_line(error: Exception) -> str:
-  return (str(error).splitlines() or [type(error).__name__])[0]
-
-
 def number() -> int:
-  """Returns how many processes compute together."""
+  """Returns the number of joined processes."""
   # `jax.process_count` alone would start the backend of a single process.
   return jax.process_count() if jax.distributed.is_initialized() else 1
 
@@ -91,10 +88,9 @@ def is_primary() -> bool:
 
 
 def broadcast_from_primary(tree: Any) -> Any:
-  """Returns process 0's tree of host arrays, on all processes, bit for bit.
+  """Returns process 0's tree of NumPy arrays, bit for bit.
 
-  Args:
-    tree: numpy arrays; the others' have the same shapes and types.
+  The other processes pass a tree of the same structure, shapes and dtypes.
   """
   if number() == 1:
     return tree
@@ -122,6 +118,6 @@ def gather(values: Any) -> np.ndarray:
 
 
 def shutdown() -> None:
-  """Disconnects from the other processes, once all have called this."""
+  """Disconnects from the other processes; waits until all call this."""
   if number() > 1:
     jax.distributed.shutdown()

@@ -1,4 +1,4 @@
-"""The precision of matrix products, on devices that offer several.
+"""Precision of matrix products, on devices that offer several.
 
 A GPU or a TPU can round the factors of a float32 product to fewer bits. This is
 several times faster, changes results, and is JAX's default there. Here products
@@ -13,25 +13,21 @@ from typing import Any
 import jax
 
 FLOAT32 = 'float32'
-# JAX's names. On a TPU: six, three, or one pass of bfloat16. On a GPU the last
-# two both mean TF32.
+# JAX's names. On a TPU they mean six, three and one pass of bfloat16. On a GPU
+# the last two both mean TF32.
 LEVELS = (FLOAT32, 'tensorfloat32', 'bfloat16')
 
 
 def at(level: str, function: Callable[..., Any]) -> Callable[..., Any]:
-  """Returns the function, traced or run at a level of matmul precision.
+  """Returns the function, traced or run at one of `LEVELS`.
 
   Derivatives of the function use the same level.
-
-  Args:
-    level: one of `LEVELS`.
-    function: any function.
   """
 
   @functools.wraps(function)
   def call(*args: Any, **kwargs: Any) -> Any:
     # Set inside the call: the setting is per thread, and several threads
-    # compile programs.
+    # compile.
     with jax.default_matmul_precision(level):
       return function(*args, **kwargs)
 

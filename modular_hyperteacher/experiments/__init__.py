@@ -1,1 +1,1 @@
-"""From a config to objects: the one place where names become objects."""
+"""Builds the objects that a config names."""

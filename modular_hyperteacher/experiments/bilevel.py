@@ -1,7 +1,7 @@
-"""From a run's config to a task, a model, and how they learn by two loops.
+"""Builds the task, model and learner of a bilevel run from its config.
 
-A new task or model is a new file and one line in a table here, or a function of
-another package; docs/extending.md walks through one of each.
+A new task or model needs a file and a line in a table here, or a function in
+another package; docs/extending.md shows one of each.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
@@ -40,15 +41,15 @@ from modular_hyperteacher.tasks.gridworlds import preferences
 
 
 class TaskEntry(NamedTuple):
-  """A task distribution, and how it is measured and computed.
+  """A task distribution, its analyses, and its chunk sizes on a CPU.
 
   Attributes:
     make: `make(**fields of the config's task block) -> TaskDistribution`.
-    make_analyses: `make(task, model) -> Analysis`, what is measured on adapted
-      parameters after the last step.
-    cpu_chunk_size: tasks that are best computed at once on a CPU, whose caches
-      they share.
-    cpu_chunk_sizes: models for which it is another number.
+    make_analyses: `make(task, model) -> Analysis` of adapted parameters after
+      the last step.
+    cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
+      whose caches they share.
+    cpu_chunk_sizes: exceptions, by model.
   """
 
   make: Callable[..., tasks.TaskDistribution]
@@ -90,22 +91,22 @@ MODELS = {
     'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
     'modular_student': modular_student.make,
 }
-# Tasks computed at once on accelerators, where a step is thousands of small
-# kernels that take little longer for more of them; and, as memory is bounded,
-# the adapted parameters of these tasks in all seeds. MAML needs 3 to 4 GiB.
+# Tasks computed together on accelerators, where a step is thousands of small
+# kernels whose time hardly depends on the number of tasks. The second number
+# bounds memory: adapted parameters of a chunk, all seeds. MAML needs 3-4 GiB.
 _CHUNK_SIZE = 128
 _MAX_CHUNK_PARAMS = 2**24
-# Cap on the adapted parameters of a chunk on a CPU; a task alone may exceed it.
+# Cap on adapted parameters per chunk on a CPU; a single task may exceed it.
 _MAX_CPU_CHUNK_PARAMS = 2**20
-# Adapted parameters of evaluation tasks stay on the devices; beyond this, no
-# analysis is made. Of the paper's runs, MAML's exceed it: 7 to 22 GiB, which
-# the host needs twice to put together what devices hold.
+# Analyses are skipped if the adapted parameters of evaluation tasks, which stay
+# on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 22 GiB,
+# and the host needs twice as much to concatenate them.
 _MAX_KEPT_BYTES = 2 * 2**30
 
 
 @dataclasses.dataclass(frozen=True)
 class BilevelExperiment(settings.Experiment):
-  """A run of the bilevel system, and what it is made of."""
+  """An experiment of the bilevel system."""
 
   task: tasks.TaskDistribution
   model: models.MetaModel
@@ -116,7 +117,7 @@ class BilevelExperiment(settings.Experiment):
 def blocks(
     task: Mapping[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Callable[..., Any]]:
-  """Returns what is called with each block of a config's task and model."""
+  """Returns block -> the function or class that takes its fields."""
   return {
       'task': task_entry(dict(task)).make,
       'model': components.choose(MODELS, 'model', dict(model)),
@@ -131,7 +132,7 @@ def build(
     execution: settings.ExecutionConfig,
     num_devices: int,
 ) -> BilevelExperiment:
-  """Returns the experiment that a config describes, as `build.build`."""
+  """Returns the experiment of a config; see `build.build`."""
   task_block = dict(config['task'])
   entry = task_entry(task_block)
   task = components.call(entry.make, 'task', task_block)
@@ -154,7 +155,7 @@ def build(
   if analysis and not _can_keep(model, analysis, training):
     logging.warning(
         '%s: adapted parameters of %d tasks, %d splits and %d seeds exceed'
-        ' %d GiB and are not kept; what an analysis measures will be missing',
+        ' %d GiB and are not kept; results of analyses will be missing',
         config['model']['name'],
         training.num_evaluation_tasks,
         len(analysis.splits),
@@ -188,7 +189,7 @@ def _loops(
 ) -> tuple[inner_loop.InnerConfig, outer_loop.OuterConfig]:
   for block in ('inner', 'outer'):
     if not isinstance(model_block.get(block), Mapping):
-      raise errors.UserError(f'model.{block} is missing; it is a block.')
+      raise errors.UserError(f'the block model.{block} is missing.')
   inner = components.call(
       inner_loop.InnerConfig, 'model.inner', model_block['inner']
   )
@@ -208,9 +209,9 @@ def _loops(
 def _make_model(
     model_block: Mapping[str, Any], task: tasks.TaskDistribution
 ) -> models.MetaModel:
-  """Returns the model of a block, with as many modules as it asks for.
+  """Returns the model of a block.
 
-  `num_modules` None stands for `modules_per_teacher_module` times the task's.
+  If `num_modules` is None, it is `modules_per_teacher_module` times the task's.
   """
   fields = {
       field: value
@@ -220,6 +221,7 @@ def _make_model(
   make = components.choose(MODELS, 'model', fields)
   if 'modules_per_teacher_module' in fields:
     factor = fields.pop('modules_per_teacher_module')
+    untrusted.check(factor, int, 'model.modules_per_teacher_module')
     models.check_positive(modules_per_teacher_module=factor)
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules
@@ -234,7 +236,7 @@ def _make_model(
 def _best_chunk_size(
     entry: TaskEntry, model_name: str, model: models.MetaModel, num_seeds: int
 ) -> int:
-  """Returns how many tasks are best computed at once, a power of two."""
+  """Returns the best number of tasks per chunk, a power of two."""
   _, num_fast = models.count_params(model)
   if jax.default_backend() == 'cpu':
     best = entry.cpu_chunk_sizes.get(model_name, entry.cpu_chunk_size)
@@ -250,7 +252,7 @@ def _can_keep(
     analysis: analyses.Analysis,
     training: settings.TrainingConfig,
 ) -> bool:
-  """Whether memory suffices for what an analysis needs of all seeds."""
+  """Whether the adapted parameters that an analysis needs fit into memory."""
   _, num_fast = models.count_params(model)
   num_tasks = len(analysis.splits) * training.num_evaluation_tasks
   num_bytes = 4 * num_fast * num_tasks * len(training.seeds)
@@ -260,7 +262,7 @@ def _can_keep(
 def _check_start(
     inner: inner_loop.InnerConfig, model: models.MetaModel
 ) -> None:
-  """Checks what depends on where the inner loop starts."""
+  """Checks fields whose valid values depend on `model.infer`."""
   least = 1 if model.infer is None else 0
   if inner.num_steps < least:
     raise errors.UserError(

@@ -1,4 +1,4 @@
-"""The bilevel learner as a system: models that adapt by an inner loop."""
+"""The bilevel system: models that adapt to tasks in an inner loop."""
 
 from collections.abc import Sequence
 
@@ -25,12 +25,12 @@ def make_system(
   """Returns the system of one model on one task distribution.
 
   Args:
-    task: the distribution to draw from.
-    model: what is learned.
-    learner: the algorithm.
+    task: the task distribution.
+    model: the model to train.
+    learner: the learning algorithm.
     num_evaluation_tasks: per split.
-    task_chunk_size: tasks computed at once on a device; None for all.
-    analysis: what is measured on adapted parameters after the last step.
+    task_chunk_size: tasks computed together on a device; None for all.
+    analysis: analysis of adapted parameters after the last step.
   """
   draw_latents = evaluation.make_draw_latents(task, num_evaluation_tasks)
 

@@ -1,6 +1,6 @@
-"""From a run's config to everything that the run is made of.
+"""Builds the experiment of a run from its config.
 
-Every component checks its own fields when it is made, before anything is
+Every component checks its own fields when it is built, before anything is
 compiled.
 """
 
@@ -39,11 +39,11 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   Args:
     config: nested dict with the blocks `task`, `model`, `training` and
       `execution`, as in `sweeps.Run.config`.
-    num_devices: over which every meta-batch is divided.
+    num_devices: number of devices that share every meta-batch.
 
   Raises:
-    ValueError: if a field is missing, unknown or impossible; names the field,
-      what was given and what is allowed.
+    ValueError: names a missing, unknown or invalid field, its value, and what
+      is allowed.
   """
   training = components.call(
       settings.TrainingConfig, 'training', config['training']
@@ -62,11 +62,7 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
 def optional_fields(
     task: Mapping[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Any]:
-  """Returns the fields that a run's config may leave out, with defaults.
-
-  Args:
-    task: the config's block.
-    model: likewise.
+  """Returns the optional fields of a run with these blocks.
 
   Returns:
     'block.field' -> default, such as 'model.outer.final_fraction' -> 0.0.
@@ -93,7 +89,7 @@ def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
 
 
 def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
-  """Returns what the tasks of every seed are drawn from.
+  """Returns every seed's task parameters and evaluation latents.
 
   Raises:
     ValueError: if the task support cannot be drawn.
@@ -105,7 +101,7 @@ def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
 def count_combinations(
     experiment: settings.Experiment, seed_tasks: Sequence[programs.SeedTasks]
 ) -> dict[str, list[int]]:
-  """Returns how many combinations each split holds, one number per seed."""
+  """Returns split -> number of combinations, one number per seed."""
   return {
       split: [
           experiment.system.num_combinations(drawn.task_params, split)
@@ -116,7 +112,7 @@ def count_combinations(
 
 
 def _with_precision(system: programs.System, level: str) -> programs.System:
-  """Computes steps at a level of precision, draws and analyses exactly."""
+  """Runs steps at a level of precision, sampling and analyses in float32."""
   exactly = functools.partial(precision.at, precision.FLOAT32)
 
   def make_analyse(

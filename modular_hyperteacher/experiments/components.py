@@ -1,9 +1,9 @@
 """Tasks and models by name: the package's own, and those of other packages.
 
-The package's own are listed in tables, such as `bilevel.TASKS`. A component of
-another package is named 'package.module:function'. Importing it runs its code,
-so that is done for configs the user asked to run (`allow`), and never because
-a config was read from somebody's results.
+The package's own components are in tables, such as `bilevel.TASKS`. A component
+of another package is named 'package.module:function'. Importing it runs its
+code, so this happens only for configs that the user asked to run (`allow`),
+never for a config that was read from results.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,15 +20,23 @@ _allowed: dict[str, Any] = {}
 
 
 def allow(config: Mapping[str, Any]) -> None:
-  """Imports the task and the model that a run's config takes from elsewhere.
+  """Imports a config's task and model if they are of other packages.
 
   Raises:
-    UserError: if there is no such module or function.
+    UserError: if a module or function does not exist.
   """
   for block in ('task', 'model'):
     name = config[block].get('name')
     if isinstance(name, str) and ':' in name and name not in _allowed:
-      _allowed[name] = _import(block, name)
+      module, _, attribute = name.partition(':')
+      try:
+        _allowed[name] = getattr(importlib.import_module(module), attribute)
+      except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise errors.UserError(
+            f"{block}.name is '{name}', which cannot be imported: {error}. It"
+            " must be 'package.module:function' of an installed package or of"
+            ' one in the working folder.'
+        ) from error
 
 
 def files() -> set[str]:
@@ -38,25 +46,13 @@ def files() -> set[str]:
   }
 
 
-def _import(block: str, name: str) -> Any:
-  module, _, attribute = name.partition(':')
-  try:
-    return getattr(importlib.import_module(module), attribute)
-  except (ImportError, AttributeError, ValueError, TypeError) as error:
-    raise errors.UserError(
-        f"{block}.name is '{name}', which cannot be imported: {error}. It must"
-        " be 'package.module:function', of an installed package or one in"
-        ' the working folder.'
-    ) from error
-
-
 def choose(
     table: Mapping[str, _T], block: str, fields: dict[str, Any]
 ) -> _T | Any:
-  """Returns what a block's field `name` stands for, and removes that field.
+  """Returns the component that a block names; removes the field `name`.
 
   Raises:
-    UserError: if the name is missing, not in the table, or of a component of
+    UserError: if the name is missing or unknown, or names a component of
       another package that was not allowed.
   """
   if 'name' not in fields:
@@ -66,8 +62,8 @@ def choose(
   if isinstance(name, str) and ':' in name:
     if name not in _allowed:
       raise errors.UserError(
-          f"{block}.name is '{name}'; code of another package is not run for a"
-          ' config that was read from results. To trust it, call'
+          f"{block}.name is '{name}'; a config that was read from results does"
+          ' not run code of another package. To trust it, call'
           ' modular_hyperteacher.experiments.components.allow(config) first.'
       )
     return _allowed[name]
@@ -109,7 +105,7 @@ def call(
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the types of a function's parameters, as far as they are known."""
+  """Returns the types of a function's parameters; {} if unknown."""
   made_by = function.__init__ if isinstance(function, type) else function
   try:
     return typing.get_type_hints(made_by)
@@ -118,7 +114,7 @@ def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the fields that a block may leave out, with their defaults."""
+  """Returns the optional parameters of a function, with their defaults."""
   return {
       field: parameter.default
       for field, parameter in inspect.signature(function).parameters.items()

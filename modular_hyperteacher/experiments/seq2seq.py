@@ -1,6 +1,6 @@
-"""From a run's config to episodes and a network that learns them.
+"""Builds the episodes and the network of a run from its config.
 
-A new distribution or network is a new file and one line in a table here.
+A new distribution or network needs a file and a line in a table here.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ MODELS = {
 def blocks(
     task: Mapping[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Callable[..., Any]]:
-  """Returns what is called with each block of a config's task and model."""
+  """Returns block -> the function or class that takes its fields."""
   return {
       'task': components.choose(EPISODES, 'task', dict(task)),
       'model': components.choose(MODELS, 'model', dict(model)),
@@ -42,7 +42,7 @@ def build(
     execution: settings.ExecutionConfig,
     num_devices: int,
 ) -> settings.Experiment:
-  """Returns the experiment that a config describes, as `build.build`."""
+  """Returns the experiment of a config; see `build.build`."""
   task_block, model_block = dict(config['task']), dict(config['model'])
   make_task = components.choose(EPISODES, 'task', task_block)
   task_distribution = components.call(make_task, 'task', task_block)

@@ -1,4 +1,4 @@
-"""Settings and parts that the experiments of every system share."""
+"""Settings that the experiments of all systems share."""
 
 import dataclasses
 
@@ -6,27 +6,24 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.learning import programs
 
-# JAX's other generators draw the numbers of a whole `vmap` from its first key:
-# a task would depend on the tasks beside it, and redrawing might never end.
+# JAX's other generators draw all numbers of a `vmap` from its first key: a task
+# would depend on the tasks beside it, and rejection sampling might never end.
 PRNG_IMPLEMENTATIONS = ('threefry2x32',)
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-  """How long, how often and with which seeds.
+  """Duration, batch sizes and seeds of training.
 
   Attributes:
-    seeds: each gives one curve; all are trained side by side.
+    seeds: each gives one curve; all are trained together.
     num_outer_steps: outer steps.
     meta_batch_size: tasks per outer step.
     evaluate_every: outer steps between evaluations.
     num_evaluation_tasks: tasks per split.
     prng_impl: JAX's random number generator.
-    matmul_precision: of float32 products, where the device has the choice: one
-      of `precision.LEVELS`.
-
-  Raises:
-    UserError: if a field is impossible.
+    matmul_precision: of float32 products, if the device offers several: one of
+      `precision.LEVELS`.
   """
 
   seeds: tuple[int, ...]
@@ -46,12 +43,12 @@ class TrainingConfig:
         'num_evaluation_tasks',
     ):
       _check_at_least_one(f'training.{field}', getattr(self, field))
-    # JAX makes a key of 32 bits.
+    # A key has 32 bits.
     valid = all(type(s) is int and 0 <= s < 2**32 for s in self.seeds)
     if not self.seeds or not valid or len(set(self.seeds)) < len(self.seeds):
       raise errors.UserError(
-          f'training.seeds is {self.seeds}; it must list different integers,'
-          ' none negative, all less than 2^32.'
+          f'training.seeds is {self.seeds}; it must list different integers'
+          ' from 0 to 2^32 - 1.'
       )
     if self.matmul_precision not in precision.LEVELS:
       raise errors.UserError(
@@ -60,26 +57,23 @@ class TrainingConfig:
       )
     if self.prng_impl not in PRNG_IMPLEMENTATIONS:
       raise errors.UserError(
-          f"training.prng_impl is '{self.prng_impl}'; allowed is only"
-          f' {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for one task do'
-          ' not depend on other tasks.'
+          f"training.prng_impl is '{self.prng_impl}'; the only choice is"
+          f' {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for a task do not'
+          ' depend on other tasks.'
       )
 
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionConfig:
-  """What changes how a run is computed, but not its results.
+  """How a run is computed; does not change its results.
 
   Attributes:
     log_every: outer steps between rows of training metrics.
     checkpoint_every_s: seconds between checkpoints.
-    task_chunk_size: tasks computed at once on a device, so bounds memory;
-      None for what suits the platform.
-    optimise: False for programs that are compiled in less time and run slower,
-      for runs of a few steps. Only one process on a CPU heeds it.
-
-  Raises:
-    UserError: if a field is impossible.
+    task_chunk_size: tasks computed together on a device, which bounds memory;
+      None for the best number on the platform.
+    optimise: False compiles faster but runs slower, for runs of a few steps.
+      Ignored except by a single process on a CPU.
   """
 
   log_every: int
@@ -98,7 +92,7 @@ class ExecutionConfig:
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-  """Everything that a run is made of."""
+  """All objects of a run."""
 
   system: programs.System
   training: TrainingConfig
@@ -108,11 +102,7 @@ class Experiment:
 def check_division(
     training: TrainingConfig, execution: ExecutionConfig, num_devices: int
 ) -> None:
-  """Checks that batches can be divided over devices and into chunks.
-
-  Raises:
-    UserError: if they cannot.
-  """
+  """Raises UserError unless devices and chunks divide the batches."""
   for field in ('meta_batch_size', 'num_evaluation_tasks'):
     value = getattr(training, field)
     if value % num_devices:

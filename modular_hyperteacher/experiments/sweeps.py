@@ -1,12 +1,12 @@
-"""Grids of configs -> runs with stable ids.
+"""Expands the sweep of a config into runs with stable ids.
 
-A config holds the blocks `task`, `models`, `training`, `execution` and a
-`sweep`. A run is one point of the sweep: one task block, one model block, one
-training block, all its seeds. The sweep is a tuple of grids; a grid maps fields
-to lists of values and stands for their product. The field 'model' picks one of
-`models`; any other is a field of the run by its path, such as
-'task.num_modules', or by the end of its path if no other field has the same.
-The order of a grid's fields is that of the runs and of the words in their ids.
+A config has the blocks `task`, `models`, `training`, `execution` and a `sweep`.
+A run is one point of the sweep: one task, one model, all seeds. The sweep is a
+tuple of grids. A grid maps fields to lists of values; its runs are the product
+of the lists. The field 'model' selects one of `models`; any other is a field of
+the run, given by its path, such as 'task.num_modules', or by the end of the
+path if that is unambiguous. The order of a grid's fields determines the order
+of the runs and of the words in their ids.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -30,8 +30,11 @@ Grid: TypeAlias = dict[str, Sequence[Any]]
 IDENTITY = ('task', 'model', 'training')
 # Fields added after results were bundled -> their default. A field at its
 # default is dropped before hashing, so old run ids stay valid.
-_NEUTRAL = {('training', 'matmul_precision'): 'float32'}
-# What is asked, at any scale.
+_NEUTRAL = {
+    ('training', 'matmul_precision'): 'float32',
+    ('task', 'repeat_empty'): False,
+}
+# Fields that define the scientific question, at any scale.
 _QUESTION = (
     'model.name',
     'task.task_support',
@@ -51,8 +54,8 @@ class Run:
     experiment: name of the config, such as 'fig3b'.
     preset: 'smoke', 'laptop' or 'paper'.
     config: nested dict with `task`, `model`, `training`, `execution`.
-    run_id: readable slug plus a hash of what decides the results.
-    point: field -> value, where on the sweep's axes it is; {} if unknown.
+    run_id: readable slug plus the hash of `identity`.
+    point: field -> value for the swept fields; {} if unknown.
   """
 
   experiment: str
@@ -63,7 +66,7 @@ class Run:
 
   @property
   def identity(self) -> dict[str, Any]:
-    """The blocks that decide the results; `execution` does not."""
+    """The blocks that determine the results; `execution` does not."""
     return {name: self.config[name] for name in IDENTITY}
 
 
@@ -80,9 +83,9 @@ def grid(
     /,
     **named: Sequence[Any],
 ) -> Grid:
-  """Returns a grid of fields; those with a dot in their name come first.
+  """Returns a grid; fields with a dot in their name go into `fields`.
 
-  Example: `grid({'task.num_modules': [4, 8]}, model=['maml', 'anil'])` is four
+  Example: `grid({'task.num_modules': [4, 8]}, model=['maml', 'anil'])` has four
   runs.
   """
   return {**(fields or {}), **named}
@@ -95,12 +98,11 @@ def expand(
   """Returns the runs of a config, in the order of its sweep.
 
   Args:
-    config: with a sweep.
-    overrides: path -> the only value that is left of a swept field.
+    config: a config with a sweep.
+    overrides: path -> the value that replaces those of a swept field.
 
   Raises:
-    UserError: if the sweep has not the right form, or names a field or a model
-      that does not exist.
+    UserError: if the sweep is malformed, or names an unknown field or model.
   """
   runs = [
       _make_run(config, dict(zip(axes, values)), overrides or {})
@@ -112,7 +114,7 @@ def expand(
 
 @functools.cache
 def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
-  """Returns the runs of `configs/<experiment>.py`; none if there is no such."""
+  """Returns the runs of `configs/<experiment>.py`; none without such a file."""
   name = f'configs.{experiment}'
   try:
     module = importlib.import_module(name)
@@ -126,7 +128,7 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
 
 
 def check_sweep(sweep: Any) -> Sequence[Grid]:
-  """Returns a sweep, or raises UserError if it has not the right form."""
+  """Returns a sweep; raises UserError if it is malformed."""
   lists = (tuple, list)
   valid = isinstance(sweep, lists) and all(isinstance(g, dict) for g in sweep)
   items = [item for g in sweep for item in g.items()] if valid else ()
@@ -145,11 +147,11 @@ def check_sweep(sweep: Any) -> Sequence[Grid]:
 def select(runs: list[Run], only: list[str]) -> list[Run]:
   """Returns the runs for which every 'field=value' of `only` holds.
 
-  A field is a path such as 'model.name', or the last part of one if that is
-  unambiguous; 'model' stands for 'model.name'.
+  A field is a path such as 'model.name', or the end of one if unambiguous;
+  'model' means 'model.name'.
 
   Raises:
-    UserError: for an unknown field, or if nothing is left.
+    UserError: for an unknown field, or if no run is left.
   """
   for i, condition in enumerate(only):
     field, equals, value = condition.partition('=')
@@ -175,15 +177,10 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
 
 
 def counterparts(run: Run, published: list[Run]) -> list[Run]:
-  """Returns the published runs that a run is nearest to.
+  """Returns the published runs that are closest to a run of any preset.
 
-  Args:
-    run: of any preset.
-    published: the runs of the same config's 'paper' preset.
-
-  Returns:
-    Those that ask the same question, such as of the same model and task
-    support, and differ in the fewest fields. Several where these tie.
+  They agree in all fields of `_QUESTION`, such as model and task support, and
+  differ in the fewest others; several in case of a tie.
   """
   same = [other for other in published if other.run_id == run.run_id]
   if same:
@@ -199,15 +196,15 @@ def counterparts(run: Run, published: list[Run]) -> list[Run]:
 
 
 def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
-  """Returns every field of a run that differs from the published scale.
+  """Returns the fields in which a run differs from the published scale.
 
   Args:
-    run: the run to describe.
+    run: of any preset.
     published: the runs of the same config's 'paper' preset.
 
   Returns:
-    path -> {'value': ..., 'published': ...}. Compared with the published run
-    of the same model and task support; `None` where there is no such field.
+    path -> {'value': ..., 'published': ...}, compared with the first of the
+    run's `counterparts`; None for a field that does not exist.
   """
   nearest = counterparts(run, published)
   if not nearest:
@@ -257,7 +254,7 @@ def _make_run(
       'model': blocks['models'][name],
       'training': blocks['training'],
   }
-  # It affects speed only, so it is no part of a run's identity.
+  # It affects only speed, so it is not part of a run's identity.
   chunk_size = identity['model'].pop('task_chunk_size', None)
   if execution.get('task_chunk_size') is None:
     execution['task_chunk_size'] = chunk_size
@@ -274,17 +271,19 @@ def _make_run(
   for (block, field), value in _NEUTRAL.items():
     if identity[block].get(field) == value:
       del identity[block][field]
+  # The hash distinguishes lists.
+  words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
   return Run(
       experiment=config.experiment,
       preset=config.preset,
       config=identity | {'execution': execution},
-      run_id=_run_id(identity, point),
+      run_id='-'.join([*words, hash_identity(identity)]),
       point=point,
   )
 
 
 def _full_path(field: str, identity: dict[str, Any]) -> str:
-  """Returns the path of a swept field; raises UserError if not just one."""
+  """Returns the path of a swept field; UserError if unknown or ambiguous."""
   if field == 'model':
     return field
   paths = _matches(field, dict(flatten(identity)), 'sweep')
@@ -296,7 +295,7 @@ def _full_path(field: str, identity: dict[str, Any]) -> str:
 
 
 def suggest(path: str, tree: dict[str, Any]) -> str:
-  """Returns a sentence that helps with a field that does not exist."""
+  """Returns a hint for a field that does not exist."""
   known = [name for name, _ in flatten(tree)]
   close = difflib.get_close_matches(path, known, n=3, cutoff=0.5)
   if close:
@@ -304,33 +303,27 @@ def suggest(path: str, tree: dict[str, Any]) -> str:
   return f'choose one of {", ".join(known)}.'
 
 
-def _run_id(identity: Mapping[str, Any], point: Mapping[str, Any]) -> str:
-  # The digest tells lists apart.
-  words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
-  return '-'.join([*words, hash_identity(identity)])
-
-
 def hash_identity(resolved: Mapping[str, Any]) -> str:
-  """Returns the hash of what decides a run's results, as in its id."""
+  """Returns the hash of the blocks that determine a run's results."""
   identity = {name: resolved[name] for name in IDENTITY}
   text = json.dumps(identity, sort_keys=True)
   return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _lookup(run: Run, field: str) -> list[str]:
-  """Returns a list of the field's value, as text; empty if there is none."""
+  """Returns [value as text]; [] if the run has no such field."""
   leaves = dict(flatten(run.config))
   field = 'model.name' if field == 'model' else field
   return [str(leaves[path]) for path in _matches(field, leaves, '--only')]
 
 
 def _matches(field: str, paths: Collection[str], where: str) -> list[str]:
-  """Returns the path that a field stands for, or none; refuses several."""
+  """Returns [path of a field]; [] if there is none; UserError if ambiguous."""
   if field in paths:
     return [field]
   matches = [path for path in paths if path.endswith(f'.{field}')]
   if len(matches) > 1:
     raise errors.UserError(
-        f"{where}: '{field}' may be {' or '.join(matches)}; write which."
+        f"{where}: '{field}' is ambiguous; write {' or '.join(matches)}."
     )
   return matches

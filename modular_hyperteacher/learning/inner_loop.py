@@ -1,4 +1,4 @@
-"""Adaptation to one task: the inner loop, shared by all models.
+"""The inner loop, which adapts a model to one task.
 
 Source: Section 2, Algorithm 2. The fast parameters follow the gradient of the
 loss on the task's support set:
@@ -6,9 +6,9 @@ loss on the task's support set:
   phi_0 = init_fast(theta), or the model's prediction from the support set
   phi_{t+1} = AdamW(phi_t, grad_phi loss(phi_t, theta; support))
 
-All of it is differentiable, including the optimiser, so the outer gradient is
-of second order. If the inner problem is solved to its optimum, as the theory
-assumes (Section 3), the second-order part vanishes. The adapted parameters may
+The outer gradient flows through all of it, including the optimiser. If the
+inner problem is solved to its optimum, as the theory assumes (Section 3), the
+second-order part of the outer gradient vanishes. The adapted parameters may
 then be treated as constants, and a least-squares solver may replace AdamW.
 """
 
@@ -29,6 +29,10 @@ from modular_hyperteacher.tasks import base as tasks
 
 Draw = Callable[[jax.Array], tasks.Batch]
 _Carry = tuple[models.FastParams, optax.OptState]
+# (meta_params, initial fast_params, draw, key) -> adapted fast_params
+_Solve = Callable[
+    [models.MetaParams, models.FastParams, Draw, jax.Array], models.FastParams
+]
 SOLVERS = ('adamw', 'levenberg_marquardt')
 # Up to this many fast parameters, updating them as one vector is faster than
 # leaf by leaf: fewer operations outweigh the copies.
@@ -52,20 +56,6 @@ class Adapt(Protocol):
     `draw(key)` returns the batch of one inner step, with encodings in place of
     inputs. `start` are the initial fast parameters, None for the model's own.
     """
-    ...
-
-
-class _Solve(Protocol):
-
-  def __call__(
-      self,
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      draw: Draw,
-      key: jax.Array,
-      /,
-  ) -> models.FastParams:
-    """Minimises the objective from given fast parameters."""
     ...
 
 
@@ -102,59 +92,47 @@ class InnerConfig:
   random_start: bool = False
 
   def __post_init__(self) -> None:
-    if self.batch_size is not None and self.batch_size < 1:
-      raise errors.UserError(
-          f'model.inner.batch_size is {self.batch_size}; it must be at least'
-          ' 1, or None for the whole support set.'
-      )
-    if self.solver not in SOLVERS:
-      raise errors.UserError(
-          f"model.inner.solver is '{self.solver}'; choose one of"
-          f' {", ".join(SOLVERS)}.'
-      )
+    self._require(
+        self.batch_size is None or self.batch_size >= 1,
+        'batch_size',
+        'it must be at least 1, or None for the whole support set',
+    )
+    errors.require_choice('model.inner.solver', self.solver, SOLVERS)
     if self.solver == 'levenberg_marquardt':
-      self._check_least_squares()
-    else:
-      self._check_descent()
-
-  def _check_descent(self) -> None:
-    if not 0 < self.learning_rate < math.inf:
-      raise errors.UserError(
-          f'model.inner.learning_rate is {self.learning_rate}; it must be'
-          ' positive.'
-      )
+      needed = {'second_order': False, 'fresh_support': False}
+      for field, value in (needed | {'batch_size': None}).items():
+        rule = f'with solver levenberg_marquardt it must be {value}'
+        self._require(getattr(self, field) == value, field, rule)
+      return
+    self._require(
+        0 < self.learning_rate < math.inf,
+        'learning_rate',
+        'it must be positive',
+    )
     for field in ('weight_decay', 'eps_root'):
-      if not 0 <= getattr(self, field) < math.inf:
-        raise errors.UserError(
-            f'model.inner.{field} is {getattr(self, field)}; it must be at'
-            ' least 0.'
-        )
+      is_valid = 0 <= getattr(self, field) < math.inf
+      self._require(is_valid, field, 'it must be at least 0')
 
-  def _check_least_squares(self) -> None:
-    for field, allowed in (
-        ('second_order', False),
-        ('fresh_support', False),
-        ('batch_size', None),
-    ):
-      if getattr(self, field) != allowed:
-        raise errors.UserError(
-            f'model.inner.{field} is {getattr(self, field)}; with'
-            f' model.inner.solver levenberg_marquardt it must be {allowed}.'
-        )
+  def _require(self, allowed: bool, field: str, rule: str) -> None:
+    value = getattr(self, field)
+    errors.require(allowed, f'model.inner.{field}', value, rule)
 
 
 def check(config: InnerConfig, objective: tasks.Objective) -> None:
-  """Raises UserError if this inner loop cannot serve this objective."""
-  descends = config.solver == 'adamw'
-  if descends and config.second_order and not config.eps_root > 0:
-    raise errors.UserError(
-        f'model.inner.eps_root is {config.eps_root}; it must be positive, or'
-        ' outer gradients are NaN.'
+  """Raises UserError if this inner loop cannot minimise this objective."""
+  if config.solver == 'adamw':
+    errors.require(
+        config.eps_root > 0 or not config.second_order,
+        'model.inner.eps_root',
+        config.eps_root,
+        'it must be positive, or outer gradients are NaN',
     )
-  if config.solver == 'levenberg_marquardt' and objective.residuals is None:
-    raise errors.UserError(
-        "model.inner.solver is 'levenberg_marquardt'; the loss of this task is"
-        " not a sum of squares, which leaves 'adamw'."
+  else:
+    errors.require(
+        objective.residuals,
+        'model.inner.solver',
+        f"'{config.solver}'",
+        'the loss of this task is not a sum of squares, so choose adamw',
     )
 
 
@@ -174,11 +152,8 @@ def make_adapt(
 
   See `from_support` for the `draw` of a finite support set.
   """
-  make_solver = {
-      'adamw': _make_descend,
-      'levenberg_marquardt': _make_least_squares,
-  }[config.solver]
-  solve = make_solver(model, objective, config)
+  make = _make_descend if config.solver == 'adamw' else _make_least_squares
+  solve = make(model, objective, config)
 
   def adapt(
       meta_params: models.MetaParams,
@@ -231,15 +206,10 @@ def _make_descend(
       updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
       return (optax.apply_updates(fast_params, updates), opt_state), None
 
-    def draw_and_step(
-        carry: _Carry, step_key: jax.Array
-    ) -> tuple[_Carry, None]:
+    def body(carry: _Carry, step_key: jax.Array) -> tuple[_Carry, Any]:
+      if config.fresh_support and not config.second_order:
+        return lax.scan(step, carry, jax.vmap(draw)(step_key))
       return step(carry, draw(step_key))
-
-    def draw_and_take_steps(
-        carry: _Carry, keys: jax.Array
-    ) -> tuple[_Carry, Any]:
-      return lax.scan(step, carry, jax.vmap(draw)(keys))
 
     carry = fast_params, optimizer.init(fast_params)
     step_keys = jax.random.split(key, config.num_steps)
@@ -247,16 +217,14 @@ def _make_descend(
       # The backward pass gathers batches again instead of storing them: a batch
       # is the largest array of a step, and there may be a hundred steps.
       body = jax.checkpoint(
-          draw_and_step,
+          body,
           prevent_cse=False,
           policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
       )
     elif config.fresh_support:
       # Batches are small: drawing several together costs little more than one.
       ahead = math.gcd(config.num_steps, _DRAWN_AHEAD)
-      body, step_keys = draw_and_take_steps, step_keys.reshape(-1, ahead)
-    else:
-      body = draw_and_step
+      step_keys = step_keys.reshape(-1, ahead)
     (fast_params, _), _ = lax.scan(body, carry, step_keys)
     return fast_params
 

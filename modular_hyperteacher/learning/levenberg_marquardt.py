@@ -6,12 +6,12 @@ residuals r and their Jacobian J, an iteration solves
   (J^T J + damping * scale * I) delta = -J^T r
 
 and accepts the step if it lowers the squared norm of r. It then lowers the
-damping: steps approach those of Gauss-Newton, which reaches a solution without
-residual error in a few iterations. Otherwise it raises the damping, which
+damping: steps approach those of Gauss-Newton, which needs few iterations if the
+residuals vanish at the solution. Otherwise it raises the damping, which
 shortens the next step.
 
-Optimistix 0.1.0 reached the same losses on 128 small problems, in three to
-twelve times the time (QR; on two busy cores), and would not make this shorter.
+On 128 small problems, Optimistix 0.1.0 (QR, two busy cores) reached the same
+losses in three to twelve times the time. It would not shorten this module.
 """
 
 from collections.abc import Callable

@@ -26,6 +26,7 @@ from modular_hyperteacher.tasks import base as tasks
 
 DEVICE_AXIS = 'devices'
 Metrics = Mapping[str, jax.Array]
+_Loss = tuple[jax.Array, dict[str, jax.Array]]  # loss, metric -> scalar
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,27 +57,24 @@ class OuterConfig:
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:
-    if not 0 < self.learning_rate < math.inf:
-      raise errors.UserError(
-          f'model.outer.learning_rate is {self.learning_rate}; it must be'
-          ' positive.'
-      )
-    if self.clip_norm is not None and not self.clip_norm > 0:
-      raise errors.UserError(
-          f'model.outer.clip_norm is {self.clip_norm}; it must be positive, or'
-          ' None for no clipping.'
-      )
-    for field in ('weight_decay', 'max_consecutive_skips'):
-      if not 0 <= getattr(self, field) < math.inf:
-        raise errors.UserError(
-            f'model.outer.{field} is {getattr(self, field)}; it must be at'
-            ' least 0.'
-        )
-    if not 0 <= self.final_fraction <= 1:
-      raise errors.UserError(
-          f'model.outer.final_fraction is {self.final_fraction}; it must lie'
-          ' between 0 and 1.'
-      )
+    for field, allowed, rule in (
+        ('learning_rate', 0 < self.learning_rate < math.inf, 'positive'),
+        (
+            'clip_norm',
+            self.clip_norm is None or self.clip_norm > 0,
+            'positive, or None for no clipping',
+        ),
+        ('weight_decay', 0 <= self.weight_decay < math.inf, 'at least 0'),
+        (
+            'max_consecutive_skips',
+            self.max_consecutive_skips >= 0,
+            'at least 0',
+        ),
+        ('final_fraction', 0 <= self.final_fraction <= 1, 'from 0 to 1'),
+    ):
+      value = getattr(self, field)
+      rule = f'it must be {rule}'
+      errors.require(allowed, f'model.outer.{field}', value, rule)
 
 
 class TrainState(NamedTuple):
@@ -147,9 +145,12 @@ def make_optimizer(
     is_learned: `is_learned(meta_params)` is True for every learned leaf, False
       for fixed ones. None if all are learned.
   """
-  optimizer = optax.adamw(
-      _learning_rate(config), weight_decay=config.weight_decay
-  )
+  learning_rate: optax.ScalarOrSchedule = config.learning_rate
+  if config.final_fraction != 1.0:
+    learning_rate = optax.cosine_decay_schedule(
+        learning_rate, cast(int, config.num_outer_steps), config.final_fraction
+    )
+  optimizer = optax.adamw(learning_rate, weight_decay=config.weight_decay)
   if config.clip_norm is not None:
     clip = optax.clip_by_global_norm(config.clip_norm)
     optimizer = optax.chain(clip, optimizer)
@@ -160,40 +161,17 @@ def make_optimizer(
   return optax.apply_if_finite(optimizer, config.max_consecutive_skips)
 
 
-def _learning_rate(config: OuterConfig) -> optax.ScalarOrSchedule:
-  if config.final_fraction == 1.0:
-    return config.learning_rate
-  return optax.cosine_decay_schedule(
-      config.learning_rate,
-      cast(int, config.num_outer_steps),
-      config.final_fraction,
-  )
-
-
 def num_skipped(state: TrainState) -> jax.Array:
   """Returns the number of outer gradients so far that were not finite."""
   return cast(optax.ApplyIfFiniteState, state.opt_state).total_notfinite
 
 
-class _Score(Protocol):
-
-  def __call__(
-      self,
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      batch: tasks.Batch,
-      /,
-  ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """Returns loss and metrics of adapted parameters on a batch."""
-    ...
-
-
 class _TaskFunctions(NamedTuple):
-  """Functions of one task: where to start, adaptation, loss with metrics."""
+  """Functions of one task: initial fast parameters, adaptation, loss."""
 
   start: Callable[[models.MetaParams, tasks.Task], models.FastParams]
   adapt: AdaptToTask
-  score: _Score
+  score: Callable[[models.MetaParams, models.FastParams, tasks.Batch], _Loss]
 
 
 def make_learner(
@@ -288,7 +266,7 @@ def _make_task_functions(
       meta_params: models.MetaParams,
       fast_params: models.FastParams,
       batch: tasks.Batch,
-  ) -> tuple[jax.Array, dict[str, jax.Array]]:
+  ) -> _Loss:
     encoding = model.encode(meta_params, batch.inputs)
     outputs = model.decode(meta_params, fast_params, encoding)
     loss = objective.loss(outputs, batch)
@@ -307,16 +285,16 @@ def _make_gradient(
 ]:
   """Returns `gradient(meta_params, task_params, keys)`, a mean over tasks.
 
-  Takes one key per task. Tasks are processed in chunks, and only the sum of
-  gradients is kept.
+  There is one key per task. To bound memory, tasks are processed in chunks and
+  only the sum of gradients is kept.
   """
 
   def mean_loss(
       meta_params: models.MetaParams,
       task_params: tasks.TaskParams,
       keys: jax.Array,
-  ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    def one_task(key: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+  ) -> _Loss:
+    def one_task(key: jax.Array) -> _Loss:
       sample_key, adapt_key = jax.random.split(key)
       task = task_distribution.sample(task_params, sample_key, 'train')
       fast_params = functions.adapt(meta_params, task_params, task, adapt_key)

@@ -1,11 +1,11 @@
 """The compiled programs of an experiment, for many seeds and devices.
 
-A program maps the pure function of one seed over seeds (`vmap`, on a device)
-and over devices (`pmap`, the tasks of a meta-batch). A single device or seed
-is no special case. Arguments and results are replicated over devices, with
-seeds as the next axis: `[D, R, ...]` on devices, `[R, ...]` on the host. With
-several processes (`jax.distributed`), each passes and receives the part of its
-own devices, while indices and means run over all devices.
+A program maps the pure function of one seed over seeds (`vmap`) and over
+devices (`pmap`), which divide the tasks of a meta-batch. Arguments and results
+are replicated over devices, with seeds as the next axis: `[D, R, ...]` on
+devices, `[R, ...]` on the host. With several processes (`jax.distributed`),
+each passes and receives the arrays of its own devices only, but device indices
+and means cover all devices.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -71,10 +71,7 @@ class Evaluate(Protocol):
       key: jax.Array,
       /,
   ) -> tuple[Evaluation, Any]:
-    """Returns metrics, and what to analyse of this device's tasks.
-
-    The latter has leaves [kept splits, tasks / D, ...].
-    """
+    """Returns metrics and results to analyse, [kept splits, tasks / D, ...]."""
     ...
 
 
@@ -129,7 +126,7 @@ class Programs:
       seed_tasks: Sequence[SeedTasks],
       optimise: bool = True,
   ) -> None:
-    """Prepares; nothing is compiled before `compile` or a first call.
+    """Prepares the programs, which `compile` or a first call compiles.
 
     Args:
       system: what to train.
@@ -155,15 +152,11 @@ class Programs:
 
   def compile(self, state: outer_loop.TrainState) -> None:
     """Compiles training and evaluation in parallel."""
+    evaluate_arguments = self._evaluate_arguments(state.meta_params)
     with futures.ThreadPoolExecutor() as pool:
-      for done in (
-          pool.submit(self._train.compile, *self._train_arguments(state, 1)),
-          pool.submit(
-              self._evaluate.compile,
-              *self._evaluate_arguments(state.meta_params),
-          ),
-      ):
-        done.result()
+      training = pool.submit(self.compile_training, state)
+      pool.submit(self._evaluate.compile, *evaluate_arguments).result()
+      training.result()
 
   def compile_training(
       self, state: outer_loop.TrainState
@@ -185,8 +178,8 @@ class Programs:
     """Evaluates parameters [D, R, ...].
 
     Returns:
-      Metrics, metric -> [D, R, splits]; and what to analyse,
-      [D, R, kept splits, tasks / D, ...].
+      Metric -> [D, R, splits], and [D, R, kept splits, tasks / D, ...] to
+      analyse.
     """
     return self._evaluate(*self._evaluate_arguments(meta_params))
 

@@ -1,8 +1,8 @@
 """Amortised hypernetworks: a set encoder predicts the fast parameters.
 
-Not part of the paper, whose hypernetworks find a task's embeddings by gradient
-descent. Here the support set is a memory that is read in one forward pass:
-every example (x, y) leaves a key and a value,
+Beyond the paper, whose hypernetworks find a task's embeddings by gradient
+descent. Here the support set is a memory that is read in one forward pass.
+Every example (x, y) has a key and a value,
 
   k_i, v_i = linear maps of MLP(x_i, y_i),
 
@@ -16,7 +16,7 @@ The prediction can be used directly, or adapted further by gradient descent.
 Encoder and hypernetwork are trained together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import math
 
 import haiku as hk
@@ -73,7 +73,7 @@ class SetEncoder(hk.Module):
   def _memorise(self, support: tasks.Batch) -> tuple[jax.Array, jax.Array]:
     """Returns the keys and values of the examples, both [S, E]."""
     targets = support.targets
-    if targets.ndim == 1:  # Classes, as the actions of a demonstration are.
+    if targets.ndim == 1:  # Classes, such as the actions of a demonstration.
       targets = jax.nn.one_hot(targets, self._output_dim)
     hidden = first_layer.Linear(self._hidden_dim, name='inputs')(support.inputs)
     hidden += hk.Linear(self._hidden_dim, False, name='targets')(targets)
@@ -100,13 +100,14 @@ class SetEncoder(hk.Module):
 
 
 def amortise(
-    model: base.MetaModel,
+    make: Callable[..., base.MetaModel],
     *,
     input_dim: int,
     output_dim: int,
     encoder_hidden_dim: int,
     encoder_num_hidden: int,
     encoder_num_queries: int,
+    **fields: int,
 ) -> base.MetaModel:
   """Returns a model whose fast parameters are predicted from support sets.
 
@@ -114,18 +115,20 @@ def amortise(
   the linear one's fast bias) is a slot.
 
   Args:
-    model: all of whose meta-parameters are learned.
+    make: returns a model whose meta-parameters are all learned.
     input_dim: X.
     output_dim: Y; targets are [S, Y], or classes below Y, [S].
-    encoder_hidden_dim: see `SetEncoder`.
-    encoder_num_hidden: likewise.
-    encoder_num_queries: likewise.
+    encoder_hidden_dim: see `SetEncoder`, as for the next two.
+    encoder_num_hidden: hidden layers.
+    encoder_num_queries: queries per slot.
+    **fields: further arguments of `make`.
   """
   base.check_positive(
       encoder_hidden_dim=encoder_hidden_dim,
       encoder_num_hidden=encoder_num_hidden,
       encoder_num_queries=encoder_num_queries,
   )
+  model = make(input_dim=input_dim, output_dim=output_dim, **fields)
   meta_shapes = jax.eval_shape(model.init, jax.random.key(0))
   fast_shapes = jax.eval_shape(model.init_fast, meta_shapes)
   slot_dims = [
@@ -190,21 +193,7 @@ def make_linear(
     encoder_num_queries: int,
 ) -> base.MetaModel:
   """Returns a linear hypernetwork whose embeddings are predicted."""
-  model = linear_hypernetwork.make(
-      input_dim=input_dim,
-      output_dim=output_dim,
-      num_hidden=num_hidden,
-      hidden_dim=hidden_dim,
-      num_modules=num_modules,
-  )
-  return amortise(
-      model,
-      input_dim=input_dim,
-      output_dim=output_dim,
-      encoder_hidden_dim=encoder_hidden_dim,
-      encoder_num_hidden=encoder_num_hidden,
-      encoder_num_queries=encoder_num_queries,
-  )
+  return amortise(linear_hypernetwork.make, **locals())
 
 
 def make_nonlinear(
@@ -221,20 +210,4 @@ def make_nonlinear(
     encoder_num_queries: int,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork whose embeddings are predicted."""
-  model = nonlinear_hypernetwork.make(
-      input_dim=input_dim,
-      output_dim=output_dim,
-      num_hidden=num_hidden,
-      hidden_dim=hidden_dim,
-      num_modules=num_modules,
-      generator_num_hidden=generator_num_hidden,
-      generator_hidden_dim=generator_hidden_dim,
-  )
-  return amortise(
-      model,
-      input_dim=input_dim,
-      output_dim=output_dim,
-      encoder_hidden_dim=encoder_hidden_dim,
-      encoder_num_hidden=encoder_num_hidden,
-      encoder_num_queries=encoder_num_queries,
-  )
+  return amortise(nonlinear_hypernetwork.make, **locals())

@@ -1,9 +1,8 @@
 """First layers that read compact grid observations without making them dense.
 
-An optimisation that a model opts into (`MetaModel.reads_compact`): observations
-of the grid worlds are nearly all zeros, so a linear layer adds up a few rows of
-its weights in place of multiplying. Exact up to rounding. Models that do not
-opt in are given dense arrays and need nothing of this.
+Observations of the grid worlds are nearly all zeros, so a linear layer sums a
+few rows of its weights instead of multiplying. Results are exact up to
+rounding. Without `MetaModel.reads_compact`, a model gets dense arrays.
 """
 
 import dataclasses
@@ -17,8 +16,8 @@ import jax.numpy as jnp
 from modular_hyperteacher.models import base
 from modular_hyperteacher.tasks.gridworlds import observations
 
-# Mixing ready products beats generating weights and looking them up if there
-# are this many columns, or more, for every row (measured).
+# With at least this many columns per row, mixing precomputed products is faster
+# than generating weights and looking up their rows (measured).
 _ROWS_PER_COLUMN = 4
 
 project = observations.project
@@ -44,10 +43,10 @@ class Linear(hk.Module):
 
 
 class Mixture(NamedTuple):
-  """Inputs after the first layer, for every row of its bank on its own.
+  """Outputs of the first layer for every row of its bank.
 
-  The layer is linear in its weights, and these in the features, so its output
-  is a mixture of products that no fast parameter touches.
+  The layer is linear in its weights, which are linear in the features. So its
+  output is a mixture of products that do not depend on fast parameters.
   """
 
   products: jax.Array  # [F, N, H]
@@ -66,7 +65,7 @@ class Mixture(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Reduced:
-  """Inputs, and the part of the first layer's bank that they can ever need."""
+  """Inputs, and the columns of the first layer's bank that can be nonzero."""
 
   inputs: observations.Scenes  # [N, X]
   bank: jax.Array  # [F, 1 + V, H]: walls and bias, then each column's weights
@@ -84,9 +83,9 @@ class Reduced:
 def encode(
     inputs: base.Inputs, bank: jax.Array, fan_out: int
 ) -> jax.Array | Mixture | Reduced:
-  """Computes the part of the first layer that does not need the features.
+  """Computes the part of the first layer that does not depend on the features.
 
-  Dense inputs are returned as they are.
+  Returns dense inputs unchanged.
 
   Args:
     inputs: [N, X].
@@ -115,9 +114,9 @@ def encode(
 
 
 def _mix(features: jax.Array, bank: jax.Array) -> jax.Array:
-  """Returns the sum of a bank's [F, A, B] matrices, weighed by features [F].
+  """Returns the sum of a bank's [F, A, B] matrices, weighted by features [F].
 
-  As a product with a flat bank: this spares its derivatives a transposed copy
-  of the bank in every inner step.
+  The bank is flattened first, because otherwise the derivatives would make a
+  transposed copy of it in every inner step.
   """
   return (features @ bank.reshape(len(bank), -1)).reshape(bank.shape[1:])

@@ -1,8 +1,8 @@
-"""What linear and nonlinear hypernetworks share.
+"""The parts that linear and nonlinear hypernetworks share.
 
 Source: Appendix D.3. A hypernetwork generates the weights of a base network
-from a few embeddings. The base network has three blocks, each with a generator
-of its own:
+from a few embeddings. The base network has three blocks, each with its own
+generator:
 
   input    X -> H          one embedding
   hidden   H -> H          one embedding per layer, all through one generator
@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
   @property
   def size(self) -> int:
-    """How many numbers the generator emits per layer."""
+    """The number of weights and biases that the generator emits per layer."""
     return (self.fan_in + 1) * self.fan_out
 
 
@@ -55,9 +55,8 @@ Blocks = Mapping[str, Block]
 class Generators(NamedTuple):
   """The generators of all blocks, as pure functions.
 
-  What a generator emits is linear in features of the normalised embedding:
-  `features @ bank`, with features [num_layers, F] and a bank [F, size] whose
-  rows the features mix.
+  A generator's output is linear in features of the normalised embedding:
+  `features @ bank`, with features [num_layers, F] and a bank [F, size].
   """
 
   init: Callable[[base.Key, Embeddings, Blocks], base.MetaParams]
@@ -93,8 +92,8 @@ def init_embeddings(
 def normalise(embedding: jax.Array) -> jax.Array:
   """Scales each embedding [..., M-hat] to root mean square 1.
 
-  The factor counts as a constant when differentiated, so gradients are not
-  orthogonal to the embedding (released code).
+  Gradients treat the factor as a constant, as in the released code, so they are
+  not orthogonal to the embedding.
   """
   norm = jnp.linalg.norm(embedding, axis=-1, keepdims=True)
   scale = math.sqrt(embedding.shape[-1]) / norm
@@ -129,7 +128,7 @@ def base_network(
 def _upper_layers(
     generated: Generated, blocks: Blocks, hidden: jax.Array
 ) -> jax.Array:
-  """Runs all but the first layer, whose results `hidden` [N, H] are."""
+  """Runs all layers but the first, whose output is `hidden` [N, H]."""
   for name, block in blocks.items():
     for flat in generated[name] if name != 'input' else ():
       weights, bias = split_layer(flat, block)
@@ -141,9 +140,9 @@ def _upper_layers(
 def _multiply(hidden: jax.Array, weights: jax.Array) -> jax.Array:
   """Returns `hidden @ weights`, [N, H] x [H, Y] -> [N, Y].
 
-  Weights with few columns are laid out as [Y, H] first: XLA's products for
-  their gradient are ten times as fast in this layout on a CPU. The barrier
-  keeps XLA from undoing it.
+  Weights with few columns are transposed to [Y, H] first: on a CPU, XLA then
+  computes their gradient ten times as fast. The barrier keeps XLA from undoing
+  this.
   """
   if weights.shape[1] > _MAX_NARROW:
     return hidden @ weights
@@ -164,7 +163,7 @@ def make(
   """Returns a hypernetwork as a meta model.
 
   Fast parameters are the embeddings, before normalisation, and with
-  `fast_bias` a vector that is added to the outputs. The generators and the
+  `fast_bias` a vector added to the outputs. The generators and the
   initial embeddings are meta-learned; the fast bias always starts at zero.
 
   Args:

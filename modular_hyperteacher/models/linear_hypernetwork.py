@@ -1,7 +1,7 @@
 """Linear hypernetwork: weights are a linear mixture of modules.
 
 Source: Appendix D.3. The rows of a generator's matrix are the student's
-modules; the normalised embedding mixes them.
+modules, and the normalised embedding mixes them.
 """
 
 import haiku as hk

@@ -34,10 +34,10 @@ class Body(hk.Module):
 
 
 class Readout(hk.Module):
-  """A linear layer that turns features into outputs: [N, H] -> [N, Y].
+  """A linear layer from features to outputs: [N, H] -> [N, Y].
 
-  Its weights are stored as [Y, H]: with few outputs, the products of its
-  derivatives are several times faster in this layout.
+  Its weights are stored as [Y, H]: with few outputs, this layout makes the
+  derivatives several times faster.
   """
 
   def __init__(self, output_dim: int, name: str = 'readout') -> None:

@@ -4,9 +4,9 @@ Source: Section 3.1, Appendix B. The student has the teacher's form,
 
   y = relu(x W(z) / sqrt(X)) a,   W(z) = sum_m z_m Theta_m
 
-with M-hat modules [M-hat, X, H-hat] and a readout [H-hat, Y] of its own, both
-shared by all tasks. Only its latent z [M-hat] is fast; it starts from a random
-vector that is not learned.
+with M-hat modules [M-hat, X, H-hat] and a readout [H-hat, Y] that all tasks
+share. Only its latent z [M-hat] is fast. It starts from a random vector that is
+not learned.
 """
 
 import jax

@@ -3,7 +3,7 @@
 Source: Appendix D.4. Each generator is
 LayerNorm -> 4 x [Linear -> LayerNorm -> ELU] -> Linear without bias.
 
-All but the last linear layer, the *trunk*, has the same shape in every
+The *trunk*, which is all but the last linear layer, has the same shape in every
 generator, so the trunks are computed together, as one batch.
 """
 
@@ -66,7 +66,7 @@ def make(
   def features_of(
       params: base.MetaParams, embeddings: hypernetwork.Embeddings
   ) -> dict[str, jax.Array]:
-    # Every layer of the base network runs the trunk of its block.
+    # Every layer of the base network uses the trunk of its block.
     num_layers = [len(rows) for rows in embeddings.values()]
     block_of_layer = np.repeat(np.arange(len(num_layers)), num_layers)
     trunks = jax.tree.map(lambda x: x[block_of_layer], params['trunks'])

@@ -8,9 +8,8 @@
   fast_params = student.adapt(task.support)
   student.score(fast_params, task.query)['accuracy']
 
-Parameters are read from the checkpoints in a results folder or, if there are
-none, from the files bundled with the repository (`figures/bundle.py
---parameters`).
+Parameters come from the checkpoints in a results folder or, if there are none,
+from the files bundled with the repository (`figures/bundle.py --parameters`).
 """
 
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 
 BUNDLED = pathlib.Path(__file__).parents[2] / 'figures' / 'data'
-FOLDER = 'parameters'  # Of a bundle, beside its results.
+FOLDER = 'parameters'  # In a bundle, beside its results.
 _TRAIN = 'python -m modular_hyperteacher.main --config=configs'
 
 
@@ -44,13 +43,9 @@ class _Trained(NamedTuple):
 
   name: str  # 'fig3b/laptop'
   run_id: str
-  config: dict[str, Any]  # Lists only the seeds with parameters.
-  folder: pathlib.Path  # Of the run, or of the files of a bundle.
-  kind: str | None  # Of bundled parameters; None: a run has all kinds.
-
-  @property
-  def seeds(self) -> tuple[int, ...]:
-    return tuple(self.config['training']['seeds'])
+  config: dict[str, Any]  # Only with the seeds that have parameters.
+  folder: pathlib.Path  # Of the run, or of a bundle's parameters.
+  kind: str | None  # Of bundled parameters; None for a run, which has all.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,12 +53,12 @@ class Pretrained:
   """A trained run.
 
   Attributes:
-    run_id: of the run.
+    run_id: the run's id.
     config: nested dict with the blocks task, model, training and execution.
     kind: 'last' or 'best_validation'.
     folder: where the parameters were read from.
     experiment: the run's task, model and learner.
-    meta_params: leaves [R, ...], the seeds in the order of `seeds`.
+    meta_params: leaves [R, ...], one slice per seed of `seeds`.
   """
 
   run_id: str
@@ -75,20 +70,19 @@ class Pretrained:
 
   @property
   def seeds(self) -> tuple[int, ...]:
-    """The seeds with parameters."""
+    """The seeds that have parameters."""
     return self.experiment.training.seeds
 
   def student(self, seed: int | None = None) -> students.Student:
-    """Returns the trained model of one seed; the first seed if None.
+    """Returns the trained model of one seed; by default, the first.
 
     Raises:
-      UserError: if there are no parameters of this seed, or if the model does
-        not adapt to tasks.
+      UserError: if the seed has no parameters, or the model does not adapt.
     """
     if not isinstance(self.experiment, bilevel.BilevelExperiment):
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
-          ' adapt to tasks; use its meta_params with the functions in'
+          ' adapt to tasks; pass its meta_params to the functions in'
           ' modular_hyperteacher.seq2seq.model.'
       )
     seed = self.seeds[0] if seed is None else seed
@@ -123,19 +117,18 @@ def load(
   """Returns a trained run.
 
   Args:
-    name: '<experiment>/<preset>', or that and a run id, or the folder of a
-      finished run.
-    kind: 'last', the parameters after the last step, whose results figures
-      show; or 'best_validation', those of the lowest validation loss.
-    results_root: the folder that training wrote to; need not exist. Runs that
-      are not there are looked up among the bundled parameters.
-    bundled_root: the folder of the repository's bundles.
-    **fields: which run of the experiment: `model='maml'`, and any field of a
-      config by the last part of its path, such as `task_support='random'`;
-      or `run_id`.
+    name: '<experiment>/<preset>', '<experiment>/<preset>/<run id>', or the
+      folder of a finished run.
+    kind: 'last' for the parameters after the last step, as in the figures;
+      'best_validation' for those with the lowest validation loss.
+    results_root: the folder of training results; need not exist. Runs that are
+      not in it are looked up among the bundled parameters.
+    bundled_root: the folder of the bundles.
+    **fields: select the run: `model='maml'`, `run_id`, or any field of a config
+      by the end of its path, such as `task_support='random'`.
 
   Raises:
-    UserError: if not exactly one run matches; lists the alternatives.
+    UserError: unless exactly one run matches; lists the alternatives.
   """
   if kind not in weights.KINDS:
     raise errors.UserError(
@@ -144,14 +137,16 @@ def load(
   if (pathlib.Path(name) / 'summary.json').exists():
     found = _read_run(pathlib.Path(name))
   else:
-    folder, run_id = _split_name(str(name))
-    found = _named(folder, pathlib.Path(results_root), bundled_root)
+    experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
+    found = _named(
+        f'{experiment}/{preset}', pathlib.Path(results_root), bundled_root
+    )
     fields |= {'run_id': run_id} if run_id else {}
   for field, value in fields.items():
     found = _narrow(found, field, value)
   if len(found) > 1:
     raise errors.UserError(
-        f'{len(found)} runs of {name} fit; say more: {_differences(found)}.'
+        f'{len(found)} runs of {name} match; add one of {_differences(found)}.'
     )
   return _load(found[0], kind)
 
@@ -160,17 +155,22 @@ def available(
     results_root: str | pathlib.Path = 'results',
     bundled_root: pathlib.Path = BUNDLED,
 ) -> pd.DataFrame:
-  """Returns a row per run that can be loaded: name, model, run id, seeds."""
+  """Returns one row per loadable run: name, model, run id, seeds, folder."""
   columns = ('name', 'model', 'run_id', 'seeds', 'folder')
   rows = [
-      (t.name, t.config['model']['name'], t.run_id, t.seeds, str(t.folder))
+      (
+          t.name,
+          t.config['model']['name'],
+          t.run_id,
+          tuple(t.config['training']['seeds']),
+          str(t.folder),
+      )
       for t in _find(pathlib.Path(results_root), bundled_root)
   ]
   return pd.DataFrame(rows, columns=list(columns))
 
 
 def _load(trained: _Trained, kind: str) -> Pretrained:
-  # One device suffices: nothing is trained.
   experiment = experiments.build(trained.config, num_devices=1)
   if trained.kind is None:
     run = run_folder.RunFolder(trained.folder)
@@ -182,7 +182,7 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
   else:
     raise errors.UserError(
         f"kind is '{kind}'; of {trained.run_id} only '{trained.kind}' is"
-        f' bundled. {_train(trained.name)} makes the other.'
+        f' bundled. {_train(trained.name)} trains the other.'
     )
   return Pretrained(
       trained.run_id,
@@ -195,7 +195,7 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
 
 
 def _find(root: pathlib.Path, bundled_root: pathlib.Path) -> list[_Trained]:
-  """Returns all runs without duplicates, the user's own before bundled ones."""
+  """Returns all runs without duplicates; results precede bundles."""
   readers = [
       functools.partial(_read_run, path.parent)
       for path in sorted(root.glob('*/*/*/summary.json'))
@@ -210,7 +210,7 @@ def _find(root: pathlib.Path, bundled_root: pathlib.Path) -> list[_Trained]:
       for trained in read():
         found.setdefault((trained.name, trained.run_id), trained)
     except errors.UserError as error:
-      print(f'warning: {error} It is left out.', file=sys.stderr)
+      print(f'warning: {error} It is ignored.', file=sys.stderr)
   return list(found.values())
 
 
@@ -225,7 +225,7 @@ def _read_run(path: pathlib.Path) -> list[_Trained]:
 
 
 def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
-  """Returns the runs of a bundle that have parameters, in this folder."""
+  """Returns the runs of a bundle's folder of parameters."""
   stored: Any = run_folder.RunFolder(folder.parent).read(
       'provenance.json', records.Bundle
   )
@@ -233,66 +233,51 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
   for run_id, entry in weights.read_index(folder).items():
     if stored is None or run_id not in stored['runs']:
       raise errors.UserError(
-          f'{folder.parent}: provenance.json does not tell of {run_id}, whose'
-          ' parameters it holds.'
+          f'{folder.parent}: provenance.json lacks {run_id}, whose parameters'
+          ' are in the bundle.'
       )
     config = stored['runs'][run_id]['config']
     records.check_run(run_id, config, str(folder.parent))
     name = '/'.join(folder.parent.parts[-2:])
-    config = _with_seeds(config, entry['seeds'])
+    config |= {'training': config['training'] | {'seeds': entry['seeds']}}
     found.append(_Trained(name, run_id, config, folder, entry['kind']))
   return found
-
-
-def _with_seeds(config: dict[str, Any], seeds: list[int]) -> dict[str, Any]:
-  return config | {'training': config['training'] | {'seeds': seeds}}
-
-
-def _split_name(name: str) -> tuple[str, str]:
-  """Returns 'experiment/preset', and the run id if one follows."""
-  experiment, _, rest = name.partition('/')
-  preset, _, run_id = rest.partition('/')
-  return f'{experiment}/{preset}', run_id
 
 
 def _named(
     name: str, root: pathlib.Path, bundled_root: pathlib.Path
 ) -> list[_Trained]:
-  """Returns the runs of an experiment and preset, wherever they were trained.
+  """Returns the runs of '<experiment>/<preset>'.
 
   Experiments share runs with the same config. Such a run is trained once, in
   the folder of one of the experiments.
   """
   found = _find(root, bundled_root)
   named = [trained for trained in found if trained.name == name]
-  held = {sweeps.digest(trained.run_id) for trained in named}
-  shared = _described(name) - held
+  experiment, _, preset = name.partition('/')
+  try:
+    described = sweeps.described_runs(experiment, preset)
+  except (ImportError, ValueError):  # Not a name, or not a preset.
+    described = ()
+  shared = {sweeps.digest(run.run_id) for run in described}
+  shared -= {sweeps.digest(trained.run_id) for trained in named}
   for trained in found:
     digest = sweeps.digest(trained.run_id)
     if digest in shared:
       named.append(trained)
       shared -= {digest}
   if not named:
-    names = ', '.join(dict.fromkeys(t.name for t in found)) or 'none at all'
+    names = ', '.join(dict.fromkeys(t.name for t in found))
+    known = f', only of {names}' if names else ''
     train = '' if name.endswith('/') else f' {_train(name)} trains it.'
     raise errors.UserError(
-        f"there are no trained parameters of '{name}', but of: {names}.{train}"
+        f"there are no trained parameters of '{name}'{known}.{train}"
     )
   return named
 
 
-def _described(name: str) -> frozenset[str]:
-  """Returns the config hashes of the runs that a name's config describes."""
-  experiment, _, preset = name.partition('/')
-  try:
-    runs = sweeps.described_runs(experiment, preset)
-  except (ImportError, ValueError):  # Not a name; no such preset.
-    return frozenset()
-  return frozenset(sweeps.digest(run.run_id) for run in runs)
-
-
 def _narrow(found: list[_Trained], field: str, value: Any) -> list[_Trained]:
-  """Returns the runs whose field has a value."""
+  """Returns the runs with this value of a field."""
   kept = [trained for trained in found if _get(trained, field) == value]
   if not kept:
     present = dict.fromkeys(repr(_get(t, field)) for t in found)
@@ -302,14 +287,14 @@ def _narrow(found: list[_Trained], field: str, value: Any) -> list[_Trained]:
           f' {sweeps.suggest(field, found[0].config)}'
       )
     raise errors.UserError(
-        f'no run of {found[0].name} with {field} {value!r}; there is'
+        f'no run of {found[0].name} has {field} {value!r}; choose one of'
         f' {", ".join(present)}.'
     )
   return kept
 
 
 def _get(trained: _Trained, field: str) -> Any:
-  """Returns the value of a field, given by its path or the last part of it."""
+  """Returns the value of a field, given by its path or the end of its path."""
   leaves = dict(sweeps.flatten(trained.config)) | {'run_id': trained.run_id}
   if field in ('model', 'task'):
     field = f'{field}.name'
@@ -318,14 +303,14 @@ def _get(trained: _Trained, field: str) -> Any:
   paths = [path for path in leaves if path.endswith(f'.{field}')]
   if len(paths) > 1:
     raise errors.UserError(
-        f"'{field}' may be {' or '.join(paths)}; give the whole path, as in"
-        f" **{{'{paths[0]}': ...}}."
+        f"'{field}' is ambiguous: {' or '.join(paths)}; give the whole path, as"
+        f" in **{{'{paths[0]}': ...}}."
     )
   return leaves[paths[0]] if paths else None
 
 
 def _differences(found: Sequence[_Trained]) -> str:
-  """Returns the fields in which runs differ: model, task and training."""
+  """Returns the fields of model, task and training in which runs differ."""
   values = {}
   for trained in found:
     fields = {'model': trained.config['model']['name']}

@@ -1,13 +1,13 @@
 """A trained model of one seed: adapt, predict, evaluate, decode.
 
-As everywhere in the package, functions take one task and can be `vmap`ped over
-tasks. The task distribution is that of training: the same seed gives the same
-teacher, mazes and split of combinations.
+Functions take one task and can be `vmap`ped over tasks. The task distribution
+is that of training: the same seed gives the same teacher, mazes and splits.
 """
 
 from collections.abc import Callable
 import dataclasses
 import functools
+import math
 from typing import Any, cast
 
 import jax
@@ -32,13 +32,13 @@ class Student:
   """A trained model and its task distribution.
 
   Attributes:
-    config: of the run.
+    config: the run's config.
     experiment: the run's task, model and learner.
-    seed: of the task distribution and of training.
+    seed: seed of the task distribution and of training.
     root: the seed's root key.
-    task_params: of the seed's task distribution.
-    evaluation_latents: [splits, tasks, L, M], of its evaluation tasks.
-    meta_params: the learned parameters.
+    task_params: parameters of the seed's task distribution.
+    evaluation_latents: [splits, tasks, L, M], latents of the evaluation tasks.
+    meta_params: the trained parameters.
   """
 
   config: dict[str, Any]
@@ -59,10 +59,10 @@ class Student:
 
     Args:
       split: one of `splits`; 'ood' for combinations never seen in training.
-      key: determines the task.
+      key: random key of the task.
 
     Raises:
-      UserError: for an unknown or an empty split.
+      UserError: if the split is unknown or empty.
     """
     if split not in self.splits:
       raise errors.UserError(
@@ -79,19 +79,17 @@ class Student:
     """Returns fast parameters, adapted to a task or to a support set.
 
     Args:
-      task: a drawn task, or examples of your own (`tasks.base.examples`).
-      key: draws the batches of inner steps that do not take the whole support
-        set at once; fixed if None.
+      task: a drawn task, or your own support set (`tasks.base.examples`).
+      key: for models that draw batches from the support set; fixed if None.
 
     Raises:
-      UserError: if inner steps draw fresh examples, but `task` is only a
-        support set.
+      UserError: if `task` is a support set, but inner steps draw new examples.
     """
     if not isinstance(task, tasks.Task):
       if self.config['model']['inner'].get('fresh_support'):
         raise errors.UserError(
-            'this model draws fresh examples at every inner step; adapt it to a'
-            ' drawn task rather than to a support set.'
+            'this model draws new examples at every inner step; adapt it to a'
+            ' drawn task, not to a support set.'
         )
       # Adapting to a support set reads neither the query set nor the latent.
       unread = cast(Any, None)
@@ -103,7 +101,7 @@ class Student:
     """Returns outputs [N, Y]: logits, action values or regression outputs.
 
     Args:
-      fast_params: as `adapt` returned them.
+      fast_params: what `adapt` returned.
       inputs: [N, X], or compact grid-world observations.
     """
     return self._predict(self.meta_params, fast_params, inputs)
@@ -120,29 +118,23 @@ class Student:
   def evaluate(self) -> dict[str, dict[str, float]]:
     """Returns split -> metric -> mean over the run's evaluation tasks.
 
-    Reproduces the run's own evaluation of these parameters. NaN for an empty
-    split.
+    Reproduces the run's own evaluation; NaN for an empty split.
     """
     metrics, _ = self._evaluated
-    count = self.experiment.task.num_combinations
-    return {
-        split: {
-            name: (
-                float(values[i])
-                if count(self.task_params, split)
-                else float('nan')
-            )
-            for name, values in metrics.items()
-        }
-        for i, split in enumerate(self.experiment.task.evaluation_splits)
-    }
+    task = self.experiment.task
+    result = {}
+    for i, split in enumerate(task.evaluation_splits):
+      scale = (
+          1.0 if task.num_combinations(self.task_params, split) else math.nan
+      )
+      result[split] = {n: scale * float(v[i]) for n, v in metrics.items()}
+    return result
 
   def fit_decoder(self) -> Decode:
     """Returns `decode(fast_params) -> [L, M]`, a linear decoder of the latent.
 
-    Fitted as in `analysis.decoding`: by ridge regression from the parameters
-    adapted to the run's evaluation tasks whose module combinations were seen in
-    training.
+    Fitted as in `analysis.decoding`: by ridge regression, to parameters adapted
+    to evaluation tasks whose combinations were seen in training.
     """
     _, adapted = self._evaluated
     split_index = self.experiment.task.evaluation_splits.index(_FITTED_ON)
@@ -161,11 +153,7 @@ class Student:
     return jax.jit(self._at_its_precision(self.experiment.learner.adapt))
 
   @functools.cached_property
-  def _predict(
-      self,
-  ) -> Callable[
-      [models.MetaParams, models.FastParams, models.Inputs], jax.Array
-  ]:
+  def _predict(self) -> Callable[..., jax.Array]:
     model = self.experiment.model
 
     def predict(
@@ -192,7 +180,7 @@ class Student:
         self.experiment.execution.task_chunk_size,
         kept_splits=(_FITTED_ON,),
     )
-    # On a single device, so the number of tasks need not be divisible.
+    # One device divides any number of tasks.
     on_device = jax.pmap(
         self._at_its_precision(evaluate),
         axis_name=outer_loop.DEVICE_AXIS,

@@ -1,13 +1,12 @@
-"""Trained parameters of finished runs, in checkpoints and in small files.
+"""Reads and writes trained parameters: in checkpoints and in small files.
 
-A folder of such files holds, per run, `<run id>.npz`: the meta-parameters of
-some of its seeds, float32 leaves [R, ...] named by their path in the tree.
-These are NumPy's compressed arrays, so loading them cannot execute code.
-`index.json` lists for every run the seeds, the kind, and a hash of the arrays.
+A folder of small files holds `<run id>.npz` for each run: meta-parameters of
+some of its seeds, leaves [R, ...] named by their path in the tree. These are
+compressed NumPy arrays, so loading them cannot execute code. `index.json` lists
+the seeds, the kind and a hash of the arrays of every run.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-import hashlib
+from collections.abc import Collection, Sequence
 import io
 import math
 import pathlib
@@ -25,8 +24,7 @@ from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import trainer
 from modular_hyperteacher.untrusted import npz
 
-# The parameters in a checkpoint: those of the last step, and those with the
-# lowest validation loss.
+# A checkpoint's parameters: of the last step, or of the lowest validation loss.
 KINDS = ('last', 'best_validation')
 _INDEX = 'index.json'
 
@@ -39,15 +37,10 @@ def shapes(experiment: base.Experiment) -> Any:
 def restore(
     folder: run_folder.RunFolder, experiment: base.Experiment, kind: str
 ) -> Any:
-  """Returns the meta-parameters [R, ...] that a run's checkpoint holds.
-
-  Args:
-    folder: of a finished run.
-    experiment: the run's experiment.
-    kind: one of KINDS.
+  """Returns the meta-parameters [R, ...] of one of KINDS from a checkpoint.
 
   Raises:
-    UserError: if there is no checkpoint, or none that can be read.
+    UserError: if there is no checkpoint, or it cannot be read.
   """
   state = jax.tree.map(
       lambda x: np.zeros(x.shape, x.dtype), _state_shapes(experiment)
@@ -58,8 +51,8 @@ def restore(
   )
   if saved is None:
     raise errors.UserError(
-        f'{folder.path} has no checkpoint, so its parameters are lost; train'
-        ' the run again.'
+        f'{folder.path} has no checkpoint, and so no parameters; train the run'
+        ' again.'
     )
   return saved.state.meta_params if kind == 'last' else saved.best_params
 
@@ -72,10 +65,10 @@ def write(
     seeds: Sequence[int],
     meta_params: Any,
 ) -> None:
-  """Adds a run's parameters, leaves [R, ...], to a folder of them.
+  """Adds a run's parameters, leaves [R, ...], to a folder.
 
-  They are rounded to half precision, as every clone fetches them: by at most
-  one part in 2,048.
+  They are rounded to half precision, by at most one part in 2,048, to keep
+  clones of the repository small.
 
   Raises:
     UserError: if a parameter is not finite at that precision.
@@ -85,14 +78,15 @@ def write(
     if not np.isfinite(array).all():
       raise errors.UserError(
           f"{run_id}: parameter '{name}' is not finite in half precision (at"
-          ' most 65504), so the run cannot be bundled.'
+          ' most 65504); the run cannot be bundled.'
       )
   buffer = io.BytesIO()
   # Names are paths in the tree, so none is the parameter `allow_pickle`.
   np.savez_compressed(buffer, **cast(dict[str, Any], arrays))
   folder.mkdir(parents=True, exist_ok=True)
   run_folder.write_atomically(_path(folder, run_id), buffer.getvalue())
-  entry = {'kind': kind, 'seeds': list(seeds), 'sha256': _digest(arrays)}
+  digest = checkpoints.hash_arrays(sorted(arrays.items()))
+  entry = {'kind': kind, 'seeds': list(seeds), 'sha256': digest}
   index = read_index(folder) | {run_id: entry}
   run_folder.RunFolder(folder).write(_INDEX, index)
 
@@ -115,22 +109,22 @@ def read_index(folder: pathlib.Path) -> dict[str, Any]:
   """Returns run id -> {'kind', 'seeds', 'sha256'}; empty if there is none.
 
   Raises:
-    UserError: if it is damaged, or names what is not a plain name.
+    UserError: if it is damaged or lists an invalid name.
   """
   return run_folder.RunFolder(folder).read(_INDEX, records.Index) or {}
 
 
 def _path(folder: pathlib.Path, run_id: str) -> pathlib.Path:
-  """Returns the path of a run's arrays, which is inside of the folder."""
+  """Returns the path of a run's arrays, after checks that it is inside."""
   untrusted.inside(folder, run_id, 'a run id')
   return untrusted.inside(folder, f'{run_id}.npz', 'a run id')
 
 
 def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
-  """Returns a run's parameters from a folder of them.
+  """Returns a run's parameters from a folder that `write` wrote to.
 
   Args:
-    folder: that `write` wrote to.
+    folder: the folder.
     run_id: a run in its index.
     like: the expected tree, of arrays or of their shapes.
 
@@ -144,22 +138,19 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   }
   arrays = npz.read(path, expected)
   entry = read_index(folder).get(run_id)
-  if entry is None or _digest(arrays) != entry['sha256']:
+  digest = checkpoints.hash_arrays(sorted(arrays.items()))
+  if entry is None or digest != entry['sha256']:
     raise errors.UserError(
-        f'{path} does not hold the parameters that belong to its run; fetch it'
-        ' again, or train the run.'
+        f'{path} does not hold the parameters of its run; fetch the file again,'
+        ' or train the run.'
     )
   leaves = [arrays[name].astype(np.float32) for name in expected]
   return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
 def _state_shapes(experiment: base.Experiment) -> Any:
-  """Returns an `outer_loop.TrainState` of shapes and dtypes [R, ...]."""
-  keys = jax.eval_shape(
-      lambda: jax.random.split(
-          jax.random.key(0), len(experiment.training.seeds)
-      )
-  )
+  """Returns an `outer_loop.TrainState` of shapes [R, ...]."""
+  keys = jax.random.split(jax.random.key(0), len(experiment.training.seeds))
   return jax.eval_shape(jax.vmap(experiment.system.init), keys)
 
 
@@ -169,11 +160,3 @@ def _named(tree: Any) -> list[tuple[str, Any]]:
       (jax.tree_util.keystr(path, simple=True, separator='/'), leaf)
       for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
   ]
-
-
-def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-  digest = hashlib.sha256()
-  for name, array in sorted(arrays.items()):
-    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
-    digest.update(array.tobytes())
-  return digest.hexdigest()

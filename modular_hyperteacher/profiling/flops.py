@@ -1,8 +1,8 @@
-"""Floating-point operations of an outer step, counted in its traced program.
+"""Counts the floating-point operations of an outer step in its program.
 
-Only matrix products, convolutions and factorisations are counted, with two
-operations per multiply-add; everything else is of lower order. The body of a
-loop counts once per iteration; XLA's own cost analysis counts it only once.
+Only matrix products, convolutions and factorisations count, with two operations
+per multiply-add; everything else is of lower order. The body of a loop counts
+once per iteration, unlike in XLA's cost analysis, which counts it once.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,20 +38,15 @@ class UnknownError(ValueError):
 
 
 def outer_step(config: Mapping[str, Any]) -> float | None:
-  """Returns the operations of one outer step of one seed on one device.
+  """Returns the operations of an outer step of one seed on one device.
 
-  Args:
-    config: a run's config.
-
-  Returns:
-    None if they cannot be counted: if a loop's length depends on data, or if
-    the program calls a custom kernel.
+  None if a loop's length depends on data, or if there is a custom kernel.
   """
   return _outer_step(json.dumps(_program(config), sort_keys=True))
 
 
 def count(function: Callable[..., Any], *args: Any) -> float:
-  """Returns the operations of `function(*args)`; computes nothing.
+  """Returns the operations of `function(*args)`, without running it.
 
   Raises:
     UnknownError: if they cannot be counted.
@@ -60,10 +55,9 @@ def count(function: Callable[..., Any], *args: Any) -> float:
 
 
 def _program(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the config with irrelevant fields set to fixed values.
+  """Returns the config with all fields fixed that do not affect the count.
 
-  Seeds, the number of steps, and the combinations in a task support do not
-  change the operations of a step. Runs that differ only in these share a count.
+  Runs that differ only in these fields share a count.
   """
   program: dict[str, Any] = json.loads(json.dumps(config))
   program['training'] |= {
@@ -93,7 +87,7 @@ def _outer_step(program: str) -> float | None:
 
 
 def _count(jaxpr: core.Jaxpr) -> float:
-  return sum(_count_equation(equation) for equation in jaxpr.eqns)
+  return sum(map(_count_equation, jaxpr.eqns))
 
 
 def _count_equation(equation: core.JaxprEqn) -> float:

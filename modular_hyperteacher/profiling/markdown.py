@@ -1,11 +1,11 @@
-"""Generated tables on Markdown pages that are otherwise written by hand."""
+"""Generated tables on Markdown pages that are otherwise hand-written."""
 
 from collections.abc import Mapping, Sequence
 import re
 
 
 def table(columns: Mapping[str, Sequence[str]]) -> str:
-  """Returns a table; columns are equally long, and maps keep their order."""
+  """Returns a table; `columns` maps headers to cells of equal number."""
   rows = [list(columns), ['---'] * len(columns), *zip(*columns.values())]
   cells = [[text.replace('|', r'\|') for text in row] for row in rows]
   return ''.join(f'| {" | ".join(row)} |\n' for row in cells)

@@ -2,11 +2,11 @@
 
   python -m modular_hyperteacher.profiling.performance_page --only=goals
 
-`benchmark.py` measures every case of a table in a separate process; results are
-kept in docs/performance.json. Known cases are measured again only with
-`--again`. On a machine with a GPU only the GPU cases are measured, elsewhere
-only the others. Text outside the tables is written by hand; a case that was not
-measured has an empty row.
+`benchmark.py` measures every case in a separate process; docs/performance.json
+keeps the results. Known cases are measured again only with `--again`. A machine
+with a GPU measures only the GPU cases, any other machine only the rest. Text
+outside the tables is hand-written; a case that was not measured has an empty
+row.
 """
 
 import json
@@ -43,7 +43,7 @@ _CONFIGS = {
 }
 _WORLDS = ('hyperteacher', 'preferences', 'goals')
 _PUBLISHED_BATCH = 128
-# The table of meta-seq2seq, whose steps are single episodes.
+# Table of meta-seq2seq, whose steps are single episodes.
 _EPISODES = 'episodes'
 _GPU = 'gpu'
 # GPU steps are short, so several are timed together.
@@ -57,7 +57,7 @@ class Case(NamedTuple):
   table: str
   world: str
   model: str
-  change: str = ''  # What differs from the published scale, in words.
+  change: str = ''  # Difference from the published scale, in words.
   fields: dict[str, Any] = {}
   seeds: int = 1
   devices: int = 1
@@ -124,24 +124,21 @@ def _gpu_cases() -> list[Case]:
 def guarded_cases() -> list[Case]:
   """Returns the cases that tests/benchmark_test.py measures again."""
   return [
-      Case(table, world, model)
-      for table, world, model in (
-          ('steps', 'hyperteacher', 'linear_hypernetwork'),
-          ('steps', 'hyperteacher', 'maml'),
-          ('steps', 'preferences', 'linear_hypernetwork'),
-          ('steps', 'goals', 'linear_hypernetwork'),
-          (_EPISODES, 'scan', 'meta_seq2seq'),
-      )
+      Case('steps', 'hyperteacher', 'linear_hypernetwork'),
+      Case('steps', 'hyperteacher', 'maml'),
+      Case('steps', 'preferences', 'linear_hypernetwork'),
+      Case('steps', 'goals', 'linear_hypernetwork'),
+      Case(_EPISODES, 'scan', 'meta_seq2seq'),
   ]
 
 
 def known() -> dict[str, dict[str, Any]]:
-  """Returns what was measured, by the case's name."""
+  """Returns the measurements by the case's name."""
   return json.loads(_JSON.read_text()) if _JSON.exists() else {}
 
 
 def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
-  """Runs the benchmark of one case in a process of its own; returns its row."""
+  """Runs the benchmark of a case in a separate process; returns its row."""
   config, fields = _CONFIGS[case.world]
   fields = {'training.meta_batch_size': num_tasks} | fields | case.fields
   with tempfile.TemporaryDirectory() as folder:
@@ -200,7 +197,9 @@ def _describe(case: Case, row: dict[str, Any] | None) -> dict[str, str]:
   return {
       'tasks timed': str(row['num_tasks']),
       'tasks per chunk': str(row['task_chunk_size'] or batch),
-      f'CPU s / {_tasks(batch)}': f'{seconds:.3g}',
+      f'CPU s / {"episode" if batch == 1 else f"{batch} tasks"}': (
+          f'{seconds:.3g}'
+      ),
       'MU': f'{times * row["cpu_mu"]:.3g}',
       'lower bound, GFLOP': f'{times * row["least_flops"] / 1e9:.3g}',
       'FLOP utilisation': f'{rate / peak:.2f}',
@@ -222,10 +221,6 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
   }
 
 
-def _tasks(number: int) -> str:
-  return 'episode' if number == 1 else f'{number} tasks'
-
-
 def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
   """Returns the page with its tables replaced; see `markdown.fill`."""
   texts = {}
@@ -236,20 +231,20 @@ def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
 
 
 def define_flags() -> None:
-  """Defines the flags; not at import, as other commands use the same names."""
-  flags.DEFINE_string('only', '', 'Measure cases whose name holds this.')
+  """Defines the flags; not at import, where other commands' flags exist."""
+  flags.DEFINE_string('only', '', 'Measure cases whose name contains this.')
   flags.DEFINE_integer(
       'tasks', 128, 'Tasks per step; times are given for 128.', lower_bound=1
   )
   flags.DEFINE_boolean('again', False, 'Measure known cases again.')
-  flags.DEFINE_boolean('draw_only', False, 'Measure nothing.')
+  flags.DEFINE_boolean('draw_only', False, 'Only write the page.')
   flags.DEFINE_integer('repeats', 5, 'Steps that are timed.', lower_bound=1)
 
 
 def main(argv: list[str]) -> None:
   """Measures missing cases and writes the page."""
   del argv
-  # Leave the GPU's memory to the processes that measure.
+  # Leave the GPU's memory to the measuring processes.
   os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   given = flags.FLAGS
   rows = known()

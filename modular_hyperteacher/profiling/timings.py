@@ -1,7 +1,7 @@
-"""How long a run takes on this process's device: measured once, then cached.
+"""Measures how long a run takes on this device, and caches the result.
 
-A few training steps and one evaluation are timed. The cache has one file per
-device and program.
+Times a few training steps and one evaluation. The cache has one file per device
+and program.
 """
 
 import hashlib
@@ -21,33 +21,30 @@ from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
-# Of training steps; compilation and one evaluation come on top.
+# Training steps only, without compilation and evaluation.
 _MEASURING_S = 20.0
-# A call to the device takes at least about this long, as in training.
+# Shortest time of a call to the device, as in training.
 _CALL_S = 0.5
 
 
 class Timing(NamedTuple):
-  """Seconds that the parts of a run take, with all its seeds."""
+  """Seconds that the parts of a run take, for all its seeds together."""
 
   startup_s: float  # until the first step is taken, compilation included
   step_s: float
   evaluation_s: float
 
   def remaining_s(self, config: dict[str, Any], step: int) -> float:
-    """Returns the seconds until a run is finished that has come to `step`."""
+    """Returns the seconds that a run still needs after `step`."""
     training = config['training']
     num_steps = training['num_outer_steps'] - step
     num_evaluations = math.ceil(num_steps / training['evaluate_every'])
-    return (
-        self.startup_s
-        + num_steps * self.step_s
-        + num_evaluations * self.evaluation_s
-    )
+    steps_s = num_steps * self.step_s
+    return self.startup_s + steps_s + num_evaluations * self.evaluation_s
 
 
 def program(config: dict[str, Any]) -> str:
-  """Returns what is equal for runs that only differ in their seeds."""
+  """Returns a text that is equal for runs that differ only in their seeds."""
   fields = {name: dict(block) for name, block in config.items()}
   seeds = fields['training'].pop('seeds')
   return json.dumps([fields, len(seeds)], sort_keys=True)
@@ -65,7 +62,7 @@ def measure(
     planned: the run; nothing is written into its folder.
     config: of the run.
     guard: stops measuring when a signal arrives.
-    cache: folder of the cache; created if it does not exist.
+    cache: folder of the cache; created if needed.
 
   Raises:
     preemption.Interrupted: when a signal asks to stop.
@@ -90,7 +87,7 @@ def _describe_device() -> str:
   return ', '.join([
       *(str(about[field]) for field in fields),
       f'{len(os.sched_getaffinity(0))} cores',
-      # The part of a GPU that a worker has, if it shares one.
+      # A worker's share of a GPU.
       os.environ.get('XLA_PYTHON_CLIENT_MEM_FRACTION', 'all memory'),
       f'jax {jax.__version__}',
   ])
@@ -130,6 +127,6 @@ def _measure(
     seconds += latest
     per_call *= 1 + (latest < _CALL_S)
   evaluation_s = guard.call(evaluate)
-  if evaluation_s < _CALL_S:  # The first call does more than evaluate.
+  if evaluation_s < _CALL_S:  # The first call has extra costs.
     evaluation_s = guard.call(evaluate)
   return Timing(startup_s, seconds / num_steps, evaluation_s)

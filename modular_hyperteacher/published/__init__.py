@@ -1,1 +1,1 @@
-"""Numbers published in the papers, as package data."""
+"""The numbers that the papers published, as package data."""

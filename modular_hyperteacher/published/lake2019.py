@@ -1,4 +1,4 @@
-"""The numbers of Lake (2019), for comparison with ours."""
+"""Published numbers of Lake (2019)."""
 
 from collections.abc import Mapping
 import functools
@@ -44,18 +44,18 @@ def accuracy(
   """Returns a published test accuracy, as fractions.
 
   Args:
-    config: of a run; its scale is ignored.
+    config: a run's config; its scale is ignored.
     split: only 'ood' is published.
 
   Returns:
-    (mean, standard deviation over 5 runs), the latter 0 where none is printed.
-    None if no number is published, as for the bilevel system.
+    (mean, standard deviation over 5 runs or 0 if none is printed), or None if
+    nothing is published, as for the bilevel system.
   """
   task, model = config['task'], config['model']
   experiment = _EXPERIMENTS.get((task.get('split'), task.get('meanings')))
   if split != 'ood' or 'seq2seq' not in model['name'] or experiment is None:
     return None
-  # 'around_right' was published for two numbers of extra directions.
+  # 'around_right' has two published conditions.
   condition = f'{task.get("num_extra")} extra directions'
   is_directions = task.get('split') == 'around_right' and task['num_extra']
   frame = table()

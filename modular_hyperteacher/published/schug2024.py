@@ -1,4 +1,4 @@
-"""Tabulated numbers of the main paper (Tables A1-A8), and of Lake (2019)."""
+"""Published numbers of Schug et al. (2024), Tables A1-A8."""
 
 from collections.abc import Mapping
 import functools
@@ -36,15 +36,15 @@ def table() -> pd.DataFrame:
 def accuracy(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns a published accuracy, mean and dispersion, as fractions.
+  """Returns a published accuracy of either paper, as fractions.
 
   Args:
-    config: of a run at the published scale.
+    config: a run's config at the published scale.
     split: 'train', 'test', 'ood' or 'ood_k{k}'.
 
   Returns:
     (mean, standard deviation or error; the paper does not say which), or None
-    if the paper has no such number.
+    if nothing is published.
   """
   published = lake2019.accuracy(config, split)
   if published is not None:
@@ -89,7 +89,7 @@ def _look_up(
 def table_a1() -> list[tuple[float, int, float]]:
   """Returns (weight decay, column, module alignment) of all of Table A1.
 
-  The paper does not say which student sizes the columns 1 to 4 are.
+  The paper does not say which student sizes columns 1 to 4 stand for.
   """
   frame = table()
   rows = frame[frame['artifact'] == 'Table A1']

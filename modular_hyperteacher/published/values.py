@@ -1,7 +1,7 @@
 """Names of all published numbers, such as 'A6.maml.ood_accuracy'.
 
-They are the column `id` of both papers' files: the table of Schug et al. (2024)
-or 'lake' and the section of Lake (2019), then the row and the column.
+The column `id` of both files holds them: the table of Schug et al. (2024), or
+'lake' and the section of Lake (2019); then row and column.
 """
 
 import fnmatch
@@ -19,15 +19,12 @@ def ids() -> tuple[str, ...]:
 
 
 def match(pattern: str) -> list[str]:
-  """Returns the ids that a pattern such as 'A6.maml.*' stands for.
-
-  Raises:
-    UserError: if there are none.
-  """
+  """Returns the ids that match 'A6.maml.*'; raises UserError if none do."""
   found = fnmatch.filter(ids(), pattern)
   if not found:
     raise errors.UserError(
-        f"'{pattern}' is no published value; see the column id in"
-        ' modular_hyperteacher/published/, and try A6.maml.*, for example.'
+        f"'{pattern}' matches no published value; see the column id of the"
+        ' files in modular_hyperteacher/published/, and try A6.maml.*, for'
+        ' example.'
     )
   return found

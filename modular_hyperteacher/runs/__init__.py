@@ -1,1 +1,1 @@
-"""The life of one run: trained, killed, resumed, finished, described."""
+"""Trains, saves, resumes and summarises one run."""

@@ -1,16 +1,15 @@
-"""Saving and restoring a run; a resumed run equals an unbroken one.
+"""Saves and restores a run; a resumed run equals an uninterrupted one.
 
-Orbax writes each checkpoint to a temporary folder that is then renamed, so that
-a kill at any moment leaves the previous one intact. Checkpoints hold arrays
-and rows only, so loading one cannot execute code. Checksums of both detect
-damage; the newest undamaged checkpoint is used.
+Orbax writes each checkpoint to a temporary folder that is then renamed, so a
+kill at any moment leaves the previous one intact. Checkpoints hold only arrays
+and rows, so loading one cannot execute code. Checksums of both detect damage;
+the newest undamaged checkpoint is used.
 
-Orbax's CheckpointManager would take over the two lines that delete old
-checkpoints. It does not replace the checkpoint of a step, nor fall back to an
-older one when the newest is damaged, so it is not used.
+Orbax's CheckpointManager is not used: it neither replaces the checkpoint of a
+step nor falls back to an older one if the newest is damaged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 import contextlib
 import errno
 import hashlib
@@ -33,10 +32,10 @@ from modular_hyperteacher.devices import multihost
 # One to resume from, and one in case it is damaged.
 _NUM_KEPT = 2
 _ARRAYS = 'default'
-_CHECKSUM = 'sha256'  # Of the arrays and, on a second line, of the rows.
+_CHECKSUM = 'sha256'  # Of the arrays and, on the second line, of the rows.
 _ROWS = 'metrics.csv'
 _UNFINISHED = '.writing'
-_REPLACED = '.replaced-'  # And the step.
+_REPLACED = '.replaced-'  # Followed by the step.
 # Faults of the machine or its network: the file itself may be undamaged.
 _NOT_DAMAGE = {
     errno.EACCES,
@@ -54,12 +53,12 @@ _NOT_DAMAGE = {
 class Checkpoints:
   """The checkpoints of one run, by outer step; the newest two are kept.
 
-  With several processes, the first reads and writes for all of them.
+  Of several processes, only the first reads and writes.
   """
 
   def __init__(self, folder: pathlib.Path) -> None:
     self._folder = folder.absolute()
-    # The rows of the checkpoint that was restored; None if it has none.
+    # Rows of the restored checkpoint; None if it has none.
     self.rows: bytes | None = None
     first_alone = ocp.options.MultiprocessingOptions(
         primary_host=0, active_processes={0}
@@ -75,20 +74,19 @@ class Checkpoints:
     return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
   def save(self, step: int, tree: Any, rows: bytes = b'') -> None:
-    """Saves a pytree of arrays, and rows, under a step, in place of any other.
+    """Saves a pytree of arrays and rows; replaces a checkpoint of this step.
 
-    Nothing is written if the same checkpoint exists already. A run that was
-    stopped during an evaluation has already saved the step; after evaluating
-    it saves the step again, with the evaluation's result.
+    A run that was stopped during an evaluation saves the step twice: without
+    and with the evaluation's rows. An equal checkpoint is not written again.
 
     Raises:
-      StorageError: if it cannot be written; older checkpoints are unchanged.
+      StorageError: if writing fails; older checkpoints are unchanged.
     """
     checksum = f'{_checksum(tree)}\n{hashlib.sha256(rows).hexdigest()}'
     if not multihost.is_primary() or self._read_checksum(step) == checksum:
       return
     unfinished = self._folder / _UNFINISHED
-    # Orbax logs the traceback of each of its threads; we report one line.
+    # Orbax logs tracebacks of its threads; we report one line.
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.FATAL)
     try:
@@ -99,7 +97,7 @@ class Checkpoints:
       (unfinished / _ROWS).write_bytes(rows)
       (unfinished / _CHECKSUM).write_text(checksum)
       self._put(unfinished, step)
-    except Exception as error:  # Orbax raises many kinds for full disks.
+    except Exception as error:  # Orbax raises many types for full disks.
       shutil.rmtree(unfinished, ignore_errors=True)
       raise errors.StorageError(
           self._folder / str(step), _reason(error)
@@ -114,7 +112,7 @@ class Checkpoints:
     return content.decode() if content else None
 
   def _put(self, path: pathlib.Path, step: int) -> None:
-    """Renames a checkpoint to its step; a kill loses neither old nor new."""
+    """Renames a checkpoint to its step; a kill loses no checkpoint."""
     target = self._folder / str(step)
     aside = self._folder / f'{_REPLACED}{step}'
     if target.exists():
@@ -132,20 +130,18 @@ class Checkpoints:
         aside.rename(target)
 
   def restore(self, like: Any, newest_only: bool = False) -> Any | None:
-    """Returns the newest sound checkpoint as host arrays, or None.
+    """Returns the newest undamaged checkpoint as host arrays, or None.
 
     Newer, damaged ones are reported on stderr and moved aside, so that later
     checkpoints can take their names.
 
     Args:
-      like: a pytree of arrays with the structure and shapes to expect.
+      like: a pytree of arrays with the expected structure and shapes.
       newest_only: do not fall back to an older checkpoint.
 
     Raises:
-      UserError: if there are checkpoints, but none is sound. Nothing is moved
-        or deleted.
-      MachineError: if the newest cannot be read because of a fault that may
-        be temporary.
+      UserError: if all checkpoints are damaged. They are left unchanged.
+      MachineError: if reading fails because of a possibly temporary fault.
     """
     abstract = jax.tree.map(
         lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
@@ -165,31 +161,25 @@ class Checkpoints:
     for step in self._steps()[: 1 if newest_only else None]:
       try:
         restored = self._read(step, abstract)
-      except Exception as error:  # Orbax raises many kinds for broken files.
+      except Exception as error:  # Orbax raises many types for broken files.
         number = _error_number(error)
         if number in _NOT_DAMAGE:
           raise errors.MachineError(
               f'cannot read checkpoint {self._folder / str(step)}:'
-              f' {os.strerror(number)}. It was left as it is; try again.'
+              f' {os.strerror(number)}. It is left unchanged; try again.'
           ) from error
         damaged[step] = error
         continue
-      self._set_aside(damaged, step)
+      for damaged_step, error in damaged.items():
+        self._set_aside(damaged_step, error, step)
       return restored
     if damaged:
       step, error = next(iter(damaged.items()))
-      consequence = (
-          '.'
-          if newest_only
-          else (
-              f', and there is no older one that can. Delete {self._folder} to'
-              ' go on from the start.'
-          )
-      )
+      advice = f' All others are, too. Delete {self._folder} to start again.'
       raise errors.UserError(
           f'checkpoint {self._folder / str(step)} cannot be read'
-          f' ({_reason(error)}): it is damaged, or of another version'
-          f'{consequence}'
+          f' ({_reason(error)}): it is damaged or of another version.'
+          f'{"" if newest_only else advice}'
       ) from error
     return None
 
@@ -212,29 +202,26 @@ class Checkpoints:
     self.rows = rows
     return restored
 
-  def _set_aside(
-      self, damaged: Mapping[int, Exception], sound_step: int
-  ) -> None:
-    for step, error in damaged.items():
-      path = self._folder / str(step)
-      aside = self._folder.with_name(f'damaged-checkpoint-{step}')
-      print(
-          f'warning: checkpoint {path} is damaged ({_reason(error)}); moved to'
-          f' {aside.name}, going on from step {sound_step} instead.',
-          file=sys.stderr,
-          flush=True,
-      )
-      while aside.exists():
-        aside = aside.with_name(f'{aside.name}-again')
-      path.rename(aside)
+  def _set_aside(self, step: int, error: Exception, used_step: int) -> None:
+    path = self._folder / str(step)
+    aside = self._folder.with_name(f'damaged-checkpoint-{step}')
+    print(
+        f'warning: checkpoint {path} is damaged ({_reason(error)}); moved to'
+        f' {aside.name}, resuming from step {used_step} instead.',
+        file=sys.stderr,
+        flush=True,
+    )
+    while aside.exists():
+      aside = aside.with_name(f'{aside.name}-again')
+    path.rename(aside)
 
 
 @contextlib.contextmanager
 def _silent_threads() -> Iterator[None]:
   """Keeps Orbax's threads from printing tracebacks.
 
-  After a failure they may print even once the call has returned, so the hook
-  then stays in place; the caller reports the error.
+  After a failure the hook stays in place, because threads may print even after
+  the call has returned; the caller reports the error.
   """
   hook = sys.unraisablehook
   sys.unraisablehook = lambda *_: None
@@ -243,11 +230,15 @@ def _silent_threads() -> Iterator[None]:
 
 
 def _checksum(tree: Any) -> str:
-  """Returns a hash of all names, types, shapes and bytes."""
+  leaves = jax.tree_util.tree_leaves_with_path(tree)
+  return hash_arrays((jax.tree_util.keystr(p), leaf) for p, leaf in leaves)
+
+
+def hash_arrays(named: Iterable[tuple[str, Any]]) -> str:
+  """Returns a hash of all names, dtypes, shapes and bytes."""
   digest = hashlib.sha256()
-  for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+  for name, leaf in named:
     array = np.asarray(leaf)
-    name = jax.tree_util.keystr(path)
     digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
     digest.update(array.tobytes())
   return digest.hexdigest()
@@ -255,8 +246,8 @@ def _checksum(tree: Any) -> str:
 
 def _error_number(error: Exception) -> int | None:
   """Returns the operating system's error number, if there is one."""
-  told = re.search(r"os_error_code='(\d+)'", str(error))  # by Orbax's threads
-  return int(told.group(1)) if told else getattr(error, 'errno', None)
+  found = re.search(r"os_error_code='(\d+)'", str(error))  # of Orbax's threads
+  return int(found.group(1)) if found else getattr(error, 'errno', None)
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""One process trains a run at a time, even where several launchers share it.
+"""Locks that let only one process at a time train a run.
 
 To acquire a run, a process creates its own lock file in the run's folder, then
 lists the folder: if it finds another lock file, it deletes its own and gives
@@ -6,17 +6,14 @@ up. Of two processes that try at the same time, at least one sees the other's
 file, so they never both train.
 
 A lock whose holder died is stale. On the holder's machine the process table
-shows this at once. On other machines it is inferred: holders touch their file
-every few seconds, and a file that has not changed for two minutes is stale. The
-two minutes are measured by the observer's monotonic clock, so neither clock
-skew between machines nor a change of the system time matters.
+shows this at once. Elsewhere, a lock is stale if its file has not changed for
+two minutes by the observer's monotonic clock: holders touch it every few
+seconds. The clocks of different machines are never compared. A holder that was
+suspended may find its lock gone when it resumes; it then stops (`Lock.check`).
 
-filelock has no leases: where it uses flock, nobody sees who holds a lock on
-another machine, and its plain lock files outlive a killed holder. flufl.lock
-has leases, but compares the clocks of different machines.
-
-A holder that was suspended may find its lock gone when it resumes; it then
-stops (`Lock.check`).
+filelock does not fit: it has no leases, so either nobody sees who holds a lock
+on another machine, or the lock outlives a killed holder. flufl.lock has leases,
+but compares the clocks of different machines.
 """
 
 import json
@@ -26,7 +23,7 @@ import socket
 import stat
 import threading
 import time
-from typing import cast, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 import uuid
 
 from modular_hyperteacher import errors
@@ -86,11 +83,11 @@ class Lock:
     if not self._path.exists():
       raise LostError(
           f'{self._path.parent}: this process was suspended for so long that'
-          ' another could take the run over; it goes on there.'
+          ' another one took over the run.'
       )
 
   def release(self) -> None:
-    """Releases the run for other processes."""
+    """Releases the run."""
     self._released.set()
     self._thread.join()
     self._path.unlink(missing_ok=True)
@@ -105,11 +102,7 @@ class Locks:
     self._seen: dict[pathlib.Path, _Sight] = {}
 
   def acquire(self, folder: run_folder.RunFolder) -> Lock | None:
-    """Returns the lock of a run, or None if another process has it.
-
-    Raises:
-      UserError: if the folder cannot be written to.
-    """
+    """Returns the lock of a run, or None if another process holds it."""
     folder.create()
     stale = self._find(folder.path)
     if not all(self._is_stale(path) for path in stale):
@@ -117,7 +110,7 @@ class Locks:
     own = folder.path / _PATTERN.replace('*', uuid.uuid4().hex)
     _create(own)
     if self._find(folder.path) - stale != {own}:
-      own.unlink(missing_ok=True)  # Another came at the same time.
+      own.unlink(missing_ok=True)  # Another process tried at the same time.
       return None
     for path in stale:
       path.unlink(missing_ok=True)
@@ -131,10 +124,10 @@ class Locks:
     return None
 
   def are_alive(self, folder: run_folder.RunFolder) -> bool:
-    """Whether a process that is known to be alive holds a run.
+    """Whether the holder of a run is known to be alive.
 
-    A holder on another machine is known to be alive once its file has been
-    seen to change, which takes some seconds; until then, False.
+    It takes some seconds to see a file change on another machine; until then,
+    False.
     """
     return any(
         _is_alive(_read(path))
@@ -143,16 +136,14 @@ class Locks:
     )
 
   def is_free(self, folder: run_folder.RunFolder) -> bool:
-    """Whether a run has no lock, or only stale ones, as far as is known."""
+    """Whether all locks of a run, if any, are known to be stale."""
     return all(self._is_stale(path) for path in self._find(folder.path))
 
   def _find(self, path: pathlib.Path) -> set[pathlib.Path]:
     found = set(path.glob(_PATTERN))
     for lock in found:
       if not stat.S_ISREG(_mode(lock)):
-        raise errors.UserError(
-            f'--results: {lock} is not a file, so not a lock; delete it.'
-        )
+        raise errors.UserError(f'--results: {lock} is not a file; delete it.')
     return found
 
   def _is_stale(self, path: pathlib.Path) -> bool:
@@ -162,7 +153,7 @@ class Locks:
     try:
       changed = path.stat().st_mtime_ns
     except FileNotFoundError:
-      return False  # Released just now; look again next time.
+      return False  # Just released; the next call will see it.
     now = time.monotonic()
     sight = self._seen.get(path)
     if sight is None or changed != sight.changed:
@@ -189,9 +180,7 @@ def _create(path: pathlib.Path) -> None:
     unfinished.rename(path)
   except OSError as error:
     unfinished.unlink(missing_ok=True)
-    # The operating system gives every error of its own a message.
-    reason = cast(str, error.strerror)
-    raise errors.StorageError(path, reason) from error
+    raise errors.StorageError(path, error) from error
 
 
 def _read(path: pathlib.Path) -> Holder | None:
@@ -206,7 +195,7 @@ def _mode(path: pathlib.Path) -> int:
   try:
     return path.lstat().st_mode
   except FileNotFoundError:
-    return stat.S_IFREG  # Released just now.
+    return stat.S_IFREG  # Just released.
 
 
 def _is_alive(holder: Holder | None) -> bool | None:
@@ -218,7 +207,7 @@ def _is_alive(holder: Holder | None) -> bool | None:
     try:
       os.kill(holder.pid, 0)
     except PermissionError:
-      return None  # The process, or a later one with its id, is hidden.
+      return None  # This process, or a later one with its id, is hidden.
     except (OverflowError, ProcessLookupError):
       return False
   return started == holder.started

@@ -1,8 +1,8 @@
-"""Whether a run fits into memory, told from shapes before anything is drawn.
+"""Checks from shapes alone whether a run fits into memory.
 
-What is reckoned is the least that a run needs: parameters with their optimiser,
-the parameters of tasks that adapt at once, their examples, and a key and a
-metric per task. XLA's own buffers come on top.
+The estimate is a lower bound: parameters and optimiser state, the adapted
+parameters and examples of a chunk of tasks, and a key and a metric per task. It
+does not include XLA's buffers.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ import jax
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import settings
 
-_KEY_BYTES = 12  # And a metric.
+_KEY_BYTES = 12  # Of a key and a metric.
 
 
 def check(experiment: settings.Experiment, config: Mapping[str, Any]) -> None:
-  """Raises UserError if a run needs more memory than there is."""
+  """Raises UserError if a run needs more memory than is available."""
   room = _available()
   needed = reckon(experiment, config)
   if room is None or sum(needed.values()) <= room:
@@ -28,17 +28,20 @@ def check(experiment: settings.Experiment, config: Mapping[str, Any]) -> None:
   what, most = max(needed.items(), key=lambda item: item[1])
   raise errors.UserError(
       f'{config["model"]["name"]} on {config["task"]["name"]} needs at least'
-      f' {_in_gib(sum(needed.values()))} of memory, and there is'
-      f' {_in_gib(room)}; {_in_gib(most)} are for {what}.'
+      f' {_in_gib(sum(needed.values()))} of memory, but {_in_gib(room)} are'
+      f' available; {_in_gib(most)} are for {what}.'
   )
 
 
 def reckon(
     experiment: settings.Experiment, config: Mapping[str, Any]
 ) -> dict[str, int]:
-  """Returns the least bytes that a process needs: what for -> how many."""
+  """Returns purpose -> a lower bound on the bytes of one process."""
   training = experiment.training
-  seeds, on_host = len(training.seeds), _num_local()
+  seeds = len(training.seeds)
+  # Devices of a CPU share its memory; each has a copy.
+  on_cpu = jax.default_backend() == 'cpu'
+  on_host = jax.local_device_count() if on_cpu else 1
   num_meta, num_fast = experiment.system.num_params
   share = -(-training.meta_batch_size // jax.device_count())
   at_once = min(experiment.execution.task_chunk_size or 1, share)
@@ -63,13 +66,8 @@ def reckon(
   }
 
 
-def _num_local() -> int:
-  """Returns over how many devices of one memory things are replicated."""
-  return jax.local_device_count() if jax.default_backend() == 'cpu' else 1
-
-
 def _available() -> int | None:
-  """Returns the bytes that one device, or this host's CPU, has left."""
+  """Returns the available bytes of a device, or of the host for a CPU."""
   if jax.default_backend() != 'cpu':
     stats = jax.local_devices()[0].memory_stats() or {}
     return stats.get('bytes_limit')

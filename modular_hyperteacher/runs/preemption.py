@@ -1,9 +1,9 @@
-"""Preemption: SIGTERM and Ctrl-C take effect within a moment.
+"""Preemption: SIGTERM and Ctrl-C take effect at once.
 
 A compiled step can take longer than the seconds between a preemption notice
-and the kill. Device work therefore runs on a worker thread, and the main
-thread, the only one that Python delivers signals to, waits for it. Several
-processes that compute together stop together, between two compiled calls.
+and the kill. Device work therefore runs on a worker thread, while the main
+thread, which receives Python's signals, waits for it. Several processes that
+train together stop together, between two compiled calls.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class Guard:
 
     Raises:
       Interrupted: as soon as a signal arrives; the worker's result is lost.
-        Not where other processes compute too, and would wait for ever.
+        Never if several processes train together: the others would wait.
     """
     if multihost.number() > 1:
       return function(*args)

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 _PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
-# What the order of sums depends on, and so the last bits of results.
+# The order of sums, and so the last bits of results, depends on these.
 _DECISIVE = ('processor', 'device_kind', 'num_devices', 'num_cores')
 
 
@@ -36,7 +36,7 @@ def describe() -> dict[str, Any]:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-  """Returns what decides the last bits of results and differs, in words."""
+  """Returns sentences on changes that affect the last bits of results."""
   return [
       f'{field} is {now[field]}, was {before[field]}'
       for field in _DECISIVE
@@ -54,14 +54,14 @@ def _processor() -> str:
     field, _, value = line.partition(':')
     about.setdefault(field.strip(), value.strip())
   name = about.get('model name') or platform.processor() or platform.machine()
-  # Virtual machines with the same model name differ in these, and in speed.
+  # These differ between virtual machines with the same model name.
   extensions = about.get('flags', '').split()
   widest = [x for x in ('avx512f', 'avx2') if x in extensions][:1]
   return ', '.join([name, *widest])
 
 
 def _commit() -> str | None:
-  """Returns the commit of the source tree, '+' if files differ from it."""
+  """Returns the commit of the source tree, with '+' if files differ."""
   folder = pathlib.Path(__file__).parent
   try:
     commit = _git(folder, 'rev-parse', '--short=12', 'HEAD')

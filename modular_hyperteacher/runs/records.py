@@ -1,4 +1,4 @@
-"""What the files of a run and of a bundle hold, as types to check them by."""
+"""The files of a run and of a bundle, as types that they are checked by."""
 
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
@@ -13,7 +13,7 @@ Results: TypeAlias = dict[str, dict[str, list[Number]]]
 
 
 def check_leaves(value: Any, field: str) -> None:
-  """Checks a block of a config: numbers, text and lists of these."""
+  """Checks that a config block holds numbers, text and lists of them."""
   if isinstance(value, dict):
     for name, entry in value.items():
       check_leaves(entry, f'{field}.{name}')
@@ -49,7 +49,7 @@ class Config(TypedDict):
 
 
 class Session(TypedDict, total=False):
-  """One process's part in a run; earlier versions recorded less."""
+  """One session of training; earlier versions recorded less."""
 
   started: str
   commit: str | None
@@ -124,9 +124,9 @@ Index: TypeAlias = dict[untrusted.Name, Parameters]
 
 
 def check_run(run_id: str, config: Config, field: str) -> None:
-  """Raises UserError unless a config is that of a run's id."""
+  """Raises UserError unless a run id ends in the hash of the config."""
   if sweeps.hash_identity(config) != sweeps.digest(run_id):
     raise errors.UserError(
-        f'{field}: the config is not that of {untrusted.shorten(run_id)}, whose'
-        ' id ends in the hash of its own; it was changed.'
+        f'{field}: the config of {untrusted.shorten(run_id)} was changed; it'
+        ' does not match the hash at the end of the run id.'
     )

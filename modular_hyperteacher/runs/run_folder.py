@@ -1,10 +1,10 @@
-"""The files of a run: writing and reading them.
+"""Writes and reads the files of a run.
 
 `results/<experiment>/<preset>/<run id>/` holds
 
   config.json      what was run
   metrics.csv      long form: step, seed, split, metric, value
-  summary.json     written last: its presence means that the run is finished
+  summary.json     written last, so a run is finished if this file exists
   provenance.json  commit, versions, device, wall time
   checkpoints/
 
@@ -21,7 +21,7 @@ import math
 import os
 import pathlib
 import tempfile
-from typing import Any, cast
+from typing import Any
 import uuid
 
 import pandas as pd
@@ -44,7 +44,7 @@ class RunFolder:
 
   @property
   def checkpoints(self) -> pathlib.Path:
-    """Where checkpoints go."""
+    """The folder of the checkpoints."""
     return self.path / 'checkpoints'
 
   @property
@@ -53,17 +53,14 @@ class RunFolder:
     return (self.path / 'summary.json').exists()
 
   def check(self, identity: dict[str, Any]) -> None:
-    """Raises UserError if the folder holds another or a damaged run.
-
-    All files are read that will be needed at the run's end.
-    """
+    """Raises UserError if the folder holds a different or a damaged run."""
     try:
       self.read('summary.json', records.Summary)
       self.read('provenance.json', records.Provenance)
       stored = self.read('config.json', records.Config)
     except errors.UserError as error:
       raise errors.UserError(
-          f'--results: {error} Move {self.path} away, or mend the file.'
+          f'--results: {error} Move {self.path} away, or repair the file.'
       ) from error
     if stored is None:
       return
@@ -75,11 +72,7 @@ class RunFolder:
         )
 
   def create(self) -> None:
-    """Creates the folder.
-
-    Raises:
-      UserError: if it cannot be written to.
-    """
+    """Creates the folder; raises UserError if it is not writable."""
     try:
       self.path.mkdir(parents=True, exist_ok=True)
       with tempfile.TemporaryFile(dir=self.path):
@@ -87,41 +80,34 @@ class RunFolder:
     except OSError as error:
       raise errors.UserError(
           f'--results: cannot write to {self.path} ({error.strerror}); choose'
-          ' a folder that can be written to.'
+          ' a writable folder.'
       ) from error
 
   def open(self, config: dict[str, Any]) -> None:
-    """Creates the folder, or tidies it, and writes config.json into it.
-
-    Raises:
-      UserError: if it cannot be written to.
-    """
+    """Creates or cleans up the folder and writes config.json."""
     self.create()
     for path in self.path.glob(_UNFINISHED % '*'):
       path.unlink(missing_ok=True)  # of killed processes
     self.write('config.json', config)
 
   def write(self, name: str, value: Any) -> None:
-    """Writes JSON, atomically: NaN as null, infinity as 'inf' or '-inf'.
+    """Writes JSON; NaN becomes null, infinity 'inf' or '-inf'.
 
     Raises:
-      StorageError: if it cannot be written; an older file is as before.
+      StorageError: see `write_atomically`.
     """
     text = json.dumps(_plain(value), indent=2, allow_nan=False)
     write_atomically(self.path / name, text + '\n')
 
   def read(self, name: str, record: Any) -> Any:
-    """Returns a JSON file of a declared type; as `untrusted.read_json`."""
+    """Returns the content of a JSON file; see `untrusted.read_json`."""
     return untrusted.read_json(self.path / name, record)
 
   def write_metrics(self, rows: Iterable[tuple]) -> bytes:
-    """Writes metrics.csv, atomically, from tuples in the order of COLUMNS.
-
-    Returns:
-      What was written.
+    """Writes metrics.csv from tuples in the order of COLUMNS; returns it.
 
     Raises:
-      StorageError: if it cannot be written; an older file is as before.
+      StorageError: see `write_atomically`.
     """
     content = encode_metrics(rows)
     write_atomically(self.path / _METRICS, content)
@@ -129,14 +115,14 @@ class RunFolder:
 
   def has_metrics(self, content: bytes) -> bool:
     """Whether metrics.csv begins with these rows."""
-    path = self.path / _METRICS
-    return (untrusted.read_bytes(path) or b'').startswith(content)
+    written = untrusted.read_bytes(self.path / _METRICS)
+    return (written or b'').startswith(content)
 
   def read_metrics(self) -> pd.DataFrame:
     """Returns metrics.csv; missing values are NaN.
 
     Raises:
-      UserError: if it is missing, damaged, or not as the summary has it.
+      UserError: if it is missing, damaged, or does not match the summary.
     """
     path = self.path / _METRICS
     content = untrusted.read_bytes(path)
@@ -148,7 +134,7 @@ class RunFolder:
 
 
 def encode_metrics(rows: Iterable[tuple]) -> bytes:
-  """Returns rows, tuples in the order of COLUMNS, as metrics.csv has them."""
+  """Returns tuples in the order of COLUMNS in the format of metrics.csv."""
   frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
   return frame.to_csv(index=False).encode()
 
@@ -156,7 +142,7 @@ def encode_metrics(rows: Iterable[tuple]) -> bytes:
 def check_digest(
     path: pathlib.Path, content: bytes, digest: str | None
 ) -> None:
-  """Raises UserError if a file is not as its digest, if known, says."""
+  """Raises UserError if a file does not match its digest, if that is known."""
   if digest is not None and hashlib.sha256(content).hexdigest() != digest:
     raise errors.UserError(f'{path} was changed after it was written.')
 
@@ -166,11 +152,11 @@ def parse_table(
 ) -> pd.DataFrame:
   """Returns a CSV table with these columns; missing values are NaN.
 
-  Python parses the numbers: pandas' fast parser may be off in the last digit,
+  Python parses the numbers, because pandas' parser may change the last digit,
   and a resumed run must write exactly what an uninterrupted one does.
 
   Raises:
-    UserError: names the path and the first line that is wrong.
+    UserError: names the path and the first malformed line.
   """
   line = 1
   try:
@@ -198,7 +184,7 @@ def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
   """Replaces a file atomically.
 
   Raises:
-    StorageError: if it cannot be written; an older file is as before.
+    StorageError: if writing fails; an existing file is unchanged.
   """
   temporary = path.with_name(_UNFINISHED % uuid.uuid4().hex)
   try:
@@ -209,9 +195,7 @@ def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
     os.replace(temporary, path)
   except OSError as error:
     temporary.unlink(missing_ok=True)
-    # The operating system gives every error of its own a message.
-    reason = cast(str, error.strerror)
-    raise errors.StorageError(path, reason) from error
+    raise errors.StorageError(path, error) from error
 
 
 def find_finished(root: pathlib.Path) -> list[RunFolder]:
@@ -222,7 +206,7 @@ def find_finished(root: pathlib.Path) -> list[RunFolder]:
 
 
 def _plain(value: Any) -> Any:
-  """Returns a value in which non-finite floats are None or text, for JSON."""
+  """Returns a value for JSON: NaN is None, infinity is text."""
   if isinstance(value, dict):
     return {name: _plain(entry) for name, entry in value.items()}
   if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""One run from start to result: train, survive, summarise."""
+"""Plans runs, trains or resumes each, and summarises its results."""
 
 from collections.abc import Callable, Iterator, Sequence
 import contextlib
@@ -36,13 +36,12 @@ class PlannedRun:
 
   spec: sweeps.Run
   preset_folder: pathlib.Path  # The folder of this experiment and preset.
-  folder: run_folder.RunFolder  # There, unless it was trained elsewhere.
-  # Shared by runs with the same tasks.
-  drawn: dict[str, list[programs.SeedTasks]]
+  folder: run_folder.RunFolder  # In `preset_folder`, or of a shared run.
+  drawn: dict[str, list[programs.SeedTasks]]  # Cache that planned runs share.
 
   @functools.cached_property
   def experiment(self) -> base.Experiment:
-    """The experiment; ValueError for a wrong config, or one too large."""
+    """The experiment; ValueError if the config is wrong or too large."""
     try:
       with _told_as_too_large():
         built = experiments.build(self.spec.config, jax.device_count())
@@ -60,11 +59,12 @@ class PlannedRun:
     key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
       with _told_as_too_large():
-        self.drawn[key] = experiments.draw_tasks(self.experiment)
+        drawn = experiments.draw_tasks(self.experiment)
+        self.drawn[key] = jax.block_until_ready(drawn)
     return self.drawn[key]
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
-    """Returns what `--describe` prints of this run."""
+    """Returns what `--describe` prints."""
     num_meta, num_fast = self.experiment.system.num_params
     config = self.spec.config
     return {
@@ -76,7 +76,7 @@ class PlannedRun:
         'num_meta_params': num_meta,
         'num_fast_params': num_fast,
         'num_outer_steps': config['training']['num_outer_steps'],
-        # Split sizes depend on the seed; report the smallest.
+        # Sizes depend on the seed; report the smallest.
         'num_combinations': {
             split: min(counts) for split, counts in self.count().items()
         },
@@ -84,13 +84,13 @@ class PlannedRun:
     }
 
   def count(self) -> dict[str, list[int]]:
-    """Returns the sizes of all splits, split -> one number per seed."""
+    """Returns split -> number of combinations for every seed."""
     return experiments.count_combinations(self.experiment, self.tasks)
 
 
 @contextlib.contextmanager
 def _told_as_too_large() -> Iterator[None]:
-  """Turns what NumPy and JAX raise for absurd sizes into a UserError."""
+  """Turns the errors of NumPy and JAX for huge sizes into a UserError."""
   try:
     yield
   except (MemoryError, OverflowError, jax.errors.JaxRuntimeError) as error:
@@ -102,15 +102,19 @@ def _told_as_too_large() -> Iterator[None]:
 
 
 def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
-  """Returns where the results of all runs go.
+  """Returns the runs with their folders; finds runs that experiments share.
 
   Raises:
-    UserError: if a run's folder already holds something else, or its name is
-      not the plain name of a folder.
+    UserError: if a folder holds a different run, or its name is not valid.
   """
   drawn = {}
   planned = []
-  finished = _find_finished(root)
+  paths = sorted(root.glob('*/*/*/summary.json'), reverse=True)
+  # By the config hash: the same config is the same run.
+  finished = {
+      sweeps.digest(path.parent.name): run_folder.RunFolder(path.parent)
+      for path in paths
+  }
   for run in runs:
     preset_folder, folder = _locate(run, root)
     if not folder.finished:
@@ -121,9 +125,9 @@ def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
 
 
 def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
-  """As `plan`, for a run that was planned already: skips other folders.
+  """As `plan`, for a run that was already planned: reads no other folders.
 
-  There may be thousands of them on a slow network file system.
+  There may be thousands, on a slow network file system.
   """
   preset_folder, folder = _locate(run, root)
   folder.check(run.identity)
@@ -133,7 +137,7 @@ def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
 def _locate(
     run: sweeps.Run, root: pathlib.Path
 ) -> tuple[pathlib.Path, run_folder.RunFolder]:
-  """Returns the folders of a run's experiment and preset, and of the run."""
+  """Returns the folder of a run's experiment and preset, and its own."""
   for field in ('experiment', 'preset', 'run_id'):
     untrusted.check_name(getattr(run, field), field)
   folder = root / run.experiment / run.preset
@@ -141,34 +145,10 @@ def _locate(
 
 
 def check(planned: list[PlannedRun]) -> None:
-  """Builds all unfinished runs, to find errors before the first is trained.
-
-  Raises:
-    ValueError: for whatever is wrong with a config.
-  """
+  """Builds all unfinished runs, so that ValueErrors come before training."""
   for run in planned:
     if not run.folder.finished:
       run.count()
-
-
-def _find_finished(root: pathlib.Path) -> dict[str, run_folder.RunFolder]:
-  """Returns digest -> folder of all finished runs.
-
-  Experiments share runs: the same config is the same run.
-  """
-  paths = sorted(root.glob('*/*/*/summary.json'), reverse=True)
-  folders = [run_folder.RunFolder(path.parent) for path in paths]
-  return {sweeps.digest(folder.path.name): folder for folder in folders}
-
-
-@dataclasses.dataclass(frozen=True)
-class _Hooks:
-  """Those of the trainer, from those who offer them."""
-
-  call: Callable[..., Any]
-  agree: Callable[[int], int]
-  watch: Callable[[trainer.Progress], None]
-  check_lock: Callable[[], None]
 
 
 def execute(
@@ -177,7 +157,7 @@ def execute(
     watch: Callable[[trainer.Progress], None],
     check_lock: Callable[[], None],
 ) -> None:
-  """Trains a run to its end; resumes from its last checkpoint.
+  """Trains a run to its end, from its last checkpoint if there is one.
 
   Args:
     planned: a run whose lock this process holds.
@@ -213,17 +193,17 @@ def execute(
             log_every=built.execution.log_every,
             checkpoint_every_s=built.execution.checkpoint_every_s,
         ),
-        _Hooks(guard.call, guard.agree, watch, check_lock),
+        trainer.Hooks(guard.call, guard.agree, watch, check_lock),
         built.system.make_analyse(planned.tasks, roots),
     )
 
-  # Draws and compiles, which takes long enough to be interrupted.
+  # Drawing tasks and compiling may be interrupted.
   training = guard.call(make_trainer)
   session = provenance.describe() | {'first_step': training.step}
   if sessions and (changed := provenance.changes(sessions[-1], session)):
     print(
-        f'warning: {run.run_id} goes on where {"; ".join(changed)}: it will'
-        ' agree with an unbroken run up to rounding, not bit for bit.',
+        f'warning: {run.run_id} is resumed, but {"; ".join(changed)}. It will'
+        ' equal an uninterrupted run up to rounding, not bit for bit.',
         file=sys.stderr,
         flush=True,
     )
@@ -236,7 +216,7 @@ def execute(
   except ValueError as error:
     if isinstance(error, errors.UserError):
       raise
-    # Input was checked before, so this is a bug; keep its traceback.
+    # Input was checked before, so this is a bug: keep the traceback.
     raise RuntimeError(f'training failed: {error}') from error
   check_lock()
   _record_session(folder, session, training.step, started)
@@ -272,10 +252,10 @@ def _record_session(
 def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
   """Returns the results of a finished run.
 
-  'last' holds every metric at the last step, 'best_validation' the metrics of
-  the evaluation with the lowest validation loss, seed by seed: nested as
-  split -> metric -> one value per seed. NaN marks an empty split. 'diverged'
-  lists the seeds whose validation loss at the last step is not finite.
+  'last' holds all metrics of the last step; 'best_validation' holds, for each
+  seed, those of the evaluation with the lowest validation loss. Both map split
+  -> metric -> one value per seed; NaN marks an empty split. 'diverged' lists
+  the seeds whose validation loss at the last step is not finite.
   """
   frame = pd.DataFrame(rows, columns=list(run_folder.COLUMNS))
   seeds = run.config['training']['seeds']
@@ -307,7 +287,7 @@ def _by_split(
   groups = at_step.groupby(['split', 'metric'], sort=False)
   for (split, metric), group in groups:
     values = dict(zip(group['seed'], group['value']))
-    # Analyses are made at the last step only.
+    # Results of analyses exist only at the last step.
     nested.setdefault(split, {})[metric] = [
         float(values.get(seed, math.nan)) for seed in seeds
     ]

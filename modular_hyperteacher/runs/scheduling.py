@@ -1,4 +1,4 @@
-"""Acquires the runs of a sweep that several launchers may share."""
+"""Acquires the runs of a sweep, which several launchers may share."""
 
 from collections.abc import Callable, Iterator
 import random
@@ -10,7 +10,7 @@ from modular_hyperteacher.runs import locks
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 
-# Sent by the first process to the others in place of a run's index.
+# Sent by the first process to the others instead of a run's index.
 _END = -1
 _NOT_YET = -2
 
@@ -18,12 +18,12 @@ _NOT_YET = -2
 def acquire_runs(
     planned: list[runner.PlannedRun], guard: preemption.Guard, wait: bool = True
 ) -> Iterator[tuple[int, runner.PlannedRun, Callable[[], None]]]:
-  """Yields each unfinished run once it is this process's to train.
+  """Yields each unfinished run while this process holds its lock.
 
-  Runs that other launchers are training come last: this process waits until
-  they are finished or abandoned. Each item is the run's index in `planned`, the
-  run, and a function that raises if another process has taken it over. Of
-  several processes that train together, the first decides.
+  Each item is the run's index in `planned`, the run, and a function that raises
+  if another process has taken it over. Runs that other launchers hold come
+  last, once they are released or abandoned. If several processes train
+  together, the first decides.
 
   Args:
     planned: the runs.
@@ -53,10 +53,10 @@ def acquire_runs(
 def _take(
     planned: list[runner.PlannedRun], guard: preemption.Guard, wait: bool
 ) -> Iterator[tuple[int, locks.Lock]]:
-  """Yields the indices and locks of runs that no other process is training."""
+  """Yields index and lock of each unfinished run."""
   held = locks.Locks()
   waiting = {index: run.folder for index, run in enumerate(planned)}
-  told = {}
+  reported = {}
   while waiting:
     for index, folder in list(waiting.items()):
       if not folder.finished:
@@ -74,14 +74,14 @@ def _take(
         continue
       holder = held.holder(folder)
       if not holder and not held.is_free(folder):
-        holder = 'a process that cannot be told'
-      if wait and holder and told.get(index) != holder:
-        told[index] = holder
+        holder = 'an unknown process'
+      if wait and holder and reported.get(index) != holder:
+        reported[index] = holder
         print(
             f'{folder.path.name}: {holder} is training it; waiting.',
             file=sys.stderr,
         )
     if waiting:
       guard.agree(_NOT_YET)
-      # Random, so that two waiting processes do not keep colliding.
+      # Random, so that waiting processes do not collide repeatedly.
       time.sleep(random.uniform(0.5, 1.5))

@@ -1,15 +1,15 @@
-"""Many outer steps: when to log, to evaluate and to save.
+"""The training loop: outer steps, logging, evaluation, checkpoints.
 
-The loop only sequences. Between its compiled calls it is always in a state
-that can be saved: parameters after some step, and all rows up to that step.
-Several processes run the same loop in step with each other; the first saves.
+Between two compiled calls the loop can always be saved: it holds the parameters
+after some step and all rows up to that step. Several processes run the same
+loop in lockstep; the first saves.
 """
 
 from collections.abc import Callable, Mapping
 import dataclasses
 import sys
 import time
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,9 +22,7 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import run_folder
 
-_T = TypeVar('_T')
-
-# Long enough that dispatch costs nothing, short enough to show progress.
+# Long enough to hide the cost of dispatch, short enough to show progress.
 _SECONDS_PER_CALL = 1.0
 
 
@@ -45,13 +43,13 @@ class Progress(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What is trained, and how often what is written.
+  """What the loop trains, and when it logs, evaluates and saves.
 
   Attributes:
     seeds: in the order of the programs' seed axis.
     evaluation_splits: in the order of the programs' split axis.
     empty: split -> [R] bool; metrics of an empty split are missing.
-    num_outer_steps: where to stop.
+    num_outer_steps: outer steps of the whole run.
     evaluate_every: outer steps between evaluations; the last step is always
       evaluated.
     log_every: outer steps between rows of training metrics.
@@ -66,37 +64,32 @@ class Settings:
   log_every: int
   checkpoint_every_s: float
 
-  def is_last(self, step: int) -> bool:
-    """Whether training ends after so many steps."""
-    return step == self.num_outer_steps
+  def is_due(self, step: int, every: int) -> bool:
+    """Whether an action takes place every so many steps, and at the last."""
+    return step % every == 0 or step == self.num_outer_steps
 
   def next_stop(self, step: int) -> int:
     """Returns the next step at which something is logged or evaluated."""
-    return min(
-        self.num_outer_steps,
-        _next_multiple(step, self.log_every),
-        _next_multiple(step, self.evaluate_every),
-    )
+    nexts = ((step // n + 1) * n for n in (self.log_every, self.evaluate_every))
+    return min(self.num_outer_steps, *nexts)
 
 
-class Hooks(Protocol):
-  """What the loop asks of whoever runs it. Every method may raise to stop."""
+@dataclasses.dataclass(frozen=True)
+class Hooks:
+  """Functions that the loop calls; each may raise to stop it.
 
-  def call(self, function: Callable[..., _T], /, *args: Any) -> _T:
-    """Returns `function(*args)`, which works on the devices."""
-    ...
+  Attributes:
+    call: `call(function, *args)` returns `function(*args)`, computed on the
+      devices.
+    agree: returns the first process's value; called between compiled calls.
+    watch: receives the progress after every compiled call.
+    check_lock: raises if another process has taken over the run.
+  """
 
-  def agree(self, value: int, /) -> int:
-    """Returns the first process's value, between two calls."""
-    ...
-
-  def watch(self, progress: Progress, /) -> None:
-    """Is told of the progress after every call."""
-    ...
-
-  def check_lock(self) -> None:
-    """Raises if another process has taken over the run."""
-    ...
+  call: Callable[..., Any]
+  agree: Callable[[int], int]
+  watch: Callable[[Progress], None]
+  check_lock: Callable[[], None]
 
 
 class Trainer:
@@ -115,9 +108,9 @@ class Trainer:
     Args:
       compiled: the programs to run.
       folder: where rows and checkpoints go.
-      settings: what is trained, and how often what is written.
-      hooks: asked and told while training.
-      analyse: measures more after the last step, on the host.
+      settings: what to train, and when to log, evaluate and save.
+      hooks: functions that the loop calls.
+      analyse: analysis after the last step, on the host.
     """
     self._programs = compiled
     self._folder = folder
@@ -157,13 +150,12 @@ class Trainer:
     self._saved_at = time.monotonic()
 
   def _restore_rows(self, content: bytes | None) -> None:
-    """Takes the checkpoint's rows, and mends metrics.csv if it has others."""
+    """Uses the checkpoint's rows; rewrites metrics.csv if it lacks some."""
     if content is None:
       raise errors.UserError(
-          f'--results: {self._folder.path} has a checkpoint of step'
-          f' {self.step} by an earlier version, which does not hold its rows;'
-          ' finish the run with that version, or delete the folder to start'
-          ' again.'
+          f'--results: {self._folder.path} has a checkpoint of step {self.step}'
+          ' by an earlier version, which lacks the rows; finish the run with'
+          ' that version, or delete the folder to start again.'
       )
     path = self._folder.checkpoints / str(self.step)
     rows = run_folder.parse_table(path, content, run_folder.COLUMNS)
@@ -198,10 +190,10 @@ class Trainer:
     self.save()
 
   def save(self) -> None:
-    """Writes rows, then a checkpoint of the same step, with the same rows.
+    """Writes metrics.csv, then a checkpoint with the same rows.
 
-    In this order, a kill in between leaves surplus rows, which resuming drops;
-    rows are never missing. Of several processes, only the first writes.
+    In this order, a kill in between leaves surplus rows, which resuming drops.
+    Of several processes, only the first writes.
     """
     if multihost.is_primary():
       self._hooks.check_lock()
@@ -218,7 +210,7 @@ class Trainer:
     self._adjust_call_length(num_steps, time.monotonic() - started)
     self._state = state
     step += num_steps
-    if step % self._settings.log_every == 0 or self._settings.is_last(step):
+    if self._settings.is_due(step, self._settings.log_every):
       skipped = programs.fetch(outer_loop.num_skipped(state))
       metrics = programs.fetch(metrics) | {'num_skipped': skipped}
       self._record(step, 'train', metrics)
@@ -241,10 +233,8 @@ class Trainer:
 
   def _evaluate_if_due(self) -> None:
     step = self.step
-    due = step % self._settings.evaluate_every == 0 or self._settings.is_last(
-        step
-    )
-    # A run stopped during an evaluation has taken the step already.
+    due = self._settings.is_due(step, self._settings.evaluate_every)
+    # A resumed run may have evaluated this step.
     if step == 0 or not due or step == self._last_evaluated:
       return
     metrics, adapted = self._hooks.call(
@@ -257,7 +247,7 @@ class Trainer:
         split: {name: values[:, i] for name, values in metrics.items()}
         for i, split in enumerate(self._settings.evaluation_splits)
     }
-    if self._analyse is not None and self._settings.is_last(step):
+    if self._analyse and step == self._settings.num_outer_steps:
       analysed = self._hooks.call(
           self._analyse,
           programs.fetch(self._state.meta_params),
@@ -295,7 +285,3 @@ class Trainer:
     self._hooks.watch(
         Progress(step, {f'{split}/{n}': v for n, v in metrics.items()})
     )
-
-
-def _next_multiple(value: int, interval: int) -> int:
-  return (value // interval + 1) * interval

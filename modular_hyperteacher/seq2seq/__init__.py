@@ -1,9 +1,9 @@
 """Meta sequence-to-sequence learning (Lake, 2019): the second system.
 
-The network does not adapt to a task by gradient steps, but reads the task's
-support set into a memory. Each episode gives words new meanings, which only
-the support set reveals. Everything around the training step is shared with the
-bilevel system: seeds, devices, checkpoints, results, figures.
+Instead of adapting by gradient steps, the network reads a task's support set
+into a memory. Each episode gives words new meanings, which only the support set
+reveals. The bilevel system shares everything but the training step: seeds,
+devices, checkpoints, results, figures.
 
 Shape legend, in addition to that of `tasks/base.py`:
 

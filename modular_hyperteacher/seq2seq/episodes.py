@@ -96,8 +96,8 @@ def until(
 def draw_distinct(key: Key, number: int, size: int) -> jax.Array:
   """Returns distinct integers below `size`, in random order: [number].
 
-  Redraws all of them until no two are equal. If `check_distinct` passes, this
-  takes a few draws on average; it avoids sorting and sequential dependence.
+  Redraws all of them until no two are equal. This avoids sorting, and takes few
+  draws on average if `check_distinct` passes.
   """
 
   def are_distinct(drawn: jax.Array) -> jax.Array:
@@ -111,11 +111,11 @@ def draw_distinct(key: Key, number: int, size: int) -> jax.Array:
 
 
 def check_distinct(field: str, number: int, size: int) -> None:
-  """Raises ValueError if distinct rows would take too long to draw."""
+  """Raises UserError if distinct rows would take too long to draw."""
   if number**2 > 8 * size:
     raise errors.UserError(
-        f'{field}: {number} different rows are to be drawn from {size}; allowed'
-        f' are at most {int((8 * size) ** 0.5)}.'
+        f'{field} needs {number} different rows out of {size}; allowed are at'
+        f' most {int((8 * size) ** 0.5)}.'
     )
 
 
@@ -147,7 +147,7 @@ def chunk(
     per_support += 1
   slots = np.arange(per_support * size)
   is_row = slots < number
-  # Groups rows of similar lengths: steps that no row needs cost nothing.
+  # Groups rows of similar lengths, because steps that no row needs are skipped.
   order = np.argsort(np.asarray(rows.outputs.lengths), kind='stable')
   order = order[np.minimum(slots, number - 1)]
   weights = np.ones(number) if weights is None else weights

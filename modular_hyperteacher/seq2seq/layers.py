@@ -35,8 +35,8 @@ class Embedding(hk.Module):
     table = hk.get_parameter(
         'table', self._shape, init=hk.initializers.RandomNormal()
     )
-    # Vocabularies are small: multiplying one-hots is faster than gathering
-    # rows, especially in the backward pass.
+    # With small vocabularies, multiplying one-hot vectors is faster than
+    # gathering rows, especially in the backward pass.
     return jax.nn.one_hot(tokens, self._shape[0]) @ table
 
 

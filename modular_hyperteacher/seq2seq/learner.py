@@ -30,9 +30,9 @@ class OuterConfig:
     decay_after: fraction of the steps after which the rate decays, once.
     decay_factor: the rate is multiplied by this.
     reset_at_decay: whether to reset Adam's moments at the decay.
-    clip_norm: largest norm of the decoder's gradient, and of the gradient of
-      everything else; longer ones are rescaled.
-    support_loss: whether the support set is predicted, too.
+    clip_norm: maximum norm of the decoder's gradient and, separately, of the
+      gradient of all other parameters.
+    support_loss: whether to predict the support set, too.
     meta_batch_size: episodes per step, over all devices.
     num_outer_steps: `decay_after` is a fraction of this.
   """
@@ -47,17 +47,18 @@ class OuterConfig:
   num_outer_steps: int
 
   def __post_init__(self) -> None:
-    for field in ('learning_rate', 'decay_factor', 'clip_norm'):
-      if not getattr(self, field) > 0:
-        raise errors.UserError(
-            f'model.outer.{field} is {getattr(self, field)}; it must be'
-            ' positive.'
-        )
-    if not 0 < self.decay_after <= 1:
-      raise errors.UserError(
-          f'model.outer.decay_after is {self.decay_after}; it must be positive'
-          ' and at most 1.'
-      )
+    errors.require_positive(
+        'model.outer',
+        learning_rate=self.learning_rate,
+        decay_factor=self.decay_factor,
+        clip_norm=self.clip_norm,
+    )
+    errors.require(
+        0 < self.decay_after <= 1,
+        'model.outer.decay_after',
+        self.decay_after,
+        'it must be positive and at most 1',
+    )
 
   @property
   def decay_step(self) -> int:
@@ -78,9 +79,9 @@ def evaluate_rows(
 ) -> RowScores:
   """Compares logits [T, N, V] with the target outputs.
 
-  Greedy decoding yields exactly the target if, under teacher forcing, each next
-  symbol of the target is the most likely: up to the first mistake both see the
-  same symbols. So `correct` needs no decoding.
+  Up to the first mistake, greedy decoding and teacher forcing see the same
+  symbols. So greedy decoding yields the target exactly if every target symbol
+  is the most likely under teacher forcing, and `correct` needs no decoding.
   """
   targets, mask = outputs.tokens.T, outputs.mask.T
   log_probs = jax.nn.log_softmax(logits)

@@ -4,10 +4,9 @@ With gates i, f, o (sigmoid) and g (tanh), as in PyTorch,
 
   c' = f c + i g,    h' = o tanh(c').
 
-Whatever does not depend on the previous state is computed outside the scan, for
-all steps at once. These are the inputs' contribution to the gates and, in the
-backward pass, the gradient of the weights, which differentiating the scan would
-accumulate step by step. On a CPU, steps that no row needs are skipped.
+Two parts do not depend on the previous state and are computed for all steps at
+once: the inputs' contribution to the gates and, in the backward pass, the
+gradient of the weights. On a CPU, steps that no row needs are skipped.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,6 +25,11 @@ class State(NamedTuple):
   c: jax.Array  # [N, H]
 
 
+# One entry per LSTM.
+_Arrays = tuple[jax.Array, ...]
+_States = tuple[State, ...]
+
+
 def cell(projected: jax.Array, weights: jax.Array, state: State) -> State:
   """Returns the state after one step.
 
@@ -40,11 +44,8 @@ def cell(projected: jax.Array, weights: jax.Array, state: State) -> State:
 
 @jax.custom_vjp
 def scan(
-    projected: tuple[jax.Array, ...],
-    weights: tuple[jax.Array, ...],
-    masks: tuple[jax.Array, ...],
-    starts: tuple[State, ...],
-) -> tuple[jax.Array, ...]:
+    projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
+) -> _Arrays:
   """Runs several LSTMs in parallel over the same number of steps.
 
   The two directions of a layer are independent; running them in parallel halves
@@ -108,16 +109,13 @@ def _backpropagate(
 
 
 def _forward(
-    projected: tuple[jax.Array, ...],
-    weights: tuple[jax.Array, ...],
-    masks: tuple[jax.Array, ...],
-    starts: tuple[State, ...],
-) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+    projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
+) -> tuple[_States, _Arrays]:
   """Returns, per LSTM, all states and all activated gates."""
 
   def advance(
-      states: tuple[State, ...], inputs: Sequence[Any]
-  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+      states: _States, inputs: Sequence[Any]
+  ) -> tuple[_States, _Arrays]:
     new, all_gates = [], []
     for state, w, x, mask in zip(states, weights, *inputs):
       gates = _activate(x + state.h @ w)
@@ -125,14 +123,10 @@ def _forward(
       all_gates.append(gates)
     return tuple(new), tuple(all_gates)
 
-  def skip(
-      states: tuple[State, ...], inputs: Sequence[Any]
-  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+  def skip(states: _States, inputs: Sequence[Any]) -> tuple[_States, _Arrays]:
     return jax.tree.map(jnp.zeros_like, (states, inputs[0]))
 
-  def step(
-      states: tuple[State, ...], inputs: tuple[Any, ...]
-  ) -> tuple[tuple[State, ...], Any]:
+  def step(states: _States, inputs: tuple[Any, ...]) -> tuple[_States, Any]:
     needed, *step_inputs = inputs
     states, gates = _run_if(needed, advance, skip, states, step_inputs)
     return states, (states, gates)
@@ -144,36 +138,29 @@ def _forward(
 class _Saved(NamedTuple):
   """What the backward pass needs; one entry per LSTM."""
 
-  states: tuple[State, ...]  # [T, N, H]
-  gates: tuple[jax.Array, ...]  # [T, N, 4H], activated
-  weights: tuple[jax.Array, ...]
-  masks: tuple[jax.Array, ...]
-  starts: tuple[State, ...]
+  states: _States  # [T, N, H]
+  gates: _Arrays  # [T, N, 4H], activated
+  weights: _Arrays
+  masks: _Arrays
+  starts: _States
 
 
 def _forward_saving(
-    projected: tuple[jax.Array, ...],
-    weights: tuple[jax.Array, ...],
-    masks: tuple[jax.Array, ...],
-    starts: tuple[State, ...],
-) -> tuple[tuple[jax.Array, ...], _Saved]:
+    projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
+) -> tuple[_Arrays, _Saved]:
   states, gates = _forward(projected, weights, masks, starts)
   saved = _Saved(states, gates, weights, masks, starts)
   return tuple(state.h for state in states), saved
 
 
-def _backward(
-    saved: _Saved, cotangents: tuple[jax.Array, ...]
-) -> tuple[Any, Any, None, Any]:
+def _backward(saved: _Saved, cotangents: _Arrays) -> tuple[Any, Any, None, Any]:
   """Returns the gradients of the arguments of `scan`."""
   states, gates, weights, masks, starts = saved
   befores = jax.tree.map(
       lambda x, start: jnp.concatenate([start[None], x[:-1]]), states, starts
   )
 
-  def retreat(
-      grads: tuple[State, ...], inputs: Sequence[Any]
-  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+  def retreat(grads: _States, inputs: Sequence[Any]) -> tuple[_States, _Arrays]:
     state_grads, projected_grads = [], []
     for grad, w, h_grad, mask, activated, c, before in zip(
         grads, weights, *inputs
@@ -184,14 +171,10 @@ def _backward(
       projected_grads.append(projected_grad)
     return tuple(state_grads), tuple(projected_grads)
 
-  def skip(
-      grads: tuple[State, ...], inputs: Sequence[Any]
-  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+  def skip(grads: _States, inputs: Sequence[Any]) -> tuple[_States, _Arrays]:
     return jax.tree.map(jnp.zeros_like, (grads, inputs[2]))
 
-  def step(
-      grads: tuple[State, ...], inputs: tuple[Any, ...]
-  ) -> tuple[tuple[State, ...], tuple[jax.Array, ...]]:
+  def step(grads: _States, inputs: tuple[Any, ...]) -> tuple[_States, _Arrays]:
     needed, *step_inputs = inputs
     return _run_if(needed, retreat, skip, grads, step_inputs)
 

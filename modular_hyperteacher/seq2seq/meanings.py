@@ -81,8 +81,8 @@ def make_permuted(split: str) -> Draw:
 def make_extended(split: str, num_extra: int) -> Draw:
   """Draws words and their actions from SCAN's and the extra ones.
 
-  Excludes what is tested: 'jump' as I_JUMP, 'right' as I_TURN_RIGHT. In
-  'length', where only length is tested, excludes the exact meanings of SCAN.
+  Excludes the tested meaning: 'jump' as I_JUMP, or 'right' as I_TURN_RIGHT.
+  The split 'length' tests only length and excludes SCAN's own tables.
   """
   drawn = symbols(split, num_extra)
   fill = _make_fill(split, num_extra)

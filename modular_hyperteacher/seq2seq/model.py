@@ -57,7 +57,7 @@ class ModelConfig:
 
 
 class Context(NamedTuple):
-  """What the decoder knows of a query."""
+  """The decoder's information about a query."""
 
   steps: jax.Array  # [T, N, H]
   mask: jax.Array  # [T, N] bool, which steps the decoder may attend to
@@ -131,18 +131,7 @@ def make_meta_seq2seq(
     mask_padding: bool,
 ) -> Model:
   """Returns the network with a memory; see `ModelConfig` for the arguments."""
-  return make(
-      ModelConfig(
-          input_vocab,
-          output_vocab,
-          hidden_dim,
-          num_layers,
-          dropout_rate,
-          use_memory=True,
-          use_decoder_attention=use_decoder_attention,
-          mask_padding=mask_padding,
-      )
-  )
+  return make(ModelConfig(**locals(), use_memory=True))
 
 
 def make_seq2seq(
@@ -155,17 +144,9 @@ def make_seq2seq(
     mask_padding: bool,
 ) -> Model:
   """Returns a standard network: the same, without a memory."""
+  fields = locals()
   return make(
-      ModelConfig(
-          input_vocab,
-          output_vocab,
-          hidden_dim,
-          num_layers,
-          dropout_rate,
-          use_memory=False,
-          use_decoder_attention=True,
-          mask_padding=mask_padding,
-      )
+      ModelConfig(**fields, use_memory=False, use_decoder_attention=True)
   )
 
 
@@ -173,18 +154,17 @@ def make(config: ModelConfig) -> Model:
   """Returns the network's functions.
 
   Raises:
-    ValueError: if a size is invalid.
+    UserError: if a size is invalid.
   """
-  for field in ('hidden_dim', 'num_layers'):
-    if getattr(config, field) < 1:
-      raise errors.UserError(
-          f'model.{field} is {getattr(config, field)}; it must be positive.'
-      )
-  if not 0 <= config.dropout_rate < 1:
-    raise errors.UserError(
-        f'model.dropout_rate is {config.dropout_rate}; it must be at least 0'
-        ' and less than 1.'
-    )
+  errors.require_positive(
+      'model', hidden_dim=config.hidden_dim, num_layers=config.num_layers
+  )
+  errors.require(
+      0 <= config.dropout_rate < 1,
+      'model.dropout_rate',
+      config.dropout_rate,
+      'it must be at least 0 and less than 1',
+  )
 
   def network() -> tuple[Callable[..., Any], tuple[Callable[..., Any], ...]]:
     def encode(
@@ -290,8 +270,8 @@ class _Encoder(hk.Module):
 class _Decoder(hk.Module):
   """Decodes contexts into outputs, one symbol at a time.
 
-  Attention is not fed back into the LSTM. With teacher forcing, only the LSTM
-  itself is therefore sequential.
+  Attention is not fed back into the LSTM. So with teacher forcing, only the
+  LSTM itself is sequential.
   """
 
   def __init__(self, config: ModelConfig, rate: float) -> None:

@@ -27,8 +27,8 @@ NUM_WORDS = 4
 NUM_HELD_OUT = 5
 LENGTHS = (2, 6)  # Fewest and most words of a query.
 _BIJECTIONS = np.array(list(itertools.permutations(range(4))), np.int32)
-# Random queries to select distinct ones from. For fewer than 20 to be distinct,
-# more than 44 would have to be repeats, which practically never happens.
+# Random queries to select distinct ones from. Practically always, at least 20
+# of them are distinct.
 _NUM_CANDIDATES = 64
 
 
@@ -46,12 +46,11 @@ class MutualExclusivity(episodes.EpisodeDistribution):
       num_query: N, different queries per episode.
 
     Raises:
-      ValueError: if it is out of range.
+      UserError: if it is out of range.
     """
-    if not 1 <= num_query <= 20:
-      raise errors.UserError(
-          f'task.num_query is {num_query}; allowed are 1 to 20.'
-      )
+    is_allowed = 1 <= num_query <= 20
+    rule = 'it must be from 1 to 20'
+    errors.require(is_allowed, 'task.num_query', num_query, rule)
     self._num_query = num_query
     num_training = len(_BIJECTIONS) - NUM_HELD_OUT
     self.num_rows = dict.fromkeys(('train', 'valid', 'test'), num_training)

@@ -115,9 +115,9 @@ def contains(command: Words, phrase: str) -> bool:
 def split(name: str, pairs: Iterable[Pair] | None = None) -> Split:
   """Returns a split of pairs.
 
-  In 'add_jump' the isolated command "jump" makes up a tenth of the training
-  rows, as does "turn left" in 'add_turn_left'. Commands with "turn around
-  right" are on neither side of 'around_right'.
+  The isolated command "jump" makes up a tenth of the training rows of
+  'add_jump', and "turn left" a tenth of those of 'add_turn_left'.
+  'around_right' has no commands with "turn around right".
 
   Args:
     name: one of SPLITS.
@@ -136,7 +136,7 @@ def split(name: str, pairs: Iterable[Pair] | None = None) -> Split:
     )
   if name == 'length':
     return split_by_length(pairs, MAX_TRAINING_ACTIONS)
-  raise ValueError(f"the split is '{name}'; choose one of {', '.join(SPLITS)}.")
+  raise ValueError(f"split is '{name}'; choose one of {', '.join(SPLITS)}.")
 
 
 def split_by_length(pairs: Iterable[Pair], max_actions: int) -> Split:

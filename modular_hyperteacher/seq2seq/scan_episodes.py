@@ -30,7 +30,7 @@ _SUPPORTS = {
     'around_right': (('turn', 'left'), ('turn', 'right')),
     'length': (),
 }
-_EXAMPLES = {  # Queries whose attention is shown.
+_EXAMPLES = {  # Queries for figures of attention.
     'add_jump': 'jump twice after run left',
     'around_right': 'run around right',
     'length': 'jump thrice and walk thrice',
@@ -59,7 +59,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     """Selects the commands that episodes are made of.
 
     Args:
-      split: 'add_jump', 'around_right' or 'length'; decides what is tested.
+      split: the test set, 'add_jump', 'around_right' or 'length'.
       meanings: 'permuted' or 'extended', see `meanings.py`; 'fixed', SCAN's
         own; or 'aligned', where each row replaces words together with their
         actions, and every batch has one isolated "jump".
@@ -74,7 +74,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
         'length' are longer. At least `max_actions` in other splits.
 
     Raises:
-      ValueError: if a value is invalid, or if values contradict each other.
+      UserError: if a value is invalid, or if values contradict each other.
     """
     self._split = split
     self._meanings = meanings
@@ -106,43 +106,32 @@ class ScanEpisodes(episodes.EpisodeDistribution):
 
   def _check(self, num_extra: int) -> None:
     """Raises if fields are invalid or contradict each other."""
-    for field, value, allowed in (
-        ('split', self._split, tuple(_SUPPORTS)),
-        ('meanings', self._meanings, MEANINGS),
+    errors.require_choice('task.split', self._split, _SUPPORTS)
+    errors.require_choice('task.meanings', self._meanings, MEANINGS)
+    given = f"with task.meanings '{self._meanings}' it must be"
+    errors.require(
+        self._meanings != 'aligned' or self._split == 'add_jump',
+        'task.split',
+        f"'{self._split}'",
+        f"{given} 'add_jump'",
+    )
+    for field, value, is_used in (
+        ('num_extra', num_extra, self._meanings in ('extended', 'aligned')),
+        ('num_support', self._num_support, self.has_support),
     ):
-      if value not in allowed:
-        raise errors.UserError(
-            f"task.{field} is '{value}'; choose one of {', '.join(allowed)}."
-        )
-    if self._meanings == 'aligned' and self._split != 'add_jump':
-      raise errors.UserError(
-          f"task.split is '{self._split}'; with task.meanings 'aligned' it must"
-          " be 'add_jump'."
-      )
-    has_extra = self._meanings in ('extended', 'aligned')
-    if (num_extra > 0) != has_extra or num_extra < 0:
-      raise errors.UserError(
-          f'task.num_extra is {num_extra}; with task.meanings'
-          f" '{self._meanings}' it must be {'positive' if has_extra else 0}."
-      )
-    if self._num_query < 1:
-      raise errors.UserError(
-          f'task.num_query is {self._num_query}; it must be at least 1.'
-      )
-    self._check_sizes()
-
-  def _check_sizes(self) -> None:
-    if (self._num_support > 0) != self.has_support or self._num_support < 0:
-      wanted = 'positive' if self.has_support else '0'
-      raise errors.UserError(
-          f'task.num_support is {self._num_support}; with task.meanings'
-          f" '{self._meanings}' it must be {wanted}."
-      )
-    if not 4 <= self._max_actions <= scan.MAX_ACTIONS:
-      raise errors.UserError(
-          f'task.max_actions is {self._max_actions}; allowed are 4 to'
-          f' {scan.MAX_ACTIONS}.'
-      )
+      allowed = value > 0 if is_used else value == 0
+      rule = f'{given} {"positive" if is_used else 0}'
+      errors.require(allowed, f'task.{field}', value, rule)
+    number = self._num_query
+    errors.require(
+        number > 0, 'task.num_query', number, 'it must be at least 1'
+    )
+    errors.require(
+        4 <= self._max_actions <= scan.MAX_ACTIONS,
+        'task.max_actions',
+        self._max_actions,
+        f'it must be from 4 to {scan.MAX_ACTIONS}',
+    )
     low, high = self._limits
     if self._split == 'length':
       fits, wanted = 0 < low < high < self._max_actions, 'in this order below'
@@ -313,11 +302,11 @@ def _make_draw_tables(
 ) -> meanings_lib.Draw | None:
   if meanings == 'permuted':
     return meanings_lib.make_permuted(split)
-  if meanings == 'extended':
-    return meanings_lib.make_extended(split, num_extra)
-  if meanings == 'aligned':
-    return meanings_lib.make_aligned(split, num_extra)
-  return None
+  makers = {
+      'extended': meanings_lib.make_extended,
+      'aligned': meanings_lib.make_aligned,
+  }
+  return makers[meanings](split, num_extra) if meanings in makers else None
 
 
 def _pair(command: scan.Words) -> scan.Pair:

@@ -1,9 +1,9 @@
-"""Meta sequence-to-sequence learning as a system that can be run.
+"""The trainable system of meta sequence-to-sequence learning.
 
 Evaluation splits: 'valid' and 'test' are fresh episodes like those of training
-or, without a memory, training rows. 'ood' is what the paper tests: word
-meanings held out of training, or a split of SCAN. No split is used for model
-selection: the result is the network after the last step.
+or, without a memory, training rows. 'ood' is the paper's test: word meanings
+held out of training, or a split of SCAN. No split is used for model selection:
+the result is the network after the last step.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ def make_system(
     num_devices: over which episodes are divided.
 
   Raises:
-    ValueError: if only one of distribution and network has a support set.
+    UserError: if only one of distribution and network uses a support set.
   """
   _check_memory(distribution, network, outer)
   learner = learners.make(distribution, network, outer)
@@ -88,18 +88,19 @@ def _check_memory(
 ) -> None:
   if distribution.has_support != network.config.use_memory:
     raise errors.UserError(
-        'model.name and task.meanings do not fit: a network with a memory needs'
-        ' episodes with a support set, one without has no use for them.'
+        'model.name and task.meanings do not fit: meta_seq2seq needs episodes'
+        ' with a support set, and seq2seq needs episodes without one.'
     )
-  if outer.support_loss and not distribution.has_support:
-    raise errors.UserError(
-        'model.outer.support_loss is True; without a support set it must be'
-        ' False.'
-    )
+  errors.require(
+      distribution.has_support or not outer.support_loss,
+      'model.outer.support_loss',
+      True,
+      'without a support set it must be False',
+  )
 
 
 def _make_evaluate(network: models.Model) -> programs.Evaluate:
-  """Returns `System.evaluate`, which keeps which rows are correct."""
+  """Returns `System.evaluate`, which also returns the correct rows of 'ood'."""
 
   def evaluate_split(
       params: models.Params, test_set: episodes.TestSet

@@ -74,7 +74,7 @@ class Vocabulary:
       tokens[index, : len(row)] = [token_of[symbol] for symbol in row]
       tokens[index, len(row)] = self.eos
     lengths = np.array([len(row) + 1 for row in rows], np.int32)
-    # JAX accepts NumPy arrays; on the host they are indexed without a compile.
+    # JAX accepts NumPy arrays, and indexing them on the host compiles nothing.
     return Sequences(cast(jax.Array, tokens), cast(jax.Array, lengths))
 
   def decode(self, tokens: Iterable[int]) -> tuple[str, ...]:

@@ -26,9 +26,7 @@ class Batch(NamedTuple):
 
   inputs: Any  # [N, X], an array or a compact form, see `observations.Scenes`
   targets: jax.Array  # [N, Y], or as the objective expects
-  mask: (
-      jax.Array
-  )  # [N] float, 1 where the example counts, 0 where it is padding
+  mask: jax.Array  # [N] float, 1 for examples, 0 for padding
 
 
 def examples(inputs: Any, targets: jax.Array) -> Batch:
@@ -37,7 +35,7 @@ def examples(inputs: Any, targets: jax.Array) -> Batch:
 
 
 def dense(inputs: Any) -> jax.Array:
-  """Returns inputs as an array [N, X], whatever compact form they are in."""
+  """Returns inputs, which may be in compact form, as an array [N, X]."""
   return inputs.dense() if hasattr(inputs, 'dense') else inputs
 
 
@@ -76,7 +74,7 @@ class Metrics(Protocol):
 
 
 class Objective(NamedTuple):
-  """The loss that both loops minimise, and the metrics reported beside it.
+  """The loss that both loops minimise, and the metrics reported with it.
 
   Examples with mask 0 are ignored.
 
@@ -97,7 +95,7 @@ class Task(NamedTuple):
 
   support: Batch  # N = S, to adapt on
   query: Batch  # N = Q, to evaluate on
-  latent: jax.Array  # [L, M], how the task selects and weighs modules
+  latent: jax.Array  # [L, M], how the task selects and weights modules
 
 
 class SampleLatent(Protocol):
@@ -121,8 +119,7 @@ class SampleExamples(Protocol):
   ) -> tuple[Batch, Batch]:
     """Returns support and query set, given the latent; pure, jittable.
 
-    Training and evaluation may differ in the number of examples. Otherwise the
-    split makes no difference.
+    The split may change only the number of examples.
     """
     ...
 
@@ -133,7 +130,7 @@ class NumCombinations(Protocol):
   def __call__(self, params: TaskParams, split: str, /) -> int:
     """Counts the distinct combinations of modules in a split. Host code.
 
-    Sets that must be searched are counted up to four million candidates. 0
+    Where counting needs a search, it stops after four million candidates. 0
     marks an empty split: tasks sampled from it are meaningless, and results on
     it must be reported as missing.
     """

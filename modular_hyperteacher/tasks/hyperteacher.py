@@ -1,8 +1,8 @@
 """The hyperteacher: a network whose hidden weights are composed of modules.
 
-Source: Section 4.1, Appendix C.2.1. Every task combines a few of M modules
-into the hidden layers of a teacher network. The student sees inputs and soft
-labels, never the modules:
+Source: Section 4.1, Appendix C.2.1. Every task composes the hidden layers of a
+teacher network from a few of M modules. The student sees only inputs and soft
+labels:
 
   h_0 = relu(x W_in / sqrt(X))
   h_l = relu(h_{l-1} W_l(z) / sqrt(H)),   l = 1, ..., L
@@ -11,7 +11,7 @@ labels, never the modules:
 
 W_in, W_out and Gamma are fixed. Gamma is dense: the mask of any layer affects
 all generated matrices, as in the authors' released code. (The paper describes
-a single mask.) With one hidden layer, the input matrix is generated instead.
+a single mask.) With one hidden layer, the input matrix itself is generated.
 
 Worked example, M = 3, two generated layers: the task with masks 100 and 011
 sums rows 0, 4 and 5 of Gamma. W_1 is the first H^2 columns of the sum, W_2 the
@@ -25,14 +25,17 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import splits
 
+_MAX_NUMBERS = 2**31  # Of the teacher, 8 GiB.
+
 
 class HyperteacherParams(NamedTuple):
-  """What all tasks of a seed share."""
+  """The parameters that all tasks of a seed share."""
 
   input_weights: jax.Array  # [X, H]; [0, 0] if the input layer is generated
   generator: jax.Array  # Gamma, [L * M, size of all generated matrices]
@@ -49,7 +52,8 @@ class Teacher:
     input_dim: X.
     output_dim: Y.
     hidden_dim: H.
-    num_hidden: hidden layers. All but the first are generated, or the only one.
+    num_hidden: hidden layers. All but the first are generated; a single one is
+      generated, too.
   """
 
   input_dim: int
@@ -118,29 +122,42 @@ def make(
   standardised per task and unit, on `num_standardisation` inputs that all
   tasks share.
 
-  Splits are those of `splits.make`, with OOD(K=k) for the powers of two up
-  to `num_modules`. Where training left none of these combinations out, the
-  split is empty and has no results; `repeat_empty` evaluates on combinations
-  of k modules nevertheless, as the released code does.
+  Splits are those of `splits.make`, with OOD(K=k) for the powers of two up to
+  `num_modules`. If training uses all combinations of k modules, OOD(K=k) is
+  empty and has no results. With `repeat_empty`, training combinations are then
+  evaluated instead, as in the released code.
 
   Raises:
-    ValueError: for impossible sizes or splits; names the field.
+    UserError: for impossible sizes or splits; names the field.
   """
-  for field, value in (
-      ('input_dim', input_dim),
-      ('output_dim', output_dim),
-      ('teacher_hidden_dim', teacher_hidden_dim),
-      ('teacher_num_hidden', teacher_num_hidden),
-      ('num_support', num_support),
-      ('num_query', num_query),
-      ('temperature', temperature),
-      ('num_standardisation', num_standardisation),
-  ):
-    if not 0 < value < math.inf:
-      raise ValueError(f'task.{field} is {value}; it must be positive.')
+  errors.require_positive(
+      'task',
+      input_dim=input_dim,
+      output_dim=output_dim,
+      teacher_hidden_dim=teacher_hidden_dim,
+      teacher_num_hidden=teacher_num_hidden,
+      num_support=num_support,
+      num_query=num_query,
+      temperature=temperature,
+      num_standardisation=num_standardisation,
+  )
   teacher = Teacher(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
   )
+  # XLA aborts the process on arrays whose size overflows.
+  generated = teacher.num_layers**2 * num_modules * teacher_hidden_dim
+  for size, fields in (
+      (
+          generated * max(teacher_hidden_dim, input_dim),
+          'num_modules, task.teacher_hidden_dim and task.teacher_num_hidden',
+      ),
+      (num_standardisation * input_dim, 'num_standardisation'),
+  ):
+    if size > _MAX_NUMBERS:
+      raise ValueError(
+          f'task.{fields} ask for an array of {size:.1e} numbers; at most'
+          f' {_MAX_NUMBERS:.1e} are supported.'
+      )
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
   task_support_ = splits.make(
       task_support,
@@ -150,9 +167,6 @@ def make(
       fraction_ood=fraction_ood,
       ood_ks=ood_ks,
   )
-
-  def init(key: jax.Array) -> HyperteacherParams:
-    return _init(key, teacher, num_modules, num_standardisation, task_support_)
 
   def sample_latent(
       params: HyperteacherParams, key: jax.Array, split: str
@@ -181,7 +195,9 @@ def make(
       objective=objectives.SOFT_LABELS,
       evaluation_splits=('valid', 'test', 'ood')
       + tuple(f'ood_k{k}' for k in ood_ks),
-      init=init,
+      init=lambda key: _init(
+          key, teacher, num_modules, num_standardisation, task_support_
+      ),
       sample_latent=sample_latent,
       sample_examples=sample_examples,
       num_combinations=lambda params, split: max(

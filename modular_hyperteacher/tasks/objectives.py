@@ -1,8 +1,8 @@
-"""Losses and metrics, masked, of one task.
+"""Losses and metrics of one task.
 
-An objective is what inner and outer loop minimise, with the metrics that the
-paper reports beside it. All take outputs `[N, Y]` and a batch of N examples;
-examples whose mask is 0 count in nothing.
+An objective holds the loss that both loops minimise and the metrics that the
+paper reports. All take outputs `[N, Y]` and a batch of N examples, and ignore
+examples with mask 0.
 """
 
 from collections.abc import Mapping
@@ -71,22 +71,16 @@ def relative_errors(
 ) -> dict[str, jax.Array]:
   """Returns half the squared error relative to the power of the targets.
 
-  'relative_loss' is the mean over examples of the ratio; it leaves out examples
-  whose targets are exactly zero. 'pooled_relative_loss' is the ratio of the
-  means, which is 0.5 for outputs that are all zero.
+  'relative_loss' is the mean of the ratio over examples whose targets are not
+  all zero. 'pooled_relative_loss' is the ratio of the means, which is 0.5 for
+  outputs that are all zero.
   """
   error = jnp.mean((outputs - batch.targets) ** 2, axis=-1)
   power = jnp.mean(batch.targets**2, axis=-1)
   pooled = masked_mean(error, batch.mask) / masked_mean(power, batch.mask)
-  return {
-      'relative_loss': (
-          0.5
-          * masked_mean(
-              error / jnp.where(power > 0, power, 1.0), batch.mask * (power > 0)
-          )
-      ),
-      'pooled_relative_loss': 0.5 * pooled,
-  }
+  ratio = error / jnp.where(power > 0, power, 1.0)
+  mean = masked_mean(ratio, batch.mask * (power > 0))
+  return {'relative_loss': 0.5 * mean, 'pooled_relative_loss': 0.5 * pooled}
 
 
 def masked_residuals(outputs: jax.Array, batch: base.Batch) -> jax.Array:
@@ -107,7 +101,7 @@ def action_cross_entropy(outputs: jax.Array, batch: base.Batch) -> jax.Array:
 def action_accuracies(
     outputs: jax.Array, batch: base.Batch
 ) -> Mapping[str, jax.Array]:
-  """Returns how many of a demonstration's actions are predicted correctly.
+  """Returns the accuracies on a demonstration's actions.
 
   'accuracy' is the fraction; 'accuracy_all' is 1 if all are correct, else 0;
   'accuracy_first' and 'accuracy_last' are for the first and last unmasked

@@ -22,6 +22,7 @@ from jax.extend import random as jex_random
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
@@ -33,7 +34,7 @@ LATENT_TYPES = ('discrete', 'continuous')
 
 
 class TeacherParams(NamedTuple):
-  """What all tasks of a seed share."""
+  """The parameters that all tasks of a seed share."""
 
   modules: jax.Array  # Theta, [M, X, H]
   readout: jax.Array  # a, [H, Y]
@@ -111,11 +112,12 @@ def make(
       inner step draws a fresh support set).
     num_query: examples per task in the outer loss.
     num_evaluation_query: the same at evaluation.
-    teacher_seed: seed of a teacher that all runs share, which then differ only
-      in the student's initialisation and the data; None for a teacher per seed.
+    teacher_seed: seed of a teacher that all seeds of a run share; they then
+      differ only in the student's initialisation and the data. None for one
+      teacher per seed.
 
   Raises:
-    ValueError: for an impossible value; names the field.
+    UserError: for an impossible value; names the field.
   """
   _check(locals())
   train = families.masks(families.FAMILIES[task_support])
@@ -200,9 +202,9 @@ def _examples(
 def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
   """Draws from 2^16 equally likely values, evenly spaced in [-bound, bound].
 
-  Sampling dominates the cost when every inner step draws fresh inputs. One hash
-  yields two words of two values each, so this is four times as fast as
-  `jax.random.uniform`, which uses a hash per value.
+  Sampling dominates the cost if every inner step draws fresh inputs. Here one
+  hash yields two words of two values each, four times as fast as
+  `jax.random.uniform` with one hash per value.
   """
   size = math.prod(shape)
   count = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
@@ -216,32 +218,24 @@ def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
 
 def _check(fields: Mapping[str, Any]) -> None:
   teacher_seed = fields['teacher_seed']
-  if teacher_seed is not None and teacher_seed < 0:
-    raise ValueError(
-        f'task.teacher_seed is {teacher_seed}; it must be at least 0, or None.'
-    )
-  for field in (
-      'input_dim',
-      'output_dim',
-      'teacher_hidden_dim',
-      'num_support',
-      'num_query',
-      'num_evaluation_query',
-  ):
-    if not fields[field] > 0:
-      raise ValueError(f'task.{field} is {fields[field]}; it must be positive.')
-  if fields['num_modules'] != families.NUM_MODULES:
-    raise ValueError(
-        f'task.num_modules is {fields["num_modules"]}; the families of this'
-        f' world are made of {families.NUM_MODULES} modules.'
-    )
+  errors.require(
+      teacher_seed is None or teacher_seed >= 0,
+      'task.teacher_seed',
+      teacher_seed,
+      'it must be at least 0, or None',
+  )
+  sizes = ('input_dim', 'output_dim', 'teacher_hidden_dim', 'num_support')
+  sizes += ('num_query', 'num_evaluation_query')
+  errors.require_positive('task', **{field: fields[field] for field in sizes})
+  errors.require(
+      fields['num_modules'] == families.NUM_MODULES,
+      'task.num_modules',
+      fields['num_modules'],
+      f'the families of this world combine {families.NUM_MODULES} modules',
+  )
   for field, allowed in (
       ('task_support', families.FAMILIES),
       ('latent_type', LATENT_TYPES),
       ('sampler', latents.SAMPLERS),
   ):
-    if fields[field] not in allowed:
-      raise ValueError(
-          f"task.{field} is '{fields[field]}'; choose one of"
-          f' {", ".join(map(repr, allowed))}.'
-      )
+    errors.require_choice(f'task.{field}', fields[field], allowed)

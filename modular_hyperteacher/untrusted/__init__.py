@@ -1,9 +1,8 @@
-"""What comes from a file or a user: names, files and values, checked.
+"""Checks names, files and values that come from a file or a user.
 
-Records are declared as types: TypedDicts for files, a component's own
-signature for a block of a config. One small checker serves both. A validation
-library would need every component declared a second time, as it does not read
-signatures, and would say nothing of names, links and sizes.
+Types declare what is valid: TypedDicts for files, a component's signature for a
+block of a config. A validation library would need a second declaration of every
+component, and would not check names, links and sizes.
 """
 
 import errno
@@ -15,11 +14,11 @@ import pathlib
 import stat
 import types
 import typing
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from modular_hyperteacher import errors
 
-MAX_BYTES = 256 * 2**20  # Of one file, and of what is unpacked from it.
+MAX_BYTES = 256 * 2**20  # Of a file, packed and unpacked.
 _MAX_NAME_BYTES = 200  # File systems allow 255; temporary names are longer.
 _MAX_INT = 2**63
 _FAULTS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
@@ -56,12 +55,12 @@ def inside(folder: pathlib.Path, name: str, field: str) -> pathlib.Path:
   """Returns the path of a plain name in a folder; neither may be a link.
 
   Raises:
-    UserError: for any other name, and for links.
+    UserError: if the name is not plain, or if there is a link.
   """
   check_name(name, field)
   for path in (folder, folder / name):
     if path.is_symlink():
-      raise errors.UserError(f'{path} is a link, which is not followed.')
+      raise errors.UserError(f'{path} is a link; links are not followed.')
   return folder / name
 
 
@@ -69,11 +68,11 @@ def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
   """Returns a file's content, or None if it does not exist.
 
   Raises:
-    UserError: if it is a link, no file, too large or not to be read.
+    UserError: if it is a link, not a file, too large or unreadable.
     MachineError: if the file system fails.
   """
   try:
-    # A link is an error, and a pipe does not block.
+    # These flags refuse links and do not block on pipes.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     with open(os.open(path, flags), 'rb') as file:
       status = os.fstat(file.fileno())
@@ -81,7 +80,7 @@ def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
         raise errors.UserError(f'{path} is not a file.')
       if status.st_size > limit:
         raise errors.UserError(
-            f'{path} has {status.st_size} bytes; at most {limit} are read.'
+            f'{path} has {status.st_size} bytes; the maximum is {limit}.'
         )
       return file.read(limit)
   except (FileNotFoundError, NotADirectoryError):
@@ -92,10 +91,10 @@ def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
 
 
 def read_json(path: pathlib.Path, record: Any) -> Any:
-  """Returns a JSON file's content, of a declared type; None without a file.
+  """Returns the content of a JSON file; None if there is no file.
 
   Raises:
-    UserError: if it cannot be read, or is of another type.
+    UserError: if it cannot be read, or does not have the type `record`.
     MachineError: if the file system fails.
   """
   content = read_bytes(path)
@@ -103,7 +102,7 @@ def read_json(path: pathlib.Path, record: Any) -> Any:
     return None
 
   def refuse(text: str) -> None:
-    raise ValueError(f'{text} is no number')
+    raise ValueError(f'{text} is not a number')
 
   try:
     value = json.loads(content.decode(), parse_constant=refuse)
@@ -114,22 +113,24 @@ def read_json(path: pathlib.Path, record: Any) -> Any:
 
 
 def check(value: Any, kind: Any, field: str) -> None:
-  """Checks that a value is exactly of a type, and that numbers are finite.
+  """Checks that a value has exactly a type, and that numbers are finite.
 
   Args:
-    value: of JSON, or of a config.
-    kind: a type; what cannot be in JSON, such as an array, is not checked.
+    value: from JSON or from a config.
+    kind: a type; types that JSON lacks, such as arrays, are not checked.
       Functions in `Annotated` are called with the value and the field.
-    field: its name, for the message.
+    field: name of the value in error messages.
 
   Raises:
-    UserError: names the innermost field, what it is and what is allowed.
+    UserError: names the innermost wrong field, its value and what is allowed.
   """
   origin, inner = typing.get_origin(kind), typing.get_args(kind)
   if origin is Annotated:
     check(value, inner[0], field)
     for function in inner[1:]:
       function(value, field)
+  elif origin is NotRequired:
+    check(value, inner[0], field)
   elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
@@ -161,7 +162,7 @@ def _check_fields(value: dict, kind: Any, field: str) -> None:
   for name in value:
     if name not in hints:
       raise errors.UserError(
-          f'{field}: there is no field {shorten(name)}; choose one of'
+          f'{field}: unknown field {shorten(name)}; choose one of'
           f' {", ".join(hints)}.'
       )
   for name in sorted(kind.__required_keys__):
@@ -181,7 +182,7 @@ def _is_nan_or_infinite(value: Any) -> bool:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-  """Whether a value is of a type, whatever is inside of it."""
+  """Whether a value has a type; does not check what it contains."""
   origin = typing.get_origin(kind) or kind
   if origin is Annotated:
     return _fits(value, typing.get_args(kind)[0])

@@ -1,9 +1,9 @@
-"""Reads arrays from .npz files of strangers: every size is checked first.
+"""Reads arrays from .npz files of strangers, after checks of every size.
 
-An .npz file is a zip archive of .npy files. A small one can claim, or expand
-to, any size, and an array of objects would be unpickled. Here nothing is read
-whole before the archive's directory and the array's header say what the caller
-expects; an array costs the memory of its expected size, and nothing executes.
+An .npz file is a zip archive of .npy files. A small file can expand to any
+size, and an array of objects would be unpickled. Here an array is read only
+after its header matches what the caller expects. It then needs the memory of
+its expected size, and nothing is executed.
 """
 
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ import numpy as np
 
 from modular_hyperteacher import errors
 
-# Of a zip archive without a comment, as NumPy writes them: its last bytes.
+# The last bytes of a zip archive without a comment, as NumPy writes them.
 _END = struct.Struct('<4s4H2LH')
 _END_MARK = b'PK\x05\x06'
-# Stands before the end of archives whose directory has sizes of 64 bits.
+# Precedes these bytes if the directory has 64-bit sizes.
 _WIDE_MARK = b'PK\x06\x07'
 _WIDE_SIZE = 20
 _MAX_MEMBERS = 64
@@ -31,12 +31,12 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class Expected(NamedTuple):
-  """What an array must be.
+  """Requirements of an array.
 
   Attributes:
-    shape: None stands for any length of that axis.
+    shape: None for an axis of any length.
     kinds: allowed kinds of dtype, as in `np.dtype.kind`: 'f', 'iu', ...
-    max_bytes: of the array; needed where the shape leaves a length open.
+    max_bytes: maximum size; needed if `shape` has a None.
   """
 
   shape: tuple[int | None, ...]
@@ -50,8 +50,7 @@ def read(
   """Returns the expected arrays of a file; ignores its other members.
 
   Raises:
-    UserError: if the file cannot be read, an array is missing, or it is not
-      what is expected; names the file and the array.
+    UserError: names the file and the array that is missing or unexpected.
   """
   try:
     if not path.is_file():  # Neither a folder nor a pipe, which would block.
@@ -81,7 +80,7 @@ def read(
 
 
 def _check_directory(path: pathlib.Path, file: IO[bytes]) -> None:
-  """Checks the size of the directory, all of which `ZipFile` reads at once."""
+  """Checks the size of the directory, which `ZipFile` reads as a whole."""
   size = file.seek(0, 2)
   file.seek(max(size - _END.size - _WIDE_SIZE, 0))
   tail = file.read()
@@ -92,7 +91,7 @@ def _check_directory(path: pathlib.Path, file: IO[bytes]) -> None:
   wide = tail[: -_END.size].startswith(_WIDE_MARK)
   if wide or num_members > _MAX_MEMBERS or directory_size > _MAX_DIRECTORY:
     raise errors.UserError(
-        f'{path} has too many members; allowed are {_MAX_MEMBERS}.'
+        f'{path} has too many members; the maximum is {_MAX_MEMBERS}.'
     )
 
 
@@ -105,7 +104,7 @@ def _read_array(
   member = archive.getinfo(f'{name}.npy')
   if member.compress_type not in _METHODS:
     raise errors.UserError(
-        f'{where} is compressed in another way than NumPy does.'
+        f'{where} has a compression method that NumPy does not use.'
     )
   with archive.open(member) as stream:
     shape, in_columns, dtype = _read_header(stream)
@@ -119,11 +118,11 @@ def _read_array(
           f'{where} has dtype {dtype.name} and shape {list(shape)}; it must be'
           f' {allowed} of shape [{axes}].'
       )
-    # Python's integers do not overflow, whatever the header claims.
+    # Python's integers do not overflow.
     num_bytes = math.prod(shape) * dtype.itemsize
     if num_bytes > wanted.max_bytes:
       raise errors.UserError(
-          f'{where} has {num_bytes} bytes; allowed are {wanted.max_bytes}.'
+          f'{where} has {num_bytes} bytes; the maximum is {wanted.max_bytes}.'
       )
     content = stream.read(num_bytes)
   if len(content) != num_bytes:
@@ -143,7 +142,7 @@ _KINDS = {
 def _read_header(
     stream: IO[bytes],
 ) -> tuple[tuple[int, ...], bool, np.dtype]:
-  """Returns shape, whether columns come first, and dtype; executes nothing."""
+  """Returns shape, whether the order is Fortran's, and dtype."""
   version = np.lib.format.read_magic(stream)
   readers = {
       (1, 0): np.lib.format.read_array_header_1_0,

@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
   export = commands.add_parser('export', help='write tasks to an .npz file')
   export.set_defaults(run=_export)
   export.add_argument(
-      '--world', required=True, help=f'of {", ".join(worlds.list())}'
+      '--world', required=True, help=f'one of {", ".join(worlds.list())}'
   )
   export.add_argument('--split', required=True, help='such as test or ood')
   export.add_argument(
@@ -60,19 +60,19 @@ def _parser() -> argparse.ArgumentParser:
   export.add_argument(
       '--num_tasks',
       type=int,
-      help=f'{_NUM_TASKS} by default; all of a split of fixed size',
+      help=f'default: {_NUM_TASKS}, or the size of a fixed test set',
   )
   export.add_argument(
       '--preset', default='laptop', help=', '.join(catalogue.PRESETS)
   )
-  export.add_argument('--seed', default=2020, type=int, help='of the world')
-  export.add_argument('--tasks_seed', default=0, type=int, help='of the tasks')
+  export.add_argument('--seed', default=2020, type=int, help='world seed')
+  export.add_argument('--tasks_seed', default=0, type=int, help='task seed')
   export.add_argument(
       '--only',
       action='append',
       default=[],
       metavar='FIELD=VALUE',
-      help='of the world, such as task_support=random; may be repeated',
+      help='select a world, such as task_support=random; may be repeated',
   )
 
   score = commands.add_parser('score', help='score a file of predictions')
@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
       '--predictions',
       required=True,
       type=pathlib.Path,
-      help='the learner is named like the file, up to the first dot',
+      help='.npz file; its name up to the first dot is the name of the learner',
   )
   return parser
 

@@ -1,7 +1,7 @@
-"""Worlds by name: what is registered, with the fields that configs give it.
+"""Worlds by name.
 
 A task that `experiments/bilevel.py` or `experiments/seq2seq.py` registers is a
-world; the configs that name it say which fields it has at each preset.
+world. Its fields at each preset come from the configs that use the task.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ from modular_hyperteacher.worlds import task_world
 from modular_hyperteacher.worlds import world as worlds
 
 PRESETS = ('smoke', 'laptop', 'paper')
-# Configs whose fields come first, as they make the paper's main figures. The
-# others are looked at only for worlds that none of these has.
+# Configs of the main figures. The others are searched only for worlds that none
+# of these describes.
 _MAIN = (
     *('fig2c', 'fig3b', 'fig3c', 'fig4c', 'fig4b', 'fig4e'),
     *('scan_add_jump', 'scan_around_right', 'scan_length', 'scan_me'),
@@ -44,11 +44,11 @@ def make(
     name: one of `worlds.list()`, or 'package.module:function' for a task of
       your own, whose module is imported.
     preset: 'smoke', 'laptop' or 'paper'.
-    seed: of the teacher or the mazes, and of what is held out. Runs of the
-      package with this seed have the same.
-    **fields: those of the world, such as `task_support='random'`. The others
-      are those of the first config in which these occur together; if there is
-      none, of the world's first config.
+    seed: of the teacher or the mazes and of the split; the same as in a run
+      with this seed.
+    **fields: of the world, such as `task_support='random'`. All others come
+      from the first config that has these values, or else from the world's
+      first config.
 
   Raises:
     UserError: if there is no such world, or a field is impossible.
@@ -56,9 +56,9 @@ def make(
   if ':' in name:
     components.allow({'task': {'name': name}, 'model': {}})
   else:
-    _check_name(name)
+    errors.require_choice('the world', name, names())
   described = list(_described(name, preset))
-  fitting = [pair for pair in described if _fits(pair[1], fields)]
+  fitting = [pair for pair in described if fields.items() <= pair[1].items()]
   if fitting:
     experiment, block = fitting[0]
     return _build(experiment, preset, block, seed)
@@ -80,7 +80,7 @@ def make_only(
   Raises:
     UserError: if no config has such a world.
   """
-  _check_name(name)
+  errors.require_choice('the world', name, names())
   described = list(_described(name, preset))
   for condition in only:
     field, _, value = condition.partition('=')
@@ -102,7 +102,7 @@ def make_described(
 ) -> worlds.World:
   """Returns a world that a config describes, and no other.
 
-  For what a stranger's file asks for: it can name neither code nor sizes.
+  Use it for untrusted files, which can then choose neither code nor sizes.
 
   Raises:
     UserError: if no config has a world of this name with exactly these fields.
@@ -119,10 +119,7 @@ def make_described(
 
 def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
   """Yields (config, task block) for a world: of the main configs, or of all."""
-  if preset not in PRESETS:
-    raise errors.UserError(
-        f"preset is '{preset}'; choose one of {', '.join(PRESETS)}."
-    )
+  errors.require_choice('preset', preset, PRESETS)
   found = False
   configs = importlib.import_module('configs')
   others = sorted(m.name for m in pkgutil.iter_modules(configs.__path__))
@@ -133,20 +130,6 @@ def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
       if run.config['task']['name'] == name:
         found = True
         yield experiment, run.config['task']
-
-
-def _check_name(name: str) -> None:
-  if name not in names():
-    raise errors.UserError(
-        f"the world is '{name}'; choose one of {', '.join(names())}."
-    )
-
-
-def _fits(block: _Block, fields: dict[str, Any]) -> bool:
-  return all(
-      field in block and block[field] == value
-      for field, value in fields.items()
-  )
 
 
 def _build(

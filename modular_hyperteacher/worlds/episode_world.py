@@ -18,9 +18,9 @@ _FIXED = 'ood'  # A test set, rather than a distribution.
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EpisodeWorld(worlds.World):
-  """A world of sequences; predictions are tokens, and rows are right or not.
+  """A world of sequences; predictions are tokens, scored per row.
 
-  Query rows that belong to no split, or fill up an episode, have mask False.
+  Query rows that belong to no split or are padding have mask False.
   """
 
   distribution: episodes.EpisodeDistribution = dataclasses.field(repr=False)
@@ -32,7 +32,7 @@ class EpisodeWorld(worlds.World):
 
   @property
   def description(self) -> dict[str, Any]:
-    """What input and output tokens mean, in their order."""
+    """The symbols of input and output tokens, in the order of the tokens."""
     return {
         f'{side}_symbols': (*vocabulary.symbols, 'SOS', 'EOS')
         for side, vocabulary in (
@@ -46,7 +46,7 @@ class EpisodeWorld(worlds.World):
 
   @property
   def fixed_sizes(self) -> Mapping[str, int]:
-    """The number of episodes that hold the test set."""
+    """The number of episodes of the test set."""
     return {_FIXED: len(self._test_set.query_mask)}
 
   def shapes(
@@ -69,7 +69,7 @@ class EpisodeWorld(worlds.World):
 
   @functools.cached_property
   def _test_set(self) -> worlds.Tasks:
-    """Seed 0's test set; those of other seeds have its shapes."""
+    """The test set of seed 0; other seeds have the same shapes."""
     return worlds.on_cpu(self._draw_test_set)(self._key(_FIXED, 0))
 
   @functools.cached_property

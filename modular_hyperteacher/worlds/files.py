@@ -1,9 +1,9 @@
-"""Tasks in a file for learners elsewhere, and the files of their predictions.
+"""Files of tasks for other frameworks, and files of predictions.
 
 A file of tasks holds the arrays of `Tasks` that a learner may see, and `spec`,
-JSON in UTF-8 bytes, which says what was drawn. A file of predictions holds
-`predictions` and a copy of `spec`. It is scored against the same tasks, drawn
-again, so the targets of the query set are in neither file.
+JSON in UTF-8 bytes, which identifies the tasks. A file of predictions holds
+`predictions` and a copy of `spec`. To score it, the tasks are drawn again, so
+neither file holds the targets of the query set.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import world as worlds
 
-# What a learner may see.
+# The arrays that a learner may see.
 VISIBLE = (
     *('support_inputs', 'support_targets', 'support_mask'),
     *('query_inputs', 'query_mask'),
@@ -36,7 +36,7 @@ _SPEC_TYPES = {
 }
 _MAX_SPEC = 2**16  # Bytes.
 _SPEC = npz.Expected((None,), 'u', _MAX_SPEC)
-# The fields that say which question a world asks.
+# The fields that determine which combinations are held out.
 _SUPPORT = ('task_support', 'split', 'meanings')
 
 
@@ -64,7 +64,7 @@ class Scored(NamedTuple):
 
 
 def support(fields: Mapping[str, Any]) -> str:
-  """Returns which question a world with these fields asks: 'random'."""
+  """Returns the support of a world with these fields, such as 'random'."""
   return ', '.join(fields[name] for name in _SUPPORT if name in fields)
 
 
@@ -101,8 +101,8 @@ def write_predictions(
   Args:
     path: of the file.
     predictions: as `World.score` takes them, one per task.
-    world: that the tasks were drawn from.
-    split: likewise.
+    world: from which the tasks were drawn.
+    split: from which they were drawn.
     tasks_seed: the argument `seed` of `sample`.
 
   Raises:
@@ -115,7 +115,7 @@ def write_predictions(
 def _make_spec(
     world: worlds.World, split: str, num_tasks: int, tasks_seed: int
 ) -> dict[str, Any]:
-  """Returns what was drawn, and what a learner wants to know about it."""
+  """Returns the identification of tasks, with the world's description."""
   return {
       'world': world.name,
       'preset': world.preset,
@@ -129,7 +129,7 @@ def _make_spec(
 
 
 def score(path: pathlib.Path) -> Scored:
-  """Returns the score of a file of predictions, which need not be trusted.
+  """Returns the score of a file of predictions, which may be untrusted.
 
   Raises:
     UserError: if the file is not one of predictions for a world that a config

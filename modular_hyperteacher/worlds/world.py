@@ -18,10 +18,10 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 
-# Of one draw.
+# Limits of one draw.
 MAX_TASKS = 2**20
 MAX_BYTES = 2**31
-_PRNG = 'threefry2x32'  # The only one that configs allow.
+_PRNG = 'threefry2x32'  # The only generator that configs allow.
 
 
 class Tasks(NamedTuple):
@@ -48,23 +48,23 @@ def make_tasks(*arrays: Any) -> Tasks:
 
 
 class Prediction(NamedTuple):
-  """What `World.score` takes."""
+  """The shape and dtype of predictions."""
 
   shape: tuple[int, ...]
-  kinds: str  # Of dtype, as in `np.dtype.kind`.
+  kinds: str  # Allowed values of `np.dtype.kind`.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World(abc.ABC):
-  """What tasks are drawn from.
+  """A distribution of tasks, with the parameters of one seed.
 
   Attributes:
     name: as in `worlds.list()`.
     preset: 'smoke', 'laptop' or 'paper'; None if no config describes the world.
-    experiment: the config that describes it, such as 'fig3b'; None if none.
+    experiment: the config that describes it, such as 'fig3b', or None.
     fields: all fields of the world.
-    seed: of the teacher or the mazes, and of what is held out: the same as in
-      a run with this seed.
+    seed: of the teacher or the mazes and of the split; the same as in a run
+      with this seed.
     params: arrays that are drawn from the seed.
   """
 
@@ -78,7 +78,7 @@ class World(abc.ABC):
   @property
   @abc.abstractmethod
   def splits(self) -> tuple[str, ...]:
-    """What can be drawn: 'train', 'valid', 'test', 'ood' and, in some, more."""
+    """The names of the splits, such as 'train', 'valid', 'test' and 'ood'."""
 
   @abc.abstractmethod
   def _count(self, split: str) -> int:
@@ -90,7 +90,7 @@ class World(abc.ABC):
 
   @abc.abstractmethod
   def prediction(self, tasks: Any) -> Prediction:
-    """Returns what predictions of tasks, or of their shapes, must be."""
+    """Returns the required shape and dtype of predictions of tasks."""
 
   @abc.abstractmethod
   def _measure(self, predictions: np.ndarray, tasks: Tasks) -> dict[str, float]:
@@ -103,7 +103,7 @@ class World(abc.ABC):
 
   @property
   def description(self) -> dict[str, Any]:
-    """What a learner in another framework wants to know beside the arrays."""
+    """Information for a learner in another framework beside the arrays."""
     return {}
 
   def sample(
@@ -111,8 +111,8 @@ class World(abc.ABC):
   ) -> Tasks:
     """Returns tasks of a split.
 
-    Task i depends on the world, the split, the seed and i only. Draws on the
-    CPU, so that every machine gets the same tasks, up to rounding.
+    Task i depends only on the world, the split, the seed and i. Sampling runs
+    on the CPU, so that every machine gets the same tasks, up to rounding.
 
     Args:
       split: one of `splits`.
@@ -121,7 +121,7 @@ class World(abc.ABC):
       seed: of the tasks, at least 0 and less than 2^32.
 
     Raises:
-      UserError: if the split is unknown or empty, or too much is asked for.
+      UserError: if the split is unknown or empty, or the tasks are too many.
     """
     number = self._num_tasks(split, num_tasks, seed)
     self.shapes(split, num_tasks, seed)
@@ -136,12 +136,14 @@ class World(abc.ABC):
     draw = functools.partial(self._draw, split=split, num_tasks=number)
     shapes = on_cpu(jax.eval_shape)(draw, self._key(split, seed))
     num_bytes = sum(math.prod(x.shape) * x.dtype.itemsize for x in shapes)
-    if num_bytes > MAX_BYTES:
-      raise errors.UserError(
-          f'num_tasks is {num_tasks}; its arrays would take'
-          f' {num_bytes / 2**30:.1f} GiB, and allowed are'
-          f' {MAX_BYTES / 2**30:.1f}. Draw fewer, with several seeds.'
-      )
+    errors.require(
+        num_bytes <= MAX_BYTES,
+        'num_tasks',
+        num_tasks,
+        f'its arrays would take {num_bytes / 2**30:.1f} GiB, and allowed are'
+        f' {MAX_BYTES / 2**30:.1f}. Draw fewer tasks from each of several'
+        ' seeds',
+    )
     return shapes
 
   def score(self, predictions: Any, tasks: Tasks) -> dict[str, float]:
@@ -150,8 +152,8 @@ class World(abc.ABC):
     Args:
       predictions: of the query set, an array-like of the shape and kind that
         `prediction(tasks)` returns. [B, Q, Y] floats: logits where targets are
-        labels or actions, else values; or [B, Q, T] integers: tokens, of which
-        those after EOS do not count.
+        labels or actions, else values; or [B, Q, T] integers: tokens, where
+        those after EOS are ignored.
       tasks: as `sample` returned them.
 
     Raises:
@@ -172,11 +174,9 @@ class World(abc.ABC):
     return on_cpu(self._measure)(predictions, tasks)
 
   def _num_tasks(self, split: str, num_tasks: int | None, seed: int) -> int:
-    """Returns B, or raises UserError for what cannot be drawn."""
-    if split not in self.splits:
-      raise errors.UserError(
-          f"split is '{split}'; {self.name} has {', '.join(self.splits)}."
-      )
+    """Returns B, or raises UserError if the tasks cannot be drawn."""
+    rule = f'{self.name} has {", ".join(self.splits)}'
+    errors.require(split in self.splits, 'split', f"'{split}'", rule)
     if not self._count(split):
       raise errors.UserError(
           f"split '{split}' of {self.name} is empty: no combination is left."
@@ -207,11 +207,9 @@ def root_key(seed: int) -> jax.Array:
 
 def check_seed(field: str, seed: int) -> None:
   """Raises UserError for a seed that JAX cannot make a key of."""
-  if type(seed) is not int or not 0 <= seed < 2**32:
-    raise errors.UserError(
-        f'{field} is {seed}; it must be an integer, at least 0 and less than'
-        ' 2^32.'
-    )
+  is_allowed = type(seed) is int and 0 <= seed < 2**32
+  rule = 'it must be an integer, at least 0 and less than 2^32'
+  errors.require(is_allowed, field, seed, rule)
 
 
 def on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -96,7 +96,7 @@ def test_stopped_and_started_again_equals_unbroken(
   if stop == signal.SIGTERM and not _finished(tmp_path):
     assert process.returncode == 0, output
     assert time.monotonic() - stopped < 10
-    assert 'goes on from here' in output
+    assert 'same command to resume' in output
   resumed = training.run(*arguments)
   assert resumed.returncode == 0, resumed.stderr
   expected, actual = _run_folder(finished[0]), _run_folder(tmp_path)
@@ -195,7 +195,7 @@ def test_after_a_full_disk_the_same_command_goes_on(
         '--config.execution.checkpoint_every_s=0.0',
     )
     full = training.run(*arguments)
-    message = 'error: cannot write .*: No space left on device.*making room'
+    message = 'error: cannot write .*: No space left on device.*freeing disk'
     assert full.returncode == 1, full.stderr
     assert re.search(message, full.stderr) and 'Traceback' not in full.stderr
     disks.enlarge(disk, '20m')

@@ -56,7 +56,7 @@ _CHANGES = [
     ),
     (
         'c.sweep = ({"model": ["maml"], "task.input_dim": [1] * 10**6},)',
-        'config.sweep stands for 1000000 runs',
+        'config.sweep has 1000000 runs',
     ),
     ('c.training.num_outer_steps = 4.5', 'num_outer_steps is 4.5; .*whole'),
     ('c.training.num_outer_steps = True', 'num_outer_steps is True'),
@@ -75,19 +75,19 @@ _CHANGES = [
     ('c = c.to_dict()', 'returns {.*must return an ml_collections'),
     ('c = "fig3b"', "get_config returns 'fig3b'"),
     ('c = None', 'get_config returns None'),
-    ('raise KeyError(3)', 'get_config ends in KeyError 3'),
-    ('raise SystemExit(0)', 'get_config ends in SystemExit 0'),
+    ('raise KeyError(3)', 'get_config raises KeyError 3'),
+    ('raise SystemExit(0)', 'get_config raises SystemExit 0'),
     ('raise ValueError("mine\\nof two lines")', 'mine'),
-    ('return get_config()', 'get_config ends in RecursionError'),
-    ('import os; os.kill(0, "x")', 'get_config ends in TypeError'),
+    ('return get_config()', 'get_config raises RecursionError'),
+    ('import os; os.kill(0, "x")', 'get_config raises TypeError'),
 ]
 _FILES = [
     ('', 'has no get_config'),
     ('get_config = 5', 'has no get_config'),
     ('def get_config(): pass', 'get_config returns None'),
-    ('def get_config(preset): return preset', 'get_config ends in TypeError'),
-    ('\0', 'is not a config; running it ends in'),
-    ('import no_such_module', 'ends in ModuleNotFoundError'),
+    ('def get_config(preset): return preset', 'get_config raises TypeError'),
+    ('\0', 'is not a config; running it raises'),
+    ('import no_such_module', 'raises ModuleNotFoundError'),
 ]
 
 
@@ -125,7 +125,7 @@ def test_made_configs(
 
 _FLAGS = [
     (['--coordinator=foo', '--num_processes=2', '--process_id=0'], 2, 'HOST'),
-    ([f'--results={"x" * 300}'], 2, "--results is 'xxx.*not the name of a"),
+    ([f'--results={"x" * 300}'], 2, "--results is 'xxx.*which cannot be a"),
     (['--host_devices=100000'], 2, r'\[1, 256\]'),
     (['--config.training.seeds=5'], 2, "seeds is '5'; it must be a tuple"),
     (['--help'], 0, ''),

@@ -100,6 +100,6 @@ def test_asked_for_and_not_installed(tmp_path: pathlib.Path) -> None:
   output, _ = process.communicate(timeout=240)
   assert process.returncode == 2
   assert output.splitlines()[-1].startswith(
-      "error: --wandb is 'offline', and Weights & Biases is not installed"
+      "error: --wandb is 'offline', but Weights & Biases is not installed"
   )
   assert not (tmp_path / 'results').exists()

@@ -32,7 +32,7 @@ def test_more_adapted_parameters_than_are_kept_skip_analyses(
       'maml: adapted parameters of 8 tasks, 2 splits and 1 seeds exceed'
       in caplog.text
   )
-  assert 'what an analysis measures will be missing' in caplog.text
+  assert 'results of analyses will be missing' in caplog.text
 
 
 @pytest.mark.parametrize('name', ['fig4c', 'fig4e'])

@@ -188,7 +188,10 @@ def test_how_many_tasks_at_once_is_no_part_of_a_run_id() -> None:
         ({'model': ['maml'], 'support': ['random']}, "no field 'support'"),
         (
             {'model': ['linear_hypernetwork'], 'num_modules': [4]},
-            "'num_modules' may be task.num_modules or model.num_modules; write",
+            (
+                "'num_modules' is ambiguous; write task.num_modules or"
+                ' model.num_modules'
+            ),
         ),
     ],
 )

@@ -116,7 +116,8 @@ def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
   short = {'training.num_outer_steps': 500}
   made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=short)
   figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
-  assert table['ood_mean'].iloc[1] == pytest.approx(0.61)
+  maml = data.rows(table, {'model': 'maml', 'task support': 'random'})
+  assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
   assert 'Not shown: random-maml-' in made_up.texts(figure)
 
 
@@ -321,3 +322,25 @@ def test_training_skips_what_another_experiment_has_trained(
   assert [run.folder.finished for run in planned] == [True, False]
   assert 'fig3b' in planned[0].folder.path.parts
   assert planned[0].preset_folder == tmp_path / 'fig_a4' / 'smoke'
+
+
+def test_seeds_trained_later_join_the_runs_of_the_config(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Also where another experiment borrows the run."""
+  root = tmp_path / 'bundled'
+  made_up.write_runs(root, made_up.AS_CLAIMED)
+  made_up.write_runs(root, {('anil', 'random'): 0.3}, seeds=(2023, 2024))
+  library = data.Library(tmp_path, root)
+  assert not library.stale()
+  for experiment in ('fig3b', 'fig3c'):
+    frame, left_out = data.select_conditions(
+        library.values(experiment), fig3b.CELL
+    )
+    anil = data.rows(
+        frame, {'model.name': 'anil', 'task.task_support': 'random'}
+    )
+    seeds = sorted(anil['seed'].unique())
+    expected = (*made_up.SEEDS, 2023, 2024) if experiment == 'fig3b' else ()
+    assert seeds == list(expected)
+    assert not left_out

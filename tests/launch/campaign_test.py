@@ -50,7 +50,7 @@ def _read(tmp_path: pathlib.Path, text: str) -> list[campaign_list.Line]:
         ('fig3b --only=model', "--only is 'model'; write field=value"),
         ('fig3b --only="model', 'No closing quotation'),
         ('fig3b --seeds=1,two', "--seeds is '1,two'; write numbers"),
-        ('fig3b --values=A9.*', r"'A9.\*' is no published value"),
+        ('fig3b --values=A9.*', r"'A9.\*' matches no published value"),
         ('fig3b --steps=3', "unknown option '--steps=3'; choose from --only"),
     ],
 )

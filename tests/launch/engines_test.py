@@ -263,8 +263,8 @@ def test_a_later_refusal_ends_no_sweep(
 @pytest.mark.parametrize(
     'wrong, message',
     [
-        ('--time_min=2', 'they would never get on'),
-        ('--partition=nowhere', 'SLURM takes no jobs: .*partition'),
+        ('--time_min=2', 'too short for training'),
+        ('--partition=nowhere', 'SLURM accepts no jobs: .*partition'),
     ],
 )
 def test_what_slurm_cannot_do_is_refused(

@@ -268,7 +268,7 @@ def test_damaged_parameters_are_not_loaded(
       'results_root': tmp_path / 'nothing',
       'task_support': 'random',
   }
-  with pytest.raises(errors.UserError, match='does not hold the parameters'):
+  with pytest.raises(errors.UserError, match='does not hold the parameters of'):
     pretrained.load('fig3b/smoke', **where)
   path.write_bytes(b'no longer an archive')
   with pytest.raises(errors.UserError, match='cannot be read'):
@@ -278,11 +278,23 @@ def test_damaged_parameters_are_not_loaded(
 @pytest.mark.parametrize(
     'name, fields, message',
     [
-        ('fig9/smoke', {}, "'fig9/smoke', but of: fig3b/smoke. python -m"),
-        ('fig3b/smoke', {'task_support': 'randm'}, "there is 'non_comp.*', 'r"),
-        ('fig3b/smoke', {}, "2 runs of fig3b/smoke fit; .* task_support: 'non"),
+        ('fig9/smoke', {}, "'fig9/smoke', only of fig3b/smoke. python -m"),
+        (
+            'fig3b/smoke',
+            {'task_support': 'randm'},
+            "choose one of 'non_comp.*', 'r",
+        ),
+        (
+            'fig3b/smoke',
+            {},
+            "2 runs of fig3b/smoke match; .* task_support: 'non",
+        ),
         ('fig3b/smoke', {'spport': 3}, "has a field 'spport'; did you mean"),
-        ('fig3b/smoke', {'weight_decay': 3}, 'may be model.inner.weight_dec'),
+        (
+            'fig3b/smoke',
+            {'weight_decay': 3},
+            'is ambiguous: model.inner.weight_dec',
+        ),
         ('fig3b/smoke', {'kind': 'first'}, 'choose one of last, best_val'),
     ],
     ids=str,

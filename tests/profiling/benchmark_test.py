@@ -92,6 +92,7 @@ def test_as_many_devices_as_asked_for(tmp_path: pathlib.Path) -> None:
         (['--config.task.max_active=9'], 'task.max_active is 9'),
         (['stray'], "unknown argument 'stray'"),
         (['--json=nowhere/rows.json'], "--json is 'nowhere/rows.json'; cannot"),
+        (['--json=/tmp'], "--json is '/tmp'; cannot"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: list[str], message: str) -> None:

@@ -122,7 +122,7 @@ def test_after_any_damage_what_is_restored_was_saved(
     said = capsys.readouterr().err
     if step == 2:
       num_fallbacks += 1
-      assert '/3 is damaged' in said and 'going on from step 2' in said
+      assert '/3 is damaged' in said and 'resuming from step 2' in said
       assert (folder.parent / 'damaged-checkpoint-3').is_dir()
       store.save(3, _tree(3))
       _assert_equal(store.restore(_tree(0)), _tree(3))
@@ -224,7 +224,7 @@ def test_on_a_full_disk_the_last_checkpoint_survives(
     store = checkpoints.Checkpoints(disk / 'checkpoints')
     store.save(1, _tree(1, large))
     store.save(2, _tree(2, large))
-    message = 'cannot write .*/3: No space left on device.*making room'
+    message = 'cannot write .*/3: No space left on device.*freeing disk'
     with pytest.raises(errors.StorageError, match=message):
       store.save(3, _tree(3, large))
     assert 'Traceback' not in capfd.readouterr().err
@@ -248,6 +248,6 @@ def test_on_a_full_disk_the_last_checkpoint_survives(
 
 def test_a_read_only_folder_is_refused(tmp_path: pathlib.Path) -> None:
   with disks.mounted(tmp_path / 'disk', 'ro') as disk:
-    message = '--results: cannot write to .*Read-only.*choose a folder'
+    message = '--results: cannot write to .*Read-only.*choose a writable'
     with pytest.raises(errors.UserError, match=message):
       run_folder.RunFolder(disk / 'run').create()

@@ -125,7 +125,7 @@ def test_elsewhere_a_holder_counts_while_its_file_changes(
   now[0] += 30
   taken = watcher.acquire(folder)
   assert taken is not None
-  with pytest.raises(locks.LostError, match='another could take the run over'):
+  with pytest.raises(locks.LostError, match='another one took over the run'):
     lock.check()
   taken.check()
   taken.release()

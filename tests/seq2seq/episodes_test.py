@@ -295,8 +295,8 @@ def test_smaller_worlds_are_filtered() -> None:
         (dict(num_extra=3), 'task.num_extra is 3; .* it must be 0'),
         (dict(num_support=0), 'task.num_support is 0; .* must be positive'),
         (dict(num_query=0), 'task.num_query is 0; it must be at least 1'),
-        (dict(num_support=500), '520 different rows are to be drawn from'),
-        (dict(max_actions=3), 'task.max_actions is 3; allowed are 4 to 48'),
+        (dict(num_support=500), 'needs 520 different rows out of'),
+        (dict(max_actions=3), 'task.max_actions is 3; it must be from 4 to 48'),
         (dict(max_query_actions=7), 'must be at least task.max_actions, 48'),
         (
             dict(split='length', max_support_actions=30),

@@ -162,9 +162,9 @@ def test_evaluation_has_its_own_number_of_examples() -> None:
 @pytest.mark.parametrize(
     'field, value, message',
     [
-        ('task_support', 'rings', "task_support is 'rings'.*'singles_ring'"),
-        ('latent_type', 'binary', "latent_type is 'binary'.*'continuous'"),
-        ('sampler', 'uniform', "sampler is 'uniform'.*'released'"),
+        ('task_support', 'rings', "task_support is 'rings'.* singles_ring"),
+        ('latent_type', 'binary', "latent_type is 'binary'.* continuous"),
+        ('sampler', 'uniform', "sampler is 'uniform'.* released"),
         ('num_modules', 4, 'num_modules is 4.*6'),
         ('num_query', 0, 'num_query is 0.*positive'),
     ],

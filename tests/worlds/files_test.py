@@ -154,7 +154,7 @@ def test_a_spec_that_is_not_json_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(errors.UserError, match='is not JSON'):
       files.score(tmp_path / 'a.npz')
   np.savez(tmp_path / 'a.npz', spec=np.zeros(2**16 + 1, np.uint8))
-  with pytest.raises(errors.UserError, match='allowed are 65536'):
+  with pytest.raises(errors.UserError, match='the maximum is 65536'):
     files.score(tmp_path / 'a.npz')
 
 

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
@@ -46,7 +47,7 @@ _MAX_REDRAWS = 1000
 
 
 class GoalsParams(NamedTuple):
-  """What all tasks of a seed share; cells are numbered from 0 to G^2 - 1."""
+  """Parameters that all tasks share; cells are numbered from 0 to G^2 - 1."""
 
   walls: jax.Array  # [mazes, cells] float
   free: jax.Array  # [mazes, cells] uint8, free ones first
@@ -89,7 +90,7 @@ def make(
 
   Args:
     task_support: 'random' (compositional: holds out a random `fraction_ood` of
-      the 200 goals; every value of every factor occurs in training) or
+      the 200 goals; training has every value of every factor) or
       'non_compositional' (holds out the last quadrant).
     fraction_ood: in (0, 1), only for 'random'.
     max_path_length: moves of the longest possible demonstration. Mazes with a
@@ -98,31 +99,30 @@ def make(
       their target.
 
   Raises:
-    ValueError: for an impossible value; names the field.
+    UserError: for an impossible value; names the field.
   """
-  if not _MIN_SIDE <= grid_size <= _MAX_SIDE or grid_size % 2 == 0:
-    raise ValueError(
-        f'task.grid_size is {grid_size}; it must be odd, and from {_MIN_SIDE}'
-        f' to {_MAX_SIDE}.'
-    )
-  if task_support not in TASK_SUPPORTS:
-    raise ValueError(
-        f"task.task_support is '{task_support}'; choose one of"
-        f' {", ".join(repr(name) for name in TASK_SUPPORTS)}.'
-    )
+  errors.require(
+      _MIN_SIDE <= grid_size <= _MAX_SIDE and grid_size % 2,
+      'task.grid_size',
+      grid_size,
+      f'it must be odd, and from {_MIN_SIDE} to {_MAX_SIDE}',
+  )
+  errors.require_choice('task.task_support', task_support, TASK_SUPPORTS)
   num_ood = int(fraction_ood * NUM_GOALS) if 0 < fraction_ood < 1 else 0
-  if not num_ood:
-    raise ValueError(
-        f'task.fraction_ood is {fraction_ood}; it must be at least'
-        f' 1/{NUM_GOALS} and below 1, to leave an OOD task among {NUM_GOALS}'
-        ' goals.'
-    )
-  if not grid_size <= max_path_length < grid_size**2:
-    raise ValueError(
-        f'task.max_path_length is {max_path_length}; it must be at least the'
-        f' shortest demonstration, {grid_size}, and below the'
-        f' {grid_size**2} cells.'
-    )
+  errors.require(
+      num_ood,
+      'task.fraction_ood',
+      fraction_ood,
+      f'it must be at least 1/{NUM_GOALS} and below 1, so that at least one of'
+      f' {NUM_GOALS} goals is held out',
+  )
+  errors.require(
+      grid_size <= max_path_length < grid_size**2,
+      'task.max_path_length',
+      max_path_length,
+      f'it must be at least {grid_size}, the length of the shortest'
+      f' demonstration, and below {grid_size**2}, the number of cells',
+  )
 
   def init(key: jax.Array) -> GoalsParams:
     goals, num_train = draw_split(
@@ -194,7 +194,7 @@ def draw_split(
   """Returns all goals [goals, 4], training goals first, and their number.
 
   Raises:
-    ValueError: if no split leaves every value of every factor in training.
+    UserError: if no split leaves every value of every factor in training.
   """
   goals = np.indices(FACTORS).reshape(len(FACTORS), -1).T
   if task_support == 'non_compositional':
@@ -209,7 +209,7 @@ def draw_split(
       if redraw:
         logging.info('Drew the split %d times to cover all goals', redraw + 1)
       return jnp.asarray(shuffled), jnp.asarray(num_train)
-  raise ValueError(
+  raise errors.UserError(
       f'task.fraction_ood leaves {num_train} training goals: none of'
       f' {_MAX_REDRAWS} random splits has every value of every factor in'
       ' training; it must be smaller.'
@@ -229,10 +229,10 @@ def draw_mazes(
   """Returns the mazes of a seed, [mazes, G, G] bool.
 
   As published, maze i is generated from an integer plus i. The authors use the
-  run's seed; here the integer is random bits, so that seeds share no mazes.
+  run's seed as the integer; here it is random, so that seeds share no mazes.
 
   Raises:
-    ValueError: if the mazes' shortest paths are too long in every draw.
+    UserError: if the mazes' shortest paths are too long in every draw.
   """
   for redraw in range(_MAX_REDRAWS):
     bits = jax.random.bits(jax.random.fold_in(key, redraw), (), jnp.uint32)
@@ -243,14 +243,14 @@ def draw_mazes(
       if redraw:
         logging.info('Drew the mazes %d times to get usable ones', redraw + 1)
       return walls
-  raise ValueError(
-      f'task.max_path_length is {max_path_length}: none of {_MAX_REDRAWS} draws'
-      ' gave mazes without longer shortest paths; it must be larger.'
+  raise errors.UserError(
+      f'task.max_path_length is {max_path_length}; it must be larger: all of'
+      f' {_MAX_REDRAWS} draws gave mazes with longer shortest paths.'
   )
 
 
 def _is_usable(walls: np.ndarray, max_path_length: int) -> bool:
-  """Returns whether paths fit and every target has a start far enough away."""
+  """Returns whether all paths fit and every target has a start far away."""
   lengths = mazes.distances(walls)
   free = ~walls.ravel()
   has_start = np.any(lengths >= len(walls), axis=1)[free].all()

@@ -1,4 +1,4 @@
-"""Shared by both grid worlds: cells, moves, and compact observations.
+"""Cells, moves and compact observations of both grid worlds.
 
 Source: Appendix C.3 and C.4. Cells are numbered row by row. An observation has
 one channel per type of object, one for the agent and one for walls; its

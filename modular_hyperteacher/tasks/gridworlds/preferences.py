@@ -10,14 +10,14 @@ Values result from eight backups with discount 0.9,
 
   Q_{t+1}(s, a) = r(s, a) + 0.9 max_a' Q_t(s', a'),   Q_0 = 0.
 
-Action 0 terminates: it ends the demonstration, but in the recursion it is a
-move that stays in its cell, like a move into a wall. The value of an action is
-thus the value of arriving in the cell that it leads to. The dynamic programming
-keeps only these: one value per set of remaining objects and cell.
+Action 0 terminates. It ends the demonstration, but the recursion treats it as
+staying in the cell, like a move into a wall. So the value of an action is the
+value of arriving in the next cell. The dynamic programming stores only these
+values, one per set of remaining objects and cell.
 
 Worked example, one object of reward 1, two steps away on a straight line: the
-values towards it are 0.9, then 1. After it all are 0; ties go to the lowest
-action, so the agent terminates.
+values of moving towards it are 0.9, then 1. Afterwards all values are 0. Ties
+go to the lowest action, so the agent terminates.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
@@ -72,7 +73,7 @@ _REMAINING = np.arange(2**NUM_OBJECTS)[:, None] >> np.arange(NUM_OBJECTS) & 1
 
 
 class PreferencesParams(NamedTuple):
-  """What all tasks of a seed share."""
+  """The parameters that all tasks of a seed share."""
 
   templates: jax.Array  # B, [M, colours]
   split: splits.SplitParams
@@ -128,27 +129,23 @@ def make(
     num_query_evaluation: the same in evaluation.
 
   Raises:
-    ValueError: for impossible sizes or splits; names the field.
+    UserError: for impossible sizes or splits; names the field.
   """
-  for field, value in (
-      ('num_support', num_support),
-      ('num_query', num_query),
-      ('num_query_evaluation', num_query_evaluation),
-  ):
-    if not value > 0:
-      raise ValueError(f'task.{field} is {value}; it must be positive.')
-  if sampler not in latents.SAMPLERS:
-    raise ValueError(
-        f"task.sampler is '{sampler}'; choose one of"
-        f' {", ".join(repr(name) for name in latents.SAMPLERS)}.'
-    )
+  errors.require_positive(
+      'task',
+      num_support=num_support,
+      num_query=num_query,
+      num_query_evaluation=num_query_evaluation,
+  )
+  errors.require_choice('task.sampler', sampler, latents.SAMPLERS)
+  ood_ks = tuple(range(max_active + 1, num_modules + 1))
   task_support_ = splits.make(
       task_support,
       num_modules=num_modules,
       max_active=max_active,
       num_layers=1,
       fraction_ood=fraction_ood,
-      ood_ks=tuple(range(max_active + 1, num_modules + 1)),
+      ood_ks=ood_ks,
   )
 
   def init(key: jax.Array) -> PreferencesParams:
@@ -184,7 +181,7 @@ def make(
       num_modules=num_modules,
       objective=objectives.ACTION_VALUES,
       evaluation_splits=('valid', 'test', 'ood')
-      + tuple(f'ood_k{k}' for k in range(max_active + 1, num_modules + 1)),
+      + tuple(f'ood_k{k}' for k in ood_ks),
       init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,

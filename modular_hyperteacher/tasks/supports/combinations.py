@@ -37,7 +37,7 @@ class CombinationSet:
   """
 
   count: Callable[[jax.Array], int]
-  sample: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+  sample: Callable[[jax.Array, jax.Array, Any], jax.Array]
   members: Callable[[jax.Array, jax.typing.ArrayLike], jax.Array] | None = None
 
 
@@ -81,8 +81,8 @@ def index_of(masks: jax.Array, max_active: int) -> jax.Array:
 def mask_rank(mask: jax.Array, max_active: int) -> jax.Array:
   """Returns the row of a mask [M] in `masks_up_to(M, max_active)`.
 
-  Counts the masks before it: those with fewer ones and, for every inactive
-  module, those that are active there and equal before it.
+  Counts the masks that come before it: those with fewer ones and, for every
+  inactive module, those that are active there and equal up to it.
   """
   num_modules = mask.shape[0]
   binomial = np.array(

@@ -30,8 +30,7 @@ _HALVES = _families('012 345')
 _ALL = _families('012345')
 # Not a sliding window: the second triple is 124 in the released sweeps.
 _SIX_TRIPLES = _families('012 124 234 345 450 501')
-# Pairs between the triangles. Each bridge connects two modules that no earlier
-# one touches, as long as there are any.
+# Pairs between the triangles. The first three have no module in common.
 _BRIDGES = _families('23 04 15 03 14 25 05 13 24')
 # Pairs of modules between the triangles -> the single family that has them.
 _WIDE_BRIDGES = {2: '123', 4: '1234', 9: '012345'}

@@ -1,8 +1,5 @@
 """Splits of the combinations of modules into training and held-out ones.
 
-The paper asks how a student generalises to combinations that it never saw, so
-this split is the central condition of every experiment.
-
 Source: Section 3, Appendix C.1.1 and C.2.3. Worked example, M = 3, K = 2 and
 one layer: the masks are 0, 1, 2, 01, 02, 12. Non-compositional support trains
 on 0, 1, 01 and holds out 2, 02, 12, where the last module is active.
@@ -21,12 +18,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import feistel
 
 _MAX_REDRAWS = 1000
 _MAX_MASKS = 2**22  # Held in memory.
 _CHUNK = 2**12
+_Sets = dict[str, combinations.CombinationSet]
+
+
+class _Sizes(NamedTuple):
+  """Arguments of `make`."""
+
+  num_modules: int
+  max_active: int
+  num_layers: int
+  fraction_ood: float
+  ood_ks: tuple[int, ...]
+
+  def exactly(self, k: int) -> tuple[np.ndarray, ...]:
+    """Returns the masks with k active modules, for every layer."""
+    return (combinations.masks_with(self.num_modules, k),) * self.num_layers
 
 
 class SplitParams(NamedTuple):
@@ -41,7 +54,7 @@ class TaskSupport:
   """The split of a task distribution's combinations.
 
   Attributes:
-    init: `init(key) -> SplitParams`; host code. Raises ValueError if no draw
+    init: `init(key) -> SplitParams`; host code. Raises UserError if no draw
       covers all modules.
     sample: `sample(params, key, split) -> [L, M] bool`.
     count: `count(params, split) -> int`; 0 marks an empty split.
@@ -79,28 +92,22 @@ def make(
     ood_ks: the k of the splits 'ood_k{k}'.
 
   Raises:
-    ValueError: for an impossible combination; names the field.
+    UserError: for an impossible combination; names the field.
   """
-  if task_support not in _BUILDERS:
-    raise ValueError(
-        f"task.task_support is '{task_support}'; choose one of"
-        f' {", ".join(repr(name) for name in _BUILDERS)}.'
-    )
-  if num_modules < 1:
-    raise ValueError(f'task.num_modules is {num_modules}; it must be positive.')
-  if not 1 <= max_active <= num_modules:
-    raise ValueError(
-        f'task.max_active is {max_active}; it must lie between 1 and'
-        f' task.num_modules, which is {num_modules}.'
-    )
+  errors.require_choice('task.task_support', task_support, _BUILDERS)
+  errors.require_positive('task', num_modules=num_modules)
+  errors.require(
+      1 <= max_active <= num_modules,
+      'task.max_active',
+      max_active,
+      f'it must be between 1 and task.num_modules, which is {num_modules}',
+  )
   for k in (*range(1, max_active + 1), *ood_ks):
-    if math.comb(num_modules, k) > _MAX_MASKS:
-      raise ValueError(
-          f'task.num_modules is {num_modules}: {math.comb(num_modules, k)}'
-          f' masks have {k} active modules; at most {_MAX_MASKS} are supported.'
-      )
+    number = math.comb(num_modules, k)
+    rule = f'{number} masks have {k} active modules; allowed are {_MAX_MASKS}'
+    errors.require(number <= _MAX_MASKS, 'task.num_modules', num_modules, rule)
   sets = _BUILDERS[task_support](
-      num_modules, max_active, num_layers, fraction_ood, ood_ks
+      _Sizes(num_modules, max_active, num_layers, fraction_ood, ood_ks)
   )
   ood_names = [f'ood_k{k}' for k in ood_ks]
 
@@ -114,22 +121,17 @@ def make(
     return SplitParams(round_keys, jnp.array(counts, jnp.int32))
 
   def sample(params: SplitParams, key: jax.Array, split: str) -> jax.Array:
-    name = _set_of(split)
+    name = 'train' if split in ('valid', 'test') else split
     size = params.num_ood_k[ood_names.index(name)] if name in ood_names else 1
     return sets[name].sample(params.round_keys, key, size > 0)
 
   def count(params: SplitParams, split: str) -> int:
-    name = _set_of(split)
-    if name in ood_names:
-      return int(params.num_ood_k[ood_names.index(name)])
+    if split in ood_names:
+      return int(params.num_ood_k[ood_names.index(split)])
+    name = 'train' if split in ('valid', 'test') else split
     return sets[name].count(params.round_keys)
 
   return TaskSupport(init, sample, count)
-
-
-def _set_of(split: str) -> str:
-  """Returns the name of the combination set that a split draws from."""
-  return 'train' if split in ('valid', 'test') else split
 
 
 def _draw_covering(
@@ -142,11 +144,10 @@ def _draw_covering(
       if redraw:
         logging.info('Drew the split %d times to cover all modules', redraw + 1)
       return round_keys
-  raise ValueError(
-      f'task.fraction_ood is {fraction_ood}, which leaves'
-      f' {train.count(round_keys)} training combinations: none of'
-      f' {_MAX_REDRAWS} random splits has every module'
-      ' in training; it must be smaller.'
+  raise errors.UserError(
+      f'task.fraction_ood is {fraction_ood}; it must be smaller: none of'
+      f' {_MAX_REDRAWS} random splits with {train.count(round_keys)} training'
+      ' combinations has every module in training.'
   )
 
 
@@ -188,30 +189,28 @@ def disconnected_masks(num_modules: int) -> np.ndarray:
   ])
 
 
-def _random(
-    num_modules: int,
-    max_active: int,
-    num_layers: int,
-    fraction_ood: float,
-    ood_ks: tuple[int, ...],
-) -> dict[str, combinations.CombinationSet]:
+def _random(sizes: _Sizes) -> _Sets:
   """Holds out a random fraction of all combinations."""
+  num_modules, max_active, num_layers, fraction_ood, ood_ks = sizes
   # Count before making any mask: there may be too many.
   num_masks = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
   total = num_masks**num_layers
-  if total >= 2**31:
-    raise ValueError(
-        f'task.max_active is {max_active}: with {num_modules} modules and'
-        f' {num_layers} layers there are {total} combinations; at most'
-        f' {2**31 - 1} are supported.'
-    )
+  errors.require(
+      total < 2**31,
+      'task.max_active',
+      max_active,
+      f'with {num_modules} modules and {num_layers} layers there are {total}'
+      f' combinations; allowed are {2**31 - 1}',
+  )
   tables = (combinations.masks_up_to(num_modules, max_active),) * num_layers
   num_ood = int(fraction_ood * total) if 0 < fraction_ood < 1 else 0
-  if not num_ood:
-    raise ValueError(
-        f'task.fraction_ood is {fraction_ood}; it must be at least 1/{total}'
-        f' and below 1, to leave an OOD task among {total} combinations.'
-    )
+  errors.require(
+      num_ood,
+      'task.fraction_ood',
+      fraction_ood,
+      f'it must be at least 1/{total} and below 1, so that at least one of'
+      f' {total} combinations is held out',
+  )
   num_train = total - num_ood
 
   def is_ood(round_keys: jax.Array, masks: jax.Array) -> jax.Array:
@@ -223,92 +222,62 @@ def _random(
       'ood': combinations.permuted_set(tables, num_train, total),
   }
   for k in ood_ks:
-    exact = (combinations.masks_with(num_modules, k),) * num_layers
     if k > max_active:
-      sets[f'ood_k{k}'] = combinations.product_set(exact)
+      sets[f'ood_k{k}'] = combinations.product_set(sizes.exactly(k))
     else:
-      sets[f'ood_k{k}'] = combinations.filtered_set(exact, is_ood)
+      sets[f'ood_k{k}'] = combinations.filtered_set(sizes.exactly(k), is_ood)
   return sets
 
 
-def _non_compositional(
-    num_modules: int,
-    max_active: int,
-    num_layers: int,
-    _: float,
-    ood_ks: tuple[int, ...],
-) -> dict[str, combinations.CombinationSet]:
+def _non_compositional(sizes: _Sizes) -> _Sets:
   """Holds out the last module of the last layer."""
-  if num_modules < 2:
-    raise ValueError(
-        f'task.num_modules is {num_modules}; non_compositional support needs'
-        ' at least 2.'
-    )
-  masks = combinations.masks_up_to(num_modules, max_active)
-  head = (masks,) * (num_layers - 1)
+  errors.require(
+      sizes.num_modules >= 2,
+      'task.num_modules',
+      sizes.num_modules,
+      'with task.task_support non_compositional it must be at least 2',
+  )
+  masks = combinations.masks_up_to(sizes.num_modules, sizes.max_active)
+  head = (masks,) * (sizes.num_layers - 1)
   sets = {
       'train': combinations.product_set(head + (masks[~masks[:, -1]],)),
       'ood': combinations.product_set(head + (masks[masks[:, -1]],)),
   }
-  for k in ood_ks:
-    exact = combinations.masks_with(num_modules, k)
+  for k in sizes.ood_ks:
+    *others, exact = sizes.exactly(k)
     # For k > K all combinations are unseen; else those with the last module.
-    last = exact if k > max_active else exact[exact[:, -1]]
-    sets[f'ood_k{k}'] = combinations.product_set(
-        (exact,) * (num_layers - 1) + (last,)
-    )
+    last = exact if k > sizes.max_active else exact[exact[:, -1]]
+    sets[f'ood_k{k}'] = combinations.product_set((*others, last))
   return sets
 
 
-def _connected(
-    num_modules: int,
-    max_active: int,
-    num_layers: int,
-    _: float,
-    ood_ks: tuple[int, ...],
-) -> dict[str, combinations.CombinationSet]:
-  _check_connectable('connected', num_modules, max_active)
-  train = combinations.product_set((connected_masks(num_modules),) * num_layers)
-  return {'train': train} | _outside_both(num_modules, num_layers, ood_ks)
+def _connected(sizes: _Sizes) -> _Sets:
+  masks = (connected_masks(sizes.num_modules),) * sizes.num_layers
+  train = combinations.product_set(masks)
+  return _outside_both(sizes, 'connected') | {'train': train}
 
 
-def _disconnected(
-    num_modules: int,
-    max_active: int,
-    num_layers: int,
-    _: float,
-    ood_ks: tuple[int, ...],
-) -> dict[str, combinations.CombinationSet]:
-  _check_connectable('disconnected', num_modules, max_active)
-  masks = combinations.all_combinations(num_modules, 2, num_layers)
+def _disconnected(sizes: _Sizes) -> _Sets:
+  sets = _outside_both(sizes, 'disconnected')
+  masks = combinations.all_combinations(sizes.num_modules, 2, sizes.num_layers)
   train = combinations.listed_set(masks[_is_disconnected(masks)])
-  return {'train': train} | _outside_both(num_modules, num_layers, ood_ks)
+  return sets | {'train': train}
 
 
-def _check_connectable(name: str, num_modules: int, max_active: int) -> None:
-  if max_active != 2:
-    raise ValueError(
-        f'task.max_active is {max_active}; {name} support is defined for 2'
-        ' only.'
-    )
-  if num_modules % 2 or num_modules <= 4:
-    raise ValueError(
-        f'task.num_modules is {num_modules}; {name} support needs an even'
-        ' number above 4.'
-    )
-
-
-def _outside_both(
-    num_modules: int, num_layers: int, ood_ks: tuple[int, ...]
-) -> dict[str, combinations.CombinationSet]:
+def _outside_both(sizes: _Sizes, name: str) -> _Sets:
   """Returns the OOD sets that connected and disconnected support share."""
+  num_modules, max_active, num_layers, *_ = sizes
+  rule = f'{name} support is defined for 2 only'
+  errors.require(max_active == 2, 'task.max_active', max_active, rule)
+  is_supported = num_modules % 2 == 0 and num_modules > 4
+  rule = f'{name} support needs an even number above 4'
+  errors.require(is_supported, 'task.num_modules', num_modules, rule)
   masks = combinations.all_combinations(num_modules, 2, num_layers)
   outside = masks[~_is_connected(masks) & ~_is_disconnected(masks)]
   sets = {'ood': combinations.listed_set(outside)}
-  for k in ood_ks:
+  for k in sizes.ood_ks:
     if k > 2:
-      exact = (combinations.masks_with(num_modules, k),) * num_layers
-      sets[f'ood_k{k}'] = combinations.product_set(exact)
+      sets[f'ood_k{k}'] = combinations.product_set(sizes.exactly(k))
     else:
       exactly_k = (outside.sum(-1) == k).all(-1)
       sets[f'ood_k{k}'] = combinations.listed_set(outside[exactly_k])

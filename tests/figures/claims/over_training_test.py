@@ -46,8 +46,8 @@ def test_effects_are_those_of_each_evaluation(tmp_path: pathlib.Path) -> None:
   by_step = {
       step: [c.estimate.value for c in compared] for step, _, compared in found
   }
-  assert by_step[1000] == pytest.approx([0.1] * 4, abs=0.051)
-  assert by_step[3000] == pytest.approx([0.3] * 4, abs=0.02)
+  assert by_step[1000] == pytest.approx([0.1] * 8, abs=0.051)
+  assert by_step[3000] == pytest.approx([0.3] * 8, abs=0.02)
   entry = verdicts.evaluate(_CLAIMS['3B-1'], library)
   assert by_step[3000] == [c['effect'] for c in entry['comparisons']]
 
@@ -62,7 +62,7 @@ def test_a_panel_per_claim_with_runs(tmp_path: pathlib.Path) -> None:
   published = {shape.x0 for shape in made_up.layout(figure).shapes}
   assert published == {200_000}
   last = table[(table['claim'] == '3B-1') & (table['step'] == 3000)]
-  assert len(last) == 4 and (last['low'] > 0).all()
+  assert len(last) == 8 and (last['low'] > 0).all()
   # One comparison has no deviation.
   assert (last['low'] <= last['effect'] + 1e-9).all()
   assert (last['effect'] <= last['high'] + 1e-9).all()

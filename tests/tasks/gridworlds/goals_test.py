@@ -306,11 +306,11 @@ def test_init_has_the_same_shapes_for_all_seeds() -> None:
 @pytest.mark.parametrize(
     'field, value, expected',
     [
-        ('task_support', 'connected', "choose one of 'random'"),
+        ('task_support', 'connected', 'choose one of random'),
         ('fraction_ood', 0.001, 'at least 1/200'),
         ('fraction_ood', 1.0, 'below 1'),
-        ('max_path_length', 10, 'shortest demonstration, 11'),
-        ('max_path_length', 121, 'below the 121 cells'),
+        ('max_path_length', 10, 'at least 11, the length of the shortest'),
+        ('max_path_length', 121, 'below 121, the number of cells'),
         ('grid_size', 8, 'odd, and from 5 to 15'),
         ('grid_size', 17, 'odd, and from 5 to 15'),
     ],

@@ -119,7 +119,7 @@ def test_sizes_of_figure_a5(fraction_ood: float, num_ood: int) -> None:
             {'task_support': 'conected'},
             [
                 "task.task_support is 'conected'",
-                "'random', 'non_compositional', 'connected', 'disconnected'",
+                'random, non_compositional, connected, disconnected',
             ],
         ),
         ({'num_modules': 0}, ['task.num_modules is 0', 'positive']),

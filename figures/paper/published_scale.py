@@ -1,0 +1,85 @@
+"""Runs at the published scale beside the published numbers, as one table."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from figures.library import data
+from figures.library import reference
+from figures.plotting import stats
+from figures.plotting import style
+from figures.plotting import tables
+from modular_hyperteacher.experiments import sweeps
+
+# Fields that tell the rows of one experiment apart, if they differ.
+_FIELDS = (
+    'model.name',
+    'task.num_modules',
+    'task.max_active',
+    'task.meanings',
+    'task.num_extra',
+    'model.outer.support_loss',
+    'model.use_decoder_attention',
+)
+
+
+def rows(library: data.Library, experiments: list[str]) -> list[dict[str, str]]:
+  """Returns a row per published accuracy that finished runs compare with.
+
+  Args:
+    library: the finished runs; those at a smaller scale are left out.
+    experiments: such as 'fig3b'.
+  """
+  return [
+      row
+      for experiment in experiments
+      for row in _experiment_rows(library, experiment)
+  ]
+
+
+def _experiment_rows(
+    library: data.Library, experiment: str
+) -> Iterator[dict[str, str]]:
+  frame = library.every_preset(experiment)
+  if frame.empty:
+    return
+  frame = frame[frame['published_scale'].astype(bool)]
+  described = {
+      reference.condition(run.config): run.config
+      for run in reference.described_runs(experiment, 'paper')
+  }
+  fields = [
+      f for f in _FIELDS if f in frame and frame[f].nunique(dropna=False) > 1
+  ]
+  for condition, config in described.items():
+    runs = data.rows(frame, {'condition': condition})
+    flat = dict(sweeps.flatten(config))
+    cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
+    for split in dict.fromkeys(runs['split']):
+      published = reference.tabulated(config, split)
+      if published is not None:
+        name = f'{style.cell_name(cell)}, {style.split_name(split)}'
+        yield _row(experiment, name, runs, split, published)
+
+
+def _row(
+    experiment: str,
+    name: str,
+    runs: pd.DataFrame,
+    split: str,
+    published: tuple[float, float],
+) -> dict[str, str]:
+  ours = stats.mean(data.values(runs, {}, split))
+  sessions = runs.drop_duplicates('run_id')
+  facts: Any = sessions[['device', 'wall_s']]
+  return {
+      'experiment': experiment,
+      'value': name,
+      'published': tables.with_error(*published),
+      'ours': tables.with_error(ours.value, ours.standard_error),
+      'seeds': str(ours.num_seeds),
+      'agrees': 'yes' if reference.agrees(ours.value, published) else 'no',
+      'hardware': ', '.join(facts['device'].unique()),
+      'hours': f'{facts["wall_s"].sum() / 3600:.1f}',
+  }

@@ -1,0 +1,103 @@
+"""Ctrl-C and SIGTERM are answered at once, whatever a run is doing."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from tests.helpers import commands
+from tests.helpers import training
+
+# Idle cores need less than 2 s; those that run tests may need more.
+_MAX_S = 10
+
+
+def _start(*arguments: str, config: str) -> subprocess.Popen:
+  return subprocess.Popen(
+      training.command(*arguments, config=config),
+      cwd=commands.ROOT,
+      env=commands.environment(),
+      stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT,
+  )
+
+
+def _read_until(process: subprocess.Popen, text: bytes) -> bytes:
+  assert process.stdout is not None
+  output = b''
+  while text not in output:
+    assert process.poll() is None, output
+    output += os.read(process.stdout.fileno(), 1000)
+  return output
+
+
+def _stop(
+    process: subprocess.Popen, number: signal.Signals, tmp_path: pathlib.Path
+) -> str:
+  """Returns what is said after a signal; asserts that it takes no time."""
+  started = time.monotonic()
+  process.send_signal(number)
+  output = process.communicate(timeout=120)[0].decode()
+  took = time.monotonic() - started
+  (tmp_path / 'took').write_text(f'{took:.2f}')
+  assert took < _MAX_S, output
+  assert 'Traceback' not in output
+  return output
+
+
+def test_ctrl_c_before_anything_began(tmp_path: pathlib.Path) -> None:
+  process = _start(f'--results={tmp_path}/results', config='configs/fig3b.py')
+  maps = pathlib.Path(f'/proc/{process.pid}/maps')
+  # While JAX is imported.
+  commands.wait_until(lambda: 'jaxlib' in maps.read_text(), process)
+  output = _stop(process, signal.SIGINT, tmp_path)
+  assert process.returncode == 130
+  assert output == 'SIGINT: stopped; nothing had begun.\n'
+  assert not (tmp_path / 'results').exists()
+
+
+@pytest.mark.parametrize(
+    'number, code',
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 0),
+    ],
+)
+def test_while_compiling(
+    tmp_path: pathlib.Path, number: signal.Signals, code: int
+) -> None:
+  process = _start(
+      f'--results={tmp_path}/results',
+      '--config.execution.optimise=True',
+      config='configs/fig3b.py',
+  )
+  _read_until(process, b' 0/3000')
+  output = _stop(process, number, tmp_path)
+  assert process.returncode == code
+  assert output.rstrip().endswith('the same command goes on from here.')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_while_a_step_takes_long(
+    tmp_path: pathlib.Path, number: signal.Signals
+) -> None:
+  """A step of a thousand times the tasks; the next run resumes."""
+  arguments = (
+      f'--results={tmp_path}/results',
+      '--only=model=maml',
+      '--only=hidden_dim=64',
+      '--only=task_support=random',
+      '--config.training.meta_batch_size=32768',
+      '--config.execution.task_chunk_size=32',
+      '--host_devices=1',
+  )
+  process = _start(*arguments, config='configs/fig3b.py')
+  _read_until(process, b' 0/3000')
+  time.sleep(30)  # Compiled, and in its first steps.
+  output = _stop(process, number, tmp_path)
+  assert process.returncode == (130 if number == signal.SIGINT else 0)
+  assert output.rstrip().endswith('the same command goes on from here.')

@@ -1,0 +1,136 @@
+"""What cannot fit into memory is refused before anything is drawn."""
+
+import contextlib
+import pathlib
+import time
+import types
+
+import jax
+import ml_collections
+import pytest
+
+from configs import fig3b
+from configs import fig4c
+from configs import scan_me
+from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import memory
+from modular_hyperteacher.runs import runner
+from tests.helpers import forks
+from tests.helpers import training
+
+_GIB = 2**30
+
+# Fields of Figure 3B's linear hypernetwork and MAML that no machine has room
+# for, or that are no sizes at all.
+_ABSURD = [
+    f'--config.{field}={value}'
+    for field, value in [
+        ('training.meta_batch_size', 10**12),
+        ('training.num_evaluation_tasks', 10**12),
+        ('training.num_evaluation_tasks', 2**62),
+        ('task.num_support', 10**12),
+        ('task.num_query', 10**12),
+        ('task.input_dim', 10**10),
+        ('task.output_dim', 10**10),
+        ('task.teacher_hidden_dim', 10**9),
+        ('task.teacher_num_hidden', 10**9),
+        ('task.num_modules', 10**9),
+        ('task.num_standardisation', 10**13),
+        ('models.maml.hidden_dim', 10**9),
+        ('models.maml.num_hidden', 10**9),
+        ('models.maml.inner.num_steps', 10**19),
+        ('training.seeds', '(' + '1' * 30 + ',)'),
+    ]
+]
+
+
+def _plan(
+    config: ml_collections.ConfigDict, model: str, root: pathlib.Path
+) -> None:
+  runs = sweeps.select(sweeps.expand(config), [f'model={model}'])
+  (planned,) = runner.plan(runs[:1], root)
+  _ = planned.experiment
+
+
+@pytest.mark.parametrize(
+    'module, model, field, value, said',
+    [
+        (fig3b, 'maml', 'models.maml.hidden_dim', 10**6, 'sizes of model'),
+        (fig3b, 'maml', 'training.meta_batch_size', 10**12, 'meta_batch_size'),
+        (fig3b, 'anil', 'task.num_query', 10**10, 'task.num_query'),
+        (
+            fig4c,
+            'linear_hypernetwork',
+            'training.num_evaluation_tasks',
+            10**12,
+            'num_evaluation_tasks',
+        ),
+    ],
+)
+def test_what_needs_most_is_named(
+    tmp_path: pathlib.Path,
+    module: types.ModuleType,
+    model: str,
+    field: str,
+    value: int,
+    said: str,
+) -> None:
+  config = module.get_config('smoke')
+  _plan(config, model, tmp_path)  # Fits.
+  config.update_from_flattened_dict({field: value})
+  with pytest.raises(errors.UserError, match=rf'GiB.*{said}'):
+    _plan(config, model, tmp_path)
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('module', [fig3b, fig4c, scan_me])
+def test_the_bound_is_what_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    module: types.ModuleType,
+) -> None:
+  """Refused with a byte less than the least that a run needs."""
+  run = sweeps.expand(module.get_config('smoke'))[0]
+  monkeypatch.setattr(jax, 'device_count', lambda: 1)
+  (planned,) = runner.plan([run], tmp_path)
+  experiment = planned.experiment
+  least = sum(memory.reckon(experiment, run.config).values())
+  for room, context in (
+      (least, contextlib.nullcontext()),
+      (least - 1, pytest.raises(errors.UserError)),
+  ):
+    monkeypatch.setattr(memory, '_available', lambda room=room: room)
+    with context:
+      memory.check(experiment, run.config)
+
+
+def test_parameters_count_for_every_seed_and_moment(
+    tmp_path: pathlib.Path,
+) -> None:
+  run = sweeps.select(
+      sweeps.expand(fig3b.get_config('laptop')), ['model=maml']
+  )[0]
+  (planned,) = runner.plan([run], tmp_path)
+  needed = memory.reckon(planned.experiment, run.config)
+  num_meta, _ = planned.experiment.system.num_params
+  (parameters,) = (v for k, v in needed.items() if 'sizes of model' in k)
+  # Parameters, two moments and the best so far; 4 bytes; on every device.
+  assert parameters % (num_meta * 4 * 4 * 3) == 0
+  assert parameters >= num_meta * 4 * 4 * 3
+
+
+def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
+  """In one line, at once, with nothing written."""
+  only = ['--config=configs/fig3b.py:smoke', '--only=model=maml']
+  results = tmp_path / 'results'
+  started = time.monotonic()
+  found = forks.run(
+      tmp_path,
+      [[*only, f'--results={results}', argument] for argument in _ABSURD],
+  )
+  assert time.monotonic() - started < 20 * len(_ABSURD)
+  for argument, done in zip(_ABSURD, found, strict=True):
+    assert done.code == 2, (argument, done)
+    training.assert_refused(done.code, done.stderr, '.')
+  assert not results.exists()

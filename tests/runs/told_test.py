@@ -1,0 +1,68 @@
+"""What a user must know of a run is told: divergence, other hardware."""
+
+import json
+import pathlib
+
+import pytest
+
+from figures.library import data
+from figures.paper import fig3b
+from modular_hyperteacher.runs import provenance
+from tests.helpers import made_up
+from tests.helpers import training
+
+
+def test_a_diverged_run_is_marked(tmp_path: pathlib.Path) -> None:
+  """In its summary, in the table, and below the figure."""
+  done = training.run(
+      *training.ONE_RUN,
+      f'--results={tmp_path}',
+      '--config.models.maml.outer.learning_rate=1e30',
+      '--config.models.maml.outer.max_consecutive_skips=0',
+  )
+  assert done.returncode == 0, done.stderr
+  (path,) = tmp_path.glob('fig3b/smoke/*/summary.json')
+  summary = json.loads(path.read_text())
+  assert summary['diverged'] == summary['seeds']
+  (row,) = [
+      line
+      for line in done.stdout.splitlines()
+      if line.strip().startswith('maml') and 'random' in line
+  ]
+  assert row.split()[2:4] == ['diverged', 'diverged']
+  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  assert 'Diverged, and left out of the means' in made_up.texts(figure)
+  assert path.parent.name in made_up.texts(figure)
+  assert table['ood_mean'].isna().all()
+
+
+@pytest.mark.parametrize(
+    'field', ['num_cores', 'num_devices', 'processor', 'device_kind']
+)
+def test_what_decides_the_last_bits_is_compared(field: str) -> None:
+  before = provenance.describe()
+  assert not provenance.changes(before, provenance.describe())
+  (told,) = provenance.changes(before, {**before, field: 'other'})
+  assert told == f'{field} is other, was {before[field]}'
+  # Sessions of earlier versions recorded fewer fields.
+  del before[field]
+  assert not provenance.changes(before, {**before, field: 'other'})
+
+
+def test_resuming_on_other_hardware_is_told(tmp_path: pathlib.Path) -> None:
+  """And the run is finished all the same."""
+  arguments = [*training.ONE_RUN, f'--results={tmp_path}']
+  first = training.run(*arguments, '--config.training.num_outer_steps=60')
+  assert first.returncode == 0, first.stderr
+  assert 'warning' not in first.stderr
+  (folder,) = tmp_path.glob('fig3b/smoke/*')
+  path = folder / 'provenance.json'
+  stored = json.loads(path.read_text())
+  for session in stored['sessions']:
+    session['num_cores'] += 1
+  path.write_text(json.dumps(stored))
+  (folder / 'summary.json').unlink()
+  again = training.run(*arguments)
+  assert again.returncode == 0, again.stderr
+  assert 'num_cores is' in again.stderr
+  assert 'not bit for bit' in again.stderr
