@@ -97,7 +97,7 @@ def _curve(
     curves: cells.Cells, model: str, support: str, split: str, dash: str
 ) -> lines.Line:
   """Returns the curve of a model on a split."""
-  cell = model_bars.cell(model, support)
+  cell = {'model.name': model, model_bars.SUPPORT: support}
   point = {'split': split, 'metric': 'prediction_r2'}
   frame = data.rows(curves.frame, {**cell, **point})
   seeds = pd.DataFrame()
