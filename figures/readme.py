@@ -270,7 +270,7 @@ def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
     return f'not timed{share}'
   minutes = f'{runs["wall_s"].sum() / 60:.0f} min'
   if runs['cpu_s'].notna().all():
-    minutes += f' ({runs["cpu_s"].sum() / 60:.0f} of a core)'
+    minutes += f' (CPU time {runs["cpu_s"].sum() / 60:.0f})'
   return f'{minutes}{share}'
 
 
