@@ -5,8 +5,8 @@ trained twice: on combinations of few modules, as in Figure 3B, and, as a
 control, on combinations of up to all modules. The difference in accuracy shows
 the effect of unseen numbers of modules.
 
-OOD(K=8) is a single combination. In most seeds the control trains on it, and is
-evaluated on it nevertheless (`repeat_empty`).
+OOD(K=8) is a single combination. In most seeds the control trains on it, but is
+evaluated on it all the same (`repeat_empty`).
 
   python -m modular_hyperteacher.main --config=configs/more_modules.py
   python figures/make_all.py --only=more_modules

@@ -1,8 +1,8 @@
 """Beyond the paper: do more starts find the modules at matched size?
 
-A student of exactly its teacher's size often stops at an error above zero,
-aligned only in part (Figure 2D). Here each of three teachers is learned from
-many starts, that is, seeds: `task.teacher_seed` keeps the teacher.
+A student of its teacher's size often stops at a loss above zero and is only
+partly aligned (Figure 2D). Here, students learn each of three teachers from
+many starts (seeds); `task.teacher_seed` fixes the teacher.
 
   python -m modular_hyperteacher.main --config=configs/restarts.py
   python figures/make_all.py --only=restarts

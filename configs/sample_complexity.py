@@ -1,12 +1,11 @@
 """Sample complexity, beyond the paper: examples per task against tasks.
 
 Both hypernetworks on the hyperteacher with M = 8 modules, with more and fewer
-examples to adapt on in every task. Read along the curves of training, the same
-runs tell OOD accuracy after any number of training tasks, so a grid over shots
-and tasks takes one run per number of shots. How tasks grow with M is fitted to
-the runs of Figure A3. Runs are shared with Figures 3B and A4 where these are
-the same: of the laptop preset's ten, six are Figure A4's. The README's table
-has what they took.
+examples to adapt on in every task. The training curve of a run gives OOD
+accuracy after any number of training tasks, so a grid over shots and tasks
+takes one run per number of shots. Figure A3's runs show how tasks grow with M.
+Identical runs are shared with Figures 3B and A4: of the laptop preset's ten,
+six are Figure A4's. The table in docs/results.md has the cost.
 
   python -m modular_hyperteacher.main --config=configs/sample_complexity.py
   python figures/make_all.py --only=sample_complexity

@@ -1,8 +1,8 @@
 """Mutual exclusivity (Lake 2019, Section 4.2): the meaning of a new word.
 
-Four words stand for four colours, anew in every episode; the support set says
-what three of them mean. The network names the fourth, under bijections that it
-was not trained on.
+In every episode, four words stand for four colours in a new order. The support
+set shows the meanings of three of them. The network must infer the fourth, for
+assignments that it was not trained on.
 
   python -m modular_hyperteacher.main --config=configs/scan_me.py
   python figures/make_all.py --only=scan_me

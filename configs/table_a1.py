@@ -2,8 +2,8 @@
 
 Students larger than their teacher on discrete tasks (Figure 2D), with and
 without weight decay in the outer loop. The paper finds that it does not help.
-Which sizes the four columns of the published table stand for is lost; the paper
-preset runs the grid of Figure 2D.
+The published table has lost the sizes of its four columns, so the paper preset
+runs the grid of Figure 2D.
 
   python -m modular_hyperteacher.main --config=configs/table_a1.py
   python figures/make_all.py --only=table_a1

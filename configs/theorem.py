@@ -2,11 +2,11 @@
 
 Students of exactly the teacher's size are trained from many starts, on
 connected families (the ring) and on disconnected ones (two triangles). Not
-every start reaches an error near zero. Those that do fit every combination of
-modules if the families are connected, and are identified. If they are not
-connected, a student may match the units of one half of the modules in another
-order than those of the other half; the theorem's single output does not tell
-them apart, the four outputs of the paper's experiments do.
+every start reaches a loss near zero. With connected families, students that do
+fit every combination of modules, and have found the modules. With disconnected
+families, a student may permute the hidden units of one half of the modules
+against those of the other half. The theorem's single output cannot detect this;
+the four outputs of the paper's experiments can.
 
   python -m modular_hyperteacher.main --config=configs/theorem.py
   python figures/make_all.py --only=theorem

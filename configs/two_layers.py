@@ -1,8 +1,9 @@
-"""Figure 3D with two generated layers at laptop scale, too.
+"""Figure 3D with two generated layers at laptop scale.
 
-With one generated layer, connected and disconnected support are about as many
-combinations of modules, and 3D does not show at laptop scale. Here teachers
-have two, as published, and six modules; at the published scale six or eight.
+With one generated layer, connected and disconnected support have almost as many
+combinations of modules, and the effect of Figure 3D does not show. Here,
+teachers have two generated layers, as published, and six modules; at the
+published scale six or eight.
 
   python -m modular_hyperteacher.main --config=configs/two_layers.py
   python figures/make_all.py --only=two_layers

@@ -4,9 +4,9 @@
   python examples/combined_modules.py --max_active=8 --results=results
 
 Prints the accuracy on random tasks of the hyperteacher that combine exactly k
-modules, for every k, seen in training or not. Difficulty depends on k, so
-compare with a model that was trained on combinations of up to all modules,
-which takes five minutes:
+modules, for every k, whether seen in training or not. Difficulty depends on k,
+so compare with a model that was trained on combinations of any size, which
+takes five minutes:
 
   python -m modular_hyperteacher.main --config=configs/fig3b.py \
       --config.task.max_active=8 --only=task_support=random \
@@ -23,12 +23,16 @@ from modular_hyperteacher import pretrained
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.tasks import base
 
-_NAME = flags.DEFINE_string('name', 'fig3b/laptop', 'Experiment and preset.')
-_MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Which model.')
-_MAX_ACTIVE = flags.DEFINE_integer(
-    'max_active', 3, 'Modules that its training combined at most.'
+_NAME = flags.DEFINE_string(
+    'name', 'fig3b/laptop', 'Experiment and preset to load.'
 )
-_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+_MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Model to load.')
+_MAX_ACTIVE = flags.DEFINE_integer(
+    'max_active', 3, 'Most modules that were combined in training.'
+)
+_RESULTS = flags.DEFINE_string(
+    'results', 'results', 'Folder with your results.'
+)
 _NUM_TASKS = flags.DEFINE_integer('tasks', 64, 'Tasks per number of modules.')
 
 

@@ -13,9 +13,13 @@ import numpy as np
 
 from modular_hyperteacher import pretrained
 
-_NAME = flags.DEFINE_string('name', 'fig3b/laptop', 'Experiment and preset.')
-_MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Which model.')
-_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+_NAME = flags.DEFINE_string(
+    'name', 'fig3b/laptop', 'Experiment and preset to load.'
+)
+_MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Model to load.')
+_RESULTS = flags.DEFINE_string(
+    'results', 'results', 'Folder with your results.'
+)
 
 
 def main(argv: list[str]) -> None:

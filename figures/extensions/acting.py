@@ -13,11 +13,11 @@ from figures.library import data
 from figures.paper import fig4e
 from figures.paper import model_bars
 
-TITLE_SUCCESS = 'Acting on goals: how often the agent gets there'
-TITLE_PATHS = 'Acting on goals: the way of agents that get there'
+TITLE_SUCCESS = 'Acting on goals: how often the agent succeeds'
+TITLE_PATHS = 'Acting on goals: path lengths of agents that succeed'
 TITLE_RETURN = 'Acting on preferences: what the agent earns'
-TITLE_CONNECTED = 'Acting on preferences: the same, connected support or not'
-_NOT_IN_PAPER = 'Not in the paper, which judges predictions only.'
+TITLE_CONNECTED = 'Acting on preferences: return, connected support or not'
+_NOT_IN_PAPER = 'Not in the paper, which evaluates predictions only.'
 
 
 def draw_success(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -39,8 +39,8 @@ def draw_paths(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       library,
       fig4e.EXPERIMENT,
       'path_ratio',
-      'Of tasks in which the agent succeeds: 1 is the shortest path. A'
-      ' model that succeeds rarely does so where the way is easy.',
+      'Only tasks in which the agent succeeds; 1 is the shortest path. Models'
+      ' that rarely succeed do so in easy tasks.',
       supports=fig4e.SUPPORTS,
       title=TITLE_PATHS,
       y_title='moves / shortest path (OOD tasks)',
@@ -74,7 +74,7 @@ def _draw_return(
       library,
       experiment,
       'relative_return',
-      '1: as good as the agent that is imitated; 0: as doing nothing.',
+      '1: the demonstrating agent; 0: doing nothing.',
       y_title="return / demonstrator's (OOD tasks)",
       **options,
   )

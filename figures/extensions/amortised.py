@@ -1,7 +1,7 @@
-"""Beyond the paper: gradient descent against a forward pass, and both.
+"""Beyond the paper: inference by gradients, by a forward pass, or both.
 
-The embeddings of hypernetworks are found by ten gradient steps, predicted from
-the support set by an encoder, or predicted and then adapted by a few steps.
+Embeddings of hypernetworks are found by ten gradient steps, predicted from the
+support set by an encoder, or predicted and then adapted by a few steps.
 Panels: accuracy on OOD tasks, how well modules can be decoded from embeddings,
 and the cost of inferring one task.
 """
@@ -184,7 +184,7 @@ def _explain(figure: go.Figure) -> None:
 def _caption(
     frame: pd.DataFrame, table: pd.DataFrame, left_out: Mapping[str, tuple]
 ) -> list[str]:
-  """Returns the lines below the figure: scale, cost, whatever is missing."""
+  """Returns the lines below the figure: scale, cost and missing runs."""
   missing = table[table['num_seeds'] == 0]
   timed = inference_cost.load().iloc[0]
   lines = [
@@ -193,13 +193,13 @@ def _caption(
           ' over seeds.'
       ),
       (
-          'CPU time: from support set to fast parameters, of one among'
-          f' {max(inference_cost.BATCHES)} tasks, median of {timed["rounds"]}'
-          f' rounds on {timed["processor"]};'
+          'CPU time per task from support set to fast parameters, with'
+          f' {max(inference_cost.BATCHES)} tasks at once: median of'
+          f' {timed["rounds"]} rounds on {timed["processor"]}.'
       ),
       (
-          'circles: laptop scale, diamonds: the published scale, at which'
-          ' nothing but this time was measured.'
+          'Circles: laptop scale. Diamonds: published scale, where only the'
+          ' time was measured.'
       ),
   ]
   if 0 < len(missing) < len(table):

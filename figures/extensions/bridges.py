@@ -1,9 +1,8 @@
 """Beyond the paper: how many families repair a disconnected support?
 
-Left, module alignment on new combinations; right, their relative loss. The
-abscissa counts the distinct pairs of modules, one of each triangle, that are
-trained on together. A family of two modules connects one pair, a wider family
-several.
+Left: module alignment on new combinations. Right: their relative loss. The x
+axis counts pairs of modules, one of each triangle, that are trained together. A
+family of two modules connects one pair, a larger one several.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,13 +48,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=[
           f'{style.scale_note(frame, CELL)}; converged inference.',
           (
-              'Bridges: as many families of two modules as pairs, or one family'
-              ' of 3, 4 or all 6 modules for 2, 4 or 9 pairs.'
+              'Bridges: one family of two modules per pair, or a single family'
+              ' of 3, 4 or 6 modules, which connects 2, 4 or 9 pairs.'
           ),
-          (
-              'With one bridge the families are connected; nine pairs are all'
-              ' there are.'
-          ),
+          'One bridge makes the support connected; nine pairs are the maximum.',
           *style.left_out_notes(left_out),
       ],
   )

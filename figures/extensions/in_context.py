@@ -1,10 +1,10 @@
 """In-context learners: curves over training, and the bridge to Figure 3B.
 
-The first figure shows Figures 2A, 2D and 3 of Kobayashi et al. (2024): R^2 on
-seen and new pairs of modules. Its reference line is the best linear mix of
-training functions (`analysis/reference_lines.py`): a learner below it need not
-have composed modules. The second shows in-context learners and those that
-adapt by gradients, on the same tasks.
+The first figure follows Figures 2A, 2D and 3 of Kobayashi et al. (2024): R^2 on
+seen and new pairs of modules. A reference line is the best linear mix of
+training functions (`analysis/reference_lines.py`); a learner below it may not
+have composed modules. The second figure compares in-context learners with those
+that adapt by gradients, on the same tasks.
 """
 
 import pandas as pd
@@ -70,7 +70,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 
 def draw_bridge(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-  """Returns accuracies of all ways to infer a task, and their table."""
+  """Returns accuracies of both kinds of learners, and their table."""
   found = cells.read(library, BRIDGE, _CELL)
   adapted = cells.read(library, 'fig3b', _CELL)
   both = cells.Cells(
@@ -115,7 +115,7 @@ def _curve(
 def _reference(
     curves: cells.Cells, references: pd.DataFrame, support: str
 ) -> list[lines.Line]:
-  """Returns the reference lines of a support, as long as its curves are."""
+  """Returns the reference lines of a support, over the range of its curves."""
   frame = data.rows(curves.frame, {'task.task_support': support})
   if frame.empty:
     return []

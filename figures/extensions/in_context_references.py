@@ -1,10 +1,9 @@
-"""Computes the reference lines of the in-context figures.
-
-They need no training, but take a minute. One process computes all teachers:
+"""Computes the reference lines of the in-context figures, in a minute.
 
   python -m figures.extensions.in_context_references
 
-writes figures/data/in_context_references.csv, which the figures read.
+Needs no training. Writes figures/data/in_context_references.csv, which the
+figures read.
 """
 
 import pathlib

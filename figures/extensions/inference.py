@@ -1,7 +1,7 @@
-"""Beyond the paper: does size hurt, or inference that stops too early?
+"""Beyond the paper: does size hurt, or inference that stops early?
 
-Every point is a student: its alignment on new combinations against its error on
-training tasks, for two sizes and increasing inference effort.
+Every point is a student: alignment on new combinations against training loss,
+for two sizes and increasing inference effort.
 """
 
 from collections.abc import Hashable, Iterator
@@ -81,8 +81,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               ' marks: inference from a random start.'
           ),
           (
-              'Right: loss relative to target power, minus that of latents'
-              ' inferred from many starts, to the end, on 64 examples; at'
+              'Right: relative loss minus that of latents inferred to'
+              ' convergence, from many starts, on 64 examples; drawn at'
               f' {_LEAST_EXCESS:g} if that is no better.'
           ),
           *style.left_out_notes(left_out),

@@ -1,14 +1,12 @@
 """Measures the CPU time of inference, for the figure of amortised inference.
 
-Inference is from support set to fast parameters, with freshly initialised
-models at the laptop's and the published scale. One process times all models in
-turn, many times over:
-
   python -m figures.extensions.inference_cost
 
-writes figures/data/inference_cost.csv, which the figure reads. CPU time of all
-threads is counted, so other work on the machine matters little. Across
-machines, compare ratios, not values.
+Times adaptation to a support set, with freshly initialised models at laptop and
+published scale, all models in turn and many times over. Writes
+figures/data/inference_cost.csv, which the figure reads. Counts CPU time of all
+threads, so other work on the machine matters little. Across machines, compare
+ratios, not values.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Accuracy on combinations of more modules than training combined.
 
-Each model is shown beside a control that was trained on combinations of up to
-all modules, as the number of modules also changes how difficult tasks are.
+Difficulty also depends on the number of modules, so each model is shown beside
+a control that was trained on combinations of any size.
 """
 
 from typing import Any
@@ -57,12 +57,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=[
           *found.caption,
           (
-              'Solid: trained on combinations of up to K modules; dashed: of up'
-              ' to all.'
+              'Solid: trained on combinations of up to K modules. Dashed:'
+              ' trained on combinations of any size.'
           ),
           (
-              'There is one combination of all modules: where the control'
-              ' trained on it, it is evaluated on it.'
+              'There is a single combination of all modules; controls may be'
+              ' trained on it, too.'
           ),
       ],
   )

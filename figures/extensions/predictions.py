@@ -1,10 +1,10 @@
-"""Predictions of learners from elsewhere, as bars beside the built-in models.
+"""Predictions of external learners, as bars beside the built-in models.
 
 A folder of files for `python -m modular_hyperteacher.worlds score` becomes one
-figure per world and preset, with a panel per task support and split. Files of
-one learner differ after the first dot of their names; those for several seeds
-of a world are the seeds of its bar. Built-in models are the finished runs of
-the config that describes the world, evaluated on other tasks of it.
+figure per world and preset, with a panel per task support and split. The name
+of a learner is the file name up to the first dot; its files for several seeds
+of a world become one bar. Built-in models are the finished runs of the config
+that describes the world, evaluated on other tasks of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _Draw = Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]
 
 
 class Entry(NamedTuple):
-  """What becomes a line of the registry."""
+  """The fields of `registry.Figure`."""
 
   title: str
   experiments: tuple[str, ...]
@@ -177,7 +177,7 @@ def _caption(
     library: data.Library, scored: Sequence[files.Scored]
 ) -> list[str]:
   learners = sorted({one.learner for one in scored})
-  lines = [f'From files: {", ".join(learners)}. All others are built in.']
+  lines = [f'From files: {", ".join(learners)}. The others are built in.']
   frames = [_frame(library, group[0]) for group in _grouped(scored).values()]
   digests = {
       sweeps.digest(run.run_id) for one in scored for run in _described(one)
@@ -187,7 +187,7 @@ def _caption(
   if len(frame):
     lines.append(f'Built-in models: {style.scale_note(frame)}.')
   lines.append(
-      'All learners of a panel face the same world and held-out combinations;'
-      ' files and built-in models use different tasks of it.'
+      'All learners of a panel share the world and its held-out combinations,'
+      ' but files and built-in models use different tasks.'
   )
   return lines

@@ -1,6 +1,6 @@
 """Figure 2C's discrete families with the published solver, at its scale.
 
-Two runs of the paper preset, stopped early because the GPU was on loan.
+Two runs of the paper preset, stopped early because GPU time ran out.
 `figures/data/published_solver.csv` holds their losses up to step 44,000 of
 60,000 and the students' metrics at step 44,232; `published_solver.json` says
 where they come from.
@@ -66,10 +66,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       markers=False,
       caption=[
           (
-              'Published scale, a line per seed, stopped for want of time after'
+              'Published scale, a line per seed. Runs were stopped after'
               f' {steps} outer steps; {where["session"]["device_kind"]}.'
           ),
-          'Module alignment then: '
+          'Module alignment at the end: '
           + '; '.join(
               f'{_FAMILIES[str(support)]} '
               + ', '.join(f'{value:.3f}' for value in rows['alignment'])

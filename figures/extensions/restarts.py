@@ -1,8 +1,8 @@
 """Beyond the paper: how many starts find the modules at matched size?
 
-Left, every student: its alignment on new combinations against its training
-error. Right, the expected alignment of the best of n starts. The best is chosen
-by training error, which needs no knowledge of the teacher.
+Left: alignment of every student on new combinations against its training loss.
+Right: expected alignment of the best of n starts, chosen by training loss,
+which needs no knowledge of the teacher.
 """
 
 import math
@@ -77,8 +77,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               ' tasks, singles and ring.'
           ),
           (
-              'Best: of lowest loss in training; its mean over all choices of'
-              ' so many of the starts.'
+              'Best start: the one with the lowest training loss; mean over all'
+              ' choices of so many starts.'
           ),
           *style.left_out_notes(left_out),
       ],

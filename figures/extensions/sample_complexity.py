@@ -42,10 +42,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=found.caption
       + [
           (
-              'Not in the paper. Read along the curves of one run per number of'
-              ' shots; fewer tasks are fewer outer steps, too.'
+              'Not in the paper. One run per number of shots; fewer tasks are'
+              ' an earlier point of its curve. Repeated tasks have new'
+              ' examples.'
           ),
-          'A task that comes again has new examples.',
       ],
   )
   groups = curves.groupby([*CELL, 'tasks', 'preset'], observed=True)['value']

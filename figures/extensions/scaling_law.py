@@ -63,11 +63,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       + [
           (
               'Not in the paper. Tasks until OOD accuracy reaches the level in'
-              ' the title; only M at which every seed does.'
+              ' the title, for values of M at which every seed reaches it.'
           ),
           (
-              'Points: mean and standard error over seeds; dashed, in its band:'
-              ' power law, 95% of bootstrap draws.'
+              'Points: mean and standard error over seeds. Dashed: power law,'
+              ' with the 95% band of bootstrap draws.'
           ),
       ],
   )

@@ -1,10 +1,10 @@
-"""Theorem 1 in numbers: training error against error on new combinations.
+"""Theorem 1 in numbers: training loss against loss on new combinations.
 
-Every point is a student of exactly its teacher's size, trained from one start.
-Left of the line are those that reached (near) zero training error, as the
-theorem assumes. The theorem is about the best latent for a new combination, so
-latents are inferred from many starts (`analysis/refitting.py`); the ordinate is
-the worst combination's loss.
+Every point is a student of its teacher's size, trained from one start. Students
+left of the line fit their training tasks, as the theorem assumes. The theorem
+is about the best latent for a new combination, so latents are inferred from
+many starts (`analysis/refitting.py`); the y axis is the loss on the worst
+combination.
 """
 
 import itertools
@@ -78,11 +78,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=[
           (
               f'{style.scale_note(frame, CELL)}; converged inference from many'
-              ' starts, on a task or more of every new combination that'
-              ' evaluation drew.'
+              ' starts, on all new combinations that evaluation drew.'
           ),
           (
-              'Dotted: what counts as zero error in training'
+              'Dotted: the training loss that counts as zero'
               f' ({NEAR_ZERO:g} of the power of the targets).'
           ),
           *style.left_out_notes(left_out),

@@ -1,4 +1,4 @@
-"""What the figures on meta sequence-to-sequence learning share."""
+"""Networks and captions of the figures on Lake (2019)."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from figures.library import data
 
-# The fields that tell runs apart.
+# The fields in which runs differ.
 MODEL = 'model.name'
 LOSS = 'model.outer.support_loss'
 ATTENTION = 'model.use_decoder_attention'

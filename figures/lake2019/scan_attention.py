@@ -1,10 +1,10 @@
 """Figures A.1 and A.2 of Lake (2019): attention, mean over seeds.
 
-Left, the steps of a query attend to the memory, whose cells are the support
-inputs. Right, the output symbols attend to the query's contexts. The paper
-reports that in mutual exclusivity every step but the last attends to the cells
-that do *not* hold its word; that in SCAN verbs attend to their own cell; and
-that the decoder reads the query in order.
+Left: each query step attends to the memory, whose cells are the support inputs.
+Right: each output symbol attends to the query. According to the paper, query
+steps of mutual exclusivity (except the last) attend to the cells that do *not*
+hold their word, verbs of SCAN attend to their own cell, and the decoder reads
+the query in order.
 """
 
 from collections.abc import Callable, Mapping, Sequence

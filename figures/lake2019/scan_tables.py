@@ -1,7 +1,7 @@
 """Tables 2 and 3 of Lake (2019), and mutual exclusivity: test accuracies.
 
-Beside ours stand the published values, over five runs; their whisker is what
-the paper calls the standard deviation.
+Published values, over five runs, are drawn beside ours; their whiskers are the
+standard deviations that the paper gives.
 """
 
 from collections.abc import Callable, Mapping, Sequence

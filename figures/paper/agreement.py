@@ -1,8 +1,8 @@
 """How many values of Tables A2 to A8 agree with the published ones.
 
-A value agrees within two published deviations or two percentage points,
-whichever is larger. Even a perfect reproduction misses some, as both sides are
-means over a few seeds; how many is simulated.
+A value agrees if it is within two published deviations or two percentage
+points, whichever is larger. Even a perfect reproduction misses some, because
+both sides are means over a few seeds; a simulation says how many.
 """
 
 import functools

@@ -1,10 +1,9 @@
 """Measures the counterexamples, for Figure A1 and claim TH-2.
 
-They are constructed, not trained. Measuring them takes a minute:
-
   python -m figures.paper.counterexamples
 
-writes figures/data/counterexamples.csv, which the figure reads.
+They are constructed, not trained. Measuring takes a minute and writes
+figures/data/counterexamples.csv, which the figure reads.
 """
 
 import pathlib

@@ -49,7 +49,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               'Blue: connected families; orange: disconnected. Fitted and'
               ' evaluated on combinations that training did not show.'
           ),
-          'Latents are inferred to convergence, or by Adam, as published.',
+          'Latents are inferred to convergence, or by Adam as published.',
           *style.left_out_notes(left_out),
       ],
   )

@@ -1,8 +1,8 @@
 """Figure 2D: alignment of students that are larger than their teacher.
 
-Figure A2 shows the OOD loss of the same runs. One line each for growing hidden
-units, modules, or both; a size that does not grow is twice the teacher's. One
-panel per latent type and solver. The grid shows all sizes.
+Lines grow hidden units, modules or both; a size that does not grow is twice the
+teacher's. There is a panel per latent type and solver. Figure A2 shows the OOD
+loss of the same runs, the grid all sizes.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def draw(
       y_type='log' if name == 'fig_a2' else 'linear',
       caption=[
           f'{style.scale_note(frame, CELL)}.',
-          f"What does not grow is {_BASE} times the teacher's size.",
+          f"A size that does not grow is {_BASE} times the teacher's.",
           *style.left_out_notes(left_out),
       ],
   )

@@ -66,13 +66,13 @@ def draw_preferences(seed: int, title: str) -> Drawn:
       title=title,
       caption=[
           (
-              'Arrows: values of moves while all objects are there; dots: of'
-              ' terminating. Dotted: what the optimal agent does in eight'
-              ' steps.'
+              'Values of moves (arrows) and of terminating (dots) before any'
+              ' object is collected. Dotted line: eight steps of the optimal'
+              ' agent.'
           ),
           (
-              'What a colour is worth depends on the task, and is the same in'
-              f' all of its instances. Seed {seed}.'
+              'The value of a colour depends on the task and is the same in all'
+              f' of its instances. Seed {seed}.'
           ),
       ],
   )

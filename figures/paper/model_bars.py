@@ -1,7 +1,7 @@
-"""What figures share that show models over supports: cells and bars.
+"""Cells and bars of figures that compare models over supports.
 
-A model may be there in several widths: monolithic ones are also trained with as
-many meta-parameters as the hypernetworks have.
+Monolithic models can have a second width, at which they have as many
+meta-parameters as the hypernetworks.
 """
 
 from collections.abc import Sequence

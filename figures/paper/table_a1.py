@@ -1,8 +1,8 @@
 """Table A1: alignment of large students with and without weight decay.
 
-The four columns of the published table have lost their headers, the student's
-sizes. So every size of ours is ranked by how close it comes to each column, and
-the sizes that cannot be told from the closest are counted.
+The four columns of the published table have lost their headers, the sizes of
+the students. So our sizes are ranked by their distance to each column, and the
+sizes that are as close as the closest, within its error, are counted.
 """
 
 import itertools

@@ -1,7 +1,7 @@
-"""Tables A2 to A8: accuracy on every split, ours beside the published.
+"""Tables A2 to A8: accuracy on every split, beside the published values.
 
-Shows every preset that has runs. At another scale than the paper's, numbers can
-be compared in direction but not in value; the caption says so.
+Shows every preset that has runs. At other scales than the paper's, compare
+directions, not values; the caption says so.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -208,7 +208,7 @@ def _caption(
       lines.append(f'{note} {names}.')
   if set(frame['preset']) - {'paper'}:
     lines.append(
-        "At another scale than the paper's, compare directions, not values."
+        "At other scales than the paper's, compare directions, not values."
     )
   is_empty = (table['preset'] != 'no run') & (table['num_seeds'] == 0)
   empty = table.loc[is_empty, 'split'].unique()

@@ -1,4 +1,4 @@
-"""What the theory's figures share: names, cells and tables."""
+"""Names, cells and tables of the theory's figures."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -16,7 +16,7 @@ class Cell(NamedTuple):
   """One cell of a grid."""
 
   seeds: pd.Series  # Values by seed; may be empty.
-  missing: str = ''  # Why there are none; empty if there cannot be any.
+  missing: str = ''  # Why there are none; empty if none can exist.
   note: str = ''  # Shown on hover.
   below: str = ''  # Shown below the value.
 

@@ -1,4 +1,4 @@
-"""Plotly's script, and static images if there is a browser to draw them."""
+"""Plotly's script, and static images, which need a browser."""
 
 import asyncio
 import pathlib
@@ -39,7 +39,7 @@ def export(
     folder: where to write.
 
   Returns:
-    None, or a sentence on what is missing and how to install it.
+    None, or a sentence that says what is missing and how to install it.
   """
   if not formats:
     return None

@@ -84,7 +84,7 @@ def finish(
 def name_missing(
     figure: go.Figure, reason: str, x: float, row: int, column: int
 ) -> None:
-  """Writes vertically, at the bottom of a panel, why x has no value."""
+  """Writes why x has no value, vertically at the bottom of a panel."""
   x_axis, y_axis = _axes(figure, row, column)
   figure.add_annotation(
       x=x,
