@@ -20,6 +20,8 @@ _HASHES = {
     ('preferences', 'ood', 0): 'dd78bf019111ad08',
     ('goals', 'train', 0): '3748f03ee7c6a464',
     ('goals', 'ood', 0): 'c1c8f22c3839eaac',
+    ('modular_regression', 'train', 0): 'bf7a0a79f2896697',
+    ('modular_regression', 'ood', 0): '4d2f96744886e2fa',
     ('mutual_exclusivity', 'train', 0): 'c459f37e423d83e3',
     ('mutual_exclusivity', 'ood', 0): '5b01966b96fd12f0',
     ('scan', 'train', 0): '59009c232b2b09cd',
