@@ -6,7 +6,7 @@ context. OOD functions are new combinations of known terms. Published OOD R2
 with 32 tokens and 70% held out: HYLA 0.81, softmax 0.63, linear 0.60.
 
   python -m modular_hyperteacher.main --config=configs/fuzzy_logic.py
-  python figures/make_all.py --only=fuzzy_logic,fuzzy_logic_table_a1
+  python figures/make_all.py --only=fuzzy_logic,fuzzy_logic_a1
 """
 
 from ml_collections import config_dict
