@@ -65,9 +65,7 @@ def _falls_least(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 
 def _rises_with_examples(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [
-      comparisons.difference(
-          _r2(frame, kind), _r2(frame, kind, num_tokens=16)
-      )
+      comparisons.difference(_r2(frame, kind), _r2(frame, kind, num_tokens=16))
       for kind in fuzzy_logic.MAIN
   ]
 

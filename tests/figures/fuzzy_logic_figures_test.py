@@ -95,9 +95,7 @@ def test_without_runs_nothing_is_claimed(
 
 
 @pytest.mark.parametrize('name', _NAMES)
-def test_figures_name_missing_runs(
-    name: str, tmp_path: pathlib.Path
-) -> None:
+def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
   figure, table = registry.FIGURES[name].make(data.Library(tmp_path))
   assert 'no run' in made_up.texts(figure)
   assert len(table) == 17 and (table['num_seeds'] == 0).all()
