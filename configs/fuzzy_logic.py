@@ -38,7 +38,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   }
   training = in_context.training(preset)
   if preset != 'smoke':
-    training['num_outer_steps'] = 50_000 if preset == 'paper' else 8_000
+    training['num_outer_steps'] = 50_000 if preset == 'paper' else 6_000
   lengths = [15, 63, 95] if preset == 'paper' else [15]
   sweep = [
       # Table A1. Tokens are the context and one query.
