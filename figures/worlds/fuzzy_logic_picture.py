@@ -1,5 +1,7 @@
 """A function of fuzzy logic: its terms, and the function itself."""
 
+from typing import cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ from figures.plotting import layout
 from modular_hyperteacher import randomness
 from modular_hyperteacher import worlds
 from modular_hyperteacher.tasks import fuzzy_logic
+from modular_hyperteacher.worlds import task_world
 
 _REST = 0.6  # What all but the first two variables are.
 _GRID = np.linspace(0, 1, 41)
@@ -21,7 +24,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
 
   The function is a new combination; all other variables are constant.
   """
-  task = worlds.make('fuzzy_logic', seed=seed)
+  task = cast(task_world.TaskWorld, worlds.make('fuzzy_logic', seed=seed))
   key = randomness.stream(jax.random.key(seed), 'picture')
   latent = task.distribution.sample_latent(task.params, key, 'ood')[0]
   num_variables = task.distribution.input_dim
