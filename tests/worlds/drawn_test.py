@@ -22,6 +22,8 @@ _HASHES = {
     ('goals', 'ood', 0): 'c1c8f22c3839eaac',
     ('modular_regression', 'train', 0): 'bf7a0a79f2896697',
     ('modular_regression', 'ood', 0): '4d2f96744886e2fa',
+    ('fuzzy_logic', 'train', 1): 'a07512ed6b0750f9',
+    ('fuzzy_logic', 'ood', 0): '88247d495ac57f12',
     ('mutual_exclusivity', 'train', 0): 'c459f37e423d83e3',
     ('mutual_exclusivity', 'ood', 0): '5b01966b96fd12f0',
     ('scan', 'train', 0): '59009c232b2b09cd',
