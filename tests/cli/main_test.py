@@ -239,7 +239,7 @@ def test_truncated_checkpoint(
     file.write_bytes(file.read_bytes()[:100])
   before = training.files(tmp_path)
   done = training.run(f'--results={tmp_path}', *training.ONE_RUN)
-  message = 'checkpoint .*/60 cannot be read.*Delete .*checkpoints to start again'
+  message = 'checkpoint .*/60 cannot be read.*Delete .* to start again'
   training.assert_refused(done.returncode, done.stderr, message)
   assert training.files(tmp_path) == before
   metrics = pd.read_csv(target / 'metrics.csv')
