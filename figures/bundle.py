@@ -1,12 +1,13 @@
-"""Bundles finished runs: writes the small form that the repository holds.
+"""Bundles finished runs: writes the compact files that the repository holds.
 
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
-Runs in the bundle stay, unless they were trained again or the config no longer
-describes them. Experiments can share a run; the first one bundles it.
+Runs that are already bundled are kept, unless they were trained again or the
+config no longer describes them. If experiments share a run, only the first one
+bundles it.
 
---parameters also bundles trained parameters, for `pretrained.load`. Choose a
-few with --only, --without and --num_seeds, as the repository must stay small:
+--parameters also bundles trained parameters, for `pretrained.load`. To keep the
+repository small, select runs and seeds with --only, --without and --num_seeds:
 
   python figures/bundle.py --experiment=fig4e --parameters --num_seeds=1 \
       --only=task_support=random --without=model=nonlinear_hypernetwork
@@ -32,8 +33,12 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
 
-_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
-_EXPERIMENT = flags.DEFINE_string('experiment', None, 'Such as fig3b.')
+_RESULTS = flags.DEFINE_string(
+    'results', 'results', 'Folder with your results.'
+)
+_EXPERIMENT = flags.DEFINE_string(
+    'experiment', None, 'Experiment to bundle, such as fig3b.'
+)
 _PRESET = flags.DEFINE_enum(
     'preset', 'laptop', list(presets.PRESETS), 'The scale to bundle.'
 )
@@ -41,18 +46,21 @@ _OUTPUT = flags.DEFINE_string(
     'output', str(data.BUNDLED), 'Folder of the bundles.'
 )
 _PARAMETERS = flags.DEFINE_bool(
-    'parameters', False, 'Whether to bundle trained parameters, too.'
+    'parameters', False, 'Also bundle trained parameters.'
 )
 _ONLY = flags.DEFINE_multi_string(
-    'only', [], 'Parameters only of runs with field=value; repeat to narrow.'
+    'only', [], 'Bundle parameters only of runs with field=value; repeatable.'
 )
 _WITHOUT = flags.DEFINE_multi_string(
-    'without', [], 'Parameters of no run with field=value; repeatable.'
+    'without', [], 'Bundle no parameters of runs with field=value; repeatable.'
 )
 _NUM_SEEDS = flags.DEFINE_integer(
-    'num_seeds', None, 'Parameters of so many seeds; all by default.', 1
+    'num_seeds',
+    None,
+    'Number of seeds whose parameters are bundled; default: all.',
+    1,
 )
-# Of the parameters in all bundles, as every clone fetches them.
+# Limit for all bundles together, because every clone downloads them.
 _MAX_PARAMETER_BYTES = 10_000_000
 
 
@@ -131,7 +139,7 @@ def _write_parameters(
     target: pathlib.Path,
     finished: Mapping[str, dict[str, Any]],
 ) -> None:
-  """Writes the chosen parameters, or none of them if they are too large."""
+  """Writes the selected parameters, or none if they are too large."""
   runs = [
       sweeps.Run(experiment, _PRESET.value, run['config'], run_id)
       for run_id, run in finished.items()
@@ -148,9 +156,9 @@ def _write_parameters(
   if size > _MAX_PARAMETER_BYTES:
     weights.remove(target / pretrained.FOLDER, finished)
     raise errors.UserError(
-        f'--parameters: all bundles together would hold {size / 1e6:.1f} MB, of'
-        f' at most {_MAX_PARAMETER_BYTES / 1e6:g}; none of these are bundled.'
-        ' Choose fewer, with --only, --without or --num_seeds.'
+        f'--parameters: all bundles together would take {size / 1e6:.1f} MB; at'
+        f' most {_MAX_PARAMETER_BYTES / 1e6:g} MB are allowed. Nothing was'
+        ' bundled; select fewer with --only, --without or --num_seeds.'
     )
 
 

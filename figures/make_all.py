@@ -1,16 +1,16 @@
-"""Draws all figures and tables and judges all claims, from finished runs.
+"""Draws all figures and tables and evaluates all claims, from finished runs.
 
   python figures/make_all.py
   python figures/make_all.py --only=fig3b --results=results --format=html,pdf
   python figures/make_all.py --site=DIR
 
-Reads the user's own results if there are any, else the bundled ones. Writes,
-per figure, an interactive page, static images if there is a browser to draw
-them, and the plotted numbers. Also writes the verdicts on all claims, and
-`report.html`, one page with everything. Trains nothing.
+Reads your own results if there are any, else the bundled ones, and trains
+nothing. Writes an interactive page and the plotted numbers of each figure,
+static images if Chrome or Chromium is installed, the verdicts on all claims,
+and `report.html`, one page with everything.
 
-With `--site`, it writes a folder to be published, such as on GitHub Pages:
-`index.html` in place of `report.html`, and the documentation as pages.
+`--site` writes a folder to publish, for example on GitHub Pages: `index.html`
+in place of `report.html`, and the documentation as web pages.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,43 +30,52 @@ from figures.report import page as report
 from figures.report import site
 from modular_hyperteacher import errors
 
-_ONLY = flags.DEFINE_list('only', [], 'Figures to draw; all by default.')
-_RESULTS = flags.DEFINE_string('results', 'results', 'Folder of results.')
+_ONLY = flags.DEFINE_list(
+    'only', [], 'Figures to draw, comma-separated; all by default.'
+)
+_RESULTS = flags.DEFINE_string(
+    'results', 'results', 'Folder with your results.'
+)
 _PREDICTIONS = flags.DEFINE_string(
     'predictions',
     None,
-    'Folder of .npz files for python -m modular_hyperteacher.worlds score, to'
-    ' draw beside the built-in models.',
+    'Folder of predictions (.npz, as for python -m modular_hyperteacher.worlds'
+    ' score) to draw beside the built-in models.',
 )
 _OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
 _SITE = flags.DEFINE_string(
-    'site', '', 'Folder of a web site to write, in place of --output.'
+    'site', '', 'Write a website to this folder, in place of --output.'
 )
 _FORMAT = flags.DEFINE_list(
-    'format', ['html', 'svg', 'png'], 'Of html, svg, png, pdf; html always.'
+    'format',
+    ['html', 'svg', 'png'],
+    'Files per figure: svg, png or pdf; html is always written.',
 )
 
 
 def main() -> None:
   """Writes everything, and prints the files, their origin and the verdicts."""
-  names = _choose('only', _ONLY.value, list(registry.FIGURES))
-  names = names or list(registry.FIGURES)
+  for name in _ONLY.value:
+    errors.require_choice('--only', name, registry.FIGURES)
+  for name in _FORMAT.value:
+    errors.require_choice('--format', name, ['html', *images.FORMATS])
+  names = _ONLY.value or list(registry.FIGURES)
   if _PREDICTIONS.value is not None:
     found = predictions.read(pathlib.Path(_PREDICTIONS.value))
     added = {name: registry.Figure(*entry) for name, entry in found.items()}
     registry.add_section(predictions.HEADING, added)
     names += added
-  formats = _choose('format', _FORMAT.value, ['html', *images.FORMATS])
-  formats = [name for name in formats if name != 'html']
+  formats = [name for name in _FORMAT.value if name != 'html']
   root = pathlib.Path(_RESULTS.value)
-  if flags.FLAGS['results'].present and not root.is_dir():
-    raise errors.UserError(
-        f"--results is '{root}'; it must be a folder that exists."
-    )
-  if not _OUTPUT.value:
-    raise errors.UserError(
-        "--output is ''; name a folder, such as figures/output."
-    )
+  errors.require(
+      root.is_dir() or not flags.FLAGS['results'].present,
+      '--results',
+      f"'{root}'",
+      'it must be a folder that exists',
+  )
+  errors.require(
+      _OUTPUT.value, '--output', "''", 'name a folder, such as figures/output'
+  )
   library = data.Library(root)
   _print_origins(names, library)
   folder = 'site' if _SITE.value else 'output'
@@ -172,15 +181,6 @@ def _line(entry: verdicts.Entry) -> str:
 def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
   for name, text in files.items():
     (folder / name).write_text(text)
-
-
-def _choose(flag: str, chosen: list[str], allowed: Sequence[str]) -> list[str]:
-  for name in chosen:
-    if name not in allowed:
-      raise errors.UserError(
-          f"--{flag} has '{name}'; choose from {', '.join(allowed)}."
-      )
-  return chosen
 
 
 if __name__ == '__main__':

@@ -44,12 +44,12 @@ _FINDINGS = {
     ),
     'Table A1': 'Weight decay hardly changes alignment.',
     'Section 3.2': (
-        'Students without training error nearly solve all new combinations if'
-        ' support is connected; if not, some fail.'
+        'Students without training error solve new combinations almost'
+        ' exactly if support is connected; if not, some fail.'
     ),
     'Appendix A.3': (
-        'Without any one condition of Theorem 1, there are students without'
-        ' training error that fail on new combinations.'
+        'If any condition of Theorem 1 is dropped, students without training'
+        ' error can fail on new combinations.'
     ),
     'Figure 3B': (
         'OOD accuracy: {fig3b random accuracy}. With a module held out:'
@@ -64,16 +64,16 @@ _FINDINGS = {
         ' {fig3c disconnected r2}.'
     ),
     'Figure 3E': (
-        'Hypernetworks gain OOD accuracy from combining modules in training.'
-        ' With M = 8 and K = 2, ANIL is better than they are.'
+        'Combining modules in training raises the OOD accuracy of'
+        ' hypernetworks. With M = 8 and K = 2, ANIL is still better.'
     ),
     'Figure 3F': (
         'OOD accuracy rises with student size and stays high up to 8 times the'
         ' width and 16 times the modules.'
     ),
     'Section 4.1': (
-        'On combinations of all modules, more than training combined, both'
-        ' hypernetworks lose accuracy against a control that trained on them.'
+        'On combinations of all modules, both hypernetworks are less accurate'
+        ' than a control that was trained on combinations of any size.'
     ),
     'Figure A3': (
         'The training tasks needed for an OOD accuracy of 0.7 do not increase'
@@ -96,7 +96,8 @@ _FINDINGS = {
     ),
     'Figure 4E': 'OOD accuracy: {fig4e random accuracy}.',
     'Figure 4F': (
-        'With a quadrant held out: {fig4e non_compositional accuracy}.'
+        'OOD accuracy with a quadrant held out:'
+        ' {fig4e non_compositional accuracy}.'
     ),
     'Figure A8': (
         'Larger students have no higher OOD loss, except that one linear'
@@ -270,7 +271,7 @@ def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
     return f'not timed{share}'
   minutes = f'{runs["wall_s"].sum() / 60:.0f} min'
   if runs['cpu_s'].notna().all():
-    minutes += f' ({runs["cpu_s"].sum() / 60:.0f} of a core)'
+    minutes += f' (CPU time {runs["cpu_s"].sum() / 60:.0f})'
   return f'{minutes}{share}'
 
 

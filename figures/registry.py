@@ -1,4 +1,4 @@
-"""All figures and tables: a line each.
+"""The list of all figures and tables.
 
 A figure reads the finished runs of the experiments that it names.
 `data.Library` finds them by the hash of their config, wherever they were
@@ -55,9 +55,9 @@ class Figure(NamedTuple):
 
   Attributes:
     title: one line.
-    experiments: it reads the finished runs of these; may be ().
-    draw: library -> (figure, table of the plotted numbers). A table of the
-      paper has None as its figure.
+    experiments: those whose finished runs it reads; may be ().
+    draw: library -> (figure, table of the plotted numbers). The figure is None
+      for a table of the paper.
   """
 
   title: str
@@ -67,7 +67,7 @@ class Figure(NamedTuple):
   def make(
       self, library: data.Library
   ) -> tuple[go.Figure | None, pd.DataFrame]:
-    """Draws; the table has a column 'preset', which may be 'constructed'."""
+    """Returns figure and table; its column 'preset' names the scale."""
     figure, table = self.draw(library)
     if 'preset' not in table:
       presets = dict.fromkeys(
@@ -231,6 +231,6 @@ FIGURES = {
 
 
 def add_section(heading: str, figures: Mapping[str, Figure]) -> None:
-  """Adds figures that this process alone draws."""
+  """Adds figures for this process only."""
   SECTIONS[heading] = dict(figures)
   FIGURES.update(figures)

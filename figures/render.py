@@ -2,13 +2,13 @@
 
   python -m figures.render --world=goals --seed=3
   python -m figures.render --world=preferences --seed=3 --format=html,png
-
   python -m figures.render --world=hyperteacher --preset=paper
 
-draw walls, objects, the agent and its optimal path; or a teacher's modules,
-their sum and its soft labels. With the name or the folder of a trained run, its
-model adapts to a task and acts, beside the optimal agent. For a hyperteacher,
-the picture shows the latent that can be decoded from the adapted parameters:
+A grid world is drawn with walls, objects, the agent and its optimal path; a
+hyperteacher with its modules, their sum and the soft labels. With --run, a
+trained model adapts to a task and then acts, beside the optimal agent. On the
+hyperteacher, the picture compares the task's latent with the one that is
+decoded from the adapted parameters:
 
   python -m figures.render --run=fig4e/laptop --model=anil --seed=3
   python -m figures.render --run=results/fig3b/laptop/RUN_ID --split=test
@@ -16,7 +16,6 @@ the picture shows the latent that can be decoded from the adapted parameters:
 Trains nothing; the same arguments always give the same picture.
 """
 
-from collections.abc import Iterable, Sequence
 import pathlib
 from typing import Any
 
@@ -46,41 +45,50 @@ _WORLDS = (*_DRAW, 'hyperteacher')
 
 def define_flags() -> None:
   """Defines the flags of the command line."""
-  flags.DEFINE_string('world', None, f'Of {", ".join(_WORLDS)}.')
+  flags.DEFINE_string('world', None, f'What to draw: {", ".join(_WORLDS)}.')
   flags.DEFINE_string(
-      'preset', 'laptop', "With the world 'hyperteacher': of Figure 3B."
+      'preset',
+      'laptop',
+      "Scale of Figure 3B's teacher, with the world 'hyperteacher'.",
   )
   flags.DEFINE_integer(
-      'seed', fig4a.SEED, 'Of world and task; of the task alone, with --run.'
+      'seed', fig4a.SEED, 'Draws world and task; with --run, the task alone.'
   )
-  flags.DEFINE_string('run', None, 'Of a trained model: its name or folder.')
-  flags.DEFINE_string('model', None, 'With --run: which model.')
-  flags.DEFINE_string('task_support', 'random', 'With --run and --model.')
-  flags.DEFINE_string('split', 'ood', 'With --run: what the task is drawn of.')
-  flags.DEFINE_string('results', 'results', 'Folder of results.')
+  flags.DEFINE_string(
+      'run', None, 'Trained run to draw: its name or its folder.'
+  )
+  flags.DEFINE_string('model', None, 'With --run: the model to load.')
+  flags.DEFINE_string(
+      'task_support',
+      'random',
+      'With --model: the task support of its training.',
+  )
+  flags.DEFINE_string('split', 'ood', 'With --run: the split of the task.')
+  flags.DEFINE_string('results', 'results', 'Folder with your results.')
   flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
-  flags.DEFINE_list('format', ['html'], f'Of {", ".join(_FORMATS)}.')
+  flags.DEFINE_list(
+      'format', ['html'], f'Files to write: {", ".join(_FORMATS)}.'
+  )
 
 
 def main() -> None:
   """Draws one picture and prints its files."""
   formats = flags.FLAGS.format
-  _check('format', formats, _FORMATS)
+  for name in formats:
+    errors.require_choice('--format', name, _FORMATS)
   seed = flags.FLAGS.seed
-  if not 0 <= seed < 2**32:
-    raise errors.UserError(
-        f'--seed is {seed}; it must be at least 0 and below 2^32.'
-    )
+  rule = 'it must be at least 0 and below 2^32'
+  errors.require(0 <= seed < 2**32, '--seed', seed, rule)
   if flags.FLAGS.run:
     figure, name = _draw_run(seed)
   else:
     world = flags.FLAGS.world
-    _check('world', [world], _WORLDS)
+    errors.require_choice('--world', world or '', _WORLDS)
     title = f'A task of {world}, seed {seed}'
     name = f'{world}_{seed}'
     if world == 'hyperteacher':
       preset = flags.FLAGS.preset
-      _check('preset', [preset], presets.PRESETS)
+      errors.require_choice('--preset', preset, presets.PRESETS)
       figure, _ = fig3a.draw_task(seed, title, preset)
     else:
       figure, _ = _DRAW[world](seed, title)
@@ -131,16 +139,6 @@ def _draw_run(seed: int) -> tuple[go.Figure, str]:
   key = jax.random.fold_in(randomness.stream(student.root, 'picture'), seed)
   figure, _ = draw(student, split, key, title)
   return figure, f'{loaded.run_id}_{split}_{seed}'
-
-
-def _check(
-    flag: str, given: Iterable[str | None], allowed: Sequence[str]
-) -> None:
-  for name in given:
-    if name not in allowed:
-      raise errors.UserError(
-          f"--{flag} is '{name or ''}'; choose from {', '.join(allowed)}."
-      )
 
 
 if __name__ == '__main__':

@@ -91,9 +91,9 @@ CLAIMS = (
     verdicts.Claim(
         id='SC-1',
         sentence=(
-            'Ours: for both hypernetworks, the training tasks that a given OOD'
-            ' accuracy takes grow with a lower power of M than the number of'
-            ' module combinations does.'
+            'Ours: with more modules, the number of training tasks that both'
+            ' hypernetworks need for a given OOD accuracy grows more slowly'
+            ' than the number of module combinations.'
         ),
         artefact=_ARTEFACT,
         experiment='fig_a3',
@@ -106,9 +106,9 @@ CLAIMS = (
     verdicts.Claim(
         id='SC-2',
         sentence=(
-            'Ours: with a given number of support examples in all of training,'
-            ' both hypernetworks reach a higher OOD accuracy with twice the'
-            ' shots on half as many tasks.'
+            'Ours: with a fixed total of support examples, both hypernetworks'
+            ' reach a higher OOD accuracy with twice the shots on half as many'
+            ' tasks.'
         ),
         artefact=_ARTEFACT,
         experiment='sample_complexity',

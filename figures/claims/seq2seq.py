@@ -123,8 +123,8 @@ CLAIMS = (
     _claim(
         id='MS-1',
         sentence=(
-            'With a memory of three words and their meanings, a network names'
-            ' the fourth, of mappings that it was not trained on.'
+            'Shown the meanings of three of four words, meta seq2seq infers'
+            ' the fourth, for assignments that training left out.'
         ),
         artefact='Lake (2019), Section 4.2',
         experiment='scan_me',
@@ -135,8 +135,8 @@ CLAIMS = (
         id='MS-2',
         sentence=(
             'Trained on permuted meanings, meta seq2seq uses "jump" in new'
-            ' commands; without support loss or decoder attention, or as a'
-            ' standard network, it hardly does.'
+            ' commands far better than without support loss, than without'
+            ' decoder attention, and than a standard network.'
         ),
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
@@ -146,8 +146,8 @@ CLAIMS = (
     _claim(
         id='MS-3',
         sentence=(
-            'Trained on meanings out of 24, it does so with and without support'
-            ' loss.'
+            'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
+            ' commands with and without support loss.'
         ),
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
@@ -157,8 +157,9 @@ CLAIMS = (
     _claim(
         id='MS-4',
         sentence=(
-            'It does not without decoder attention; a standard network with'
-            ' more verbs is better than without them, and still far below.'
+            'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
+            ' commands far better than without decoder attention, and than a'
+            ' standard network, which the verbs help a little.'
         ),
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
@@ -178,7 +179,10 @@ CLAIMS = (
     ),
     _claim(
         id='MS-6',
-        sentence='With 20 extra directions in place of two it is far lower.',
+        sentence=(
+            'Meta seq2seq uses "around right" far worse if trained with 20'
+            ' additional directions than with two.'
+        ),
         artefact='Lake (2019), Section 4.5',
         experiment='scan_around_right',
         figure='scan_table3',
@@ -187,8 +191,8 @@ CLAIMS = (
     _claim(
         id='MS-7',
         sentence=(
-            'No network makes outputs longer than those of training well; meta'
-            ' seq2seq is better than a standard network.'
+            'Meta seq2seq is poor at outputs longer than those of training, but'
+            ' better than a standard network.'
         ),
         artefact='Lake (2019), Table 3',
         experiment='scan_length',

@@ -285,9 +285,9 @@ CLAIMS = (
     *_per_solver(
         '2D-d',
         sentence=(
-            'Discrete tasks: module alignment falls once hidden units and'
-            " modules of the student exceed the teacher's by more than a"
-            ' little; a little is better than none.'
+            'Discrete tasks: module alignment is highest for students slightly'
+            ' larger than their teacher, and falls with more hidden units or'
+            ' modules.'
         ),
         artefact='Figure 2D',
         experiment='fig2d',
@@ -303,8 +303,8 @@ CLAIMS = (
     *_per_solver(
         '2D-c',
         sentence=(
-            'Continuous tasks: overparameterisation does not lower module'
-            f' alignment noticeably (by {_NOTICED:g}).'
+            'Continuous tasks: overparameterisation lowers module alignment by'
+            f' less than {_NOTICED:g}.'
         ),
         artefact='Figure 2D',
         experiment='fig2d',
@@ -320,13 +320,13 @@ CLAIMS = (
     *_per_solver(
         'A1',
         sentence=(
-            'Weight decay does not restore the alignment of overparameterised'
-            f' students (by {_NOTICED:g}).'
+            'Weight decay does not raise the module alignment of'
+            f' overparameterised students by more than {_NOTICED:g}.'
         ),
         artefact='Table A1',
         undecided=(
-            'without weight decay alignment leaves nothing to restore (more'
-            f' than {1 - _NOTICED:g})'
+            'alignment without weight decay already exceeds'
+            f' {1 - _NOTICED:g}, so there is nothing to raise'
         ),
         experiment='table_a1',
         figure='table_a1',
@@ -341,11 +341,11 @@ CLAIMS = (
     verdicts.Claim(
         id='TH-1',
         sentence=(
-            'A student of matching size without error in training (a relative'
-            f' loss below {theorem.NEAR_ZERO:g}), under compositional and'
-            ' connected support, fits every new combination: its loss is below'
-            f' {_LARGEST_RATIO:,} times that in training on the worst of them,'
-            " and its modules are a linear map of the teacher's."
+            'Compositional and connected support: a student of matching size'
+            ' that fits its training tasks (relative loss below'
+            f' {theorem.NEAR_ZERO:g}) fits every new combination (loss at most'
+            f" {_LARGEST_RATIO:,} times as high) and finds its teacher's"
+            ' modules up to a linear map.'
         ),
         artefact='Section 3.2',
         experiment='theorem',
@@ -356,8 +356,9 @@ CLAIMS = (
     verdicts.Claim(
         id='TH-1-d',
         sentence=(
-            'The same student without error in training need not fit new'
-            ' combinations if the support is disconnected (one output).'
+            'Disconnected support: a student of matching size and one output'
+            ' that fits its training tasks (relative loss below'
+            f' {theorem.NEAR_ZERO:g}) need not fit new combinations.'
         ),
         artefact='Section 3.2',
         experiment='theorem',
@@ -368,9 +369,9 @@ CLAIMS = (
     verdicts.Claim(
         id='TH-2',
         sentence=(
-            'Each condition is needed: a student without error in training and'
-            ' with a large OOD error exists if it is wider than its teacher, if'
-            ' the support is disconnected, or if it is not compositional.'
+            'A student can fit all training tasks and still fail on OOD tasks'
+            ' if it is wider than its teacher, or if the support is'
+            ' disconnected or not compositional.'
         ),
         artefact='Appendix A.3',
         experiment='fig_a1',

@@ -5,7 +5,6 @@ import math
 from typing import Any, NamedTuple
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -51,17 +50,7 @@ def draw(
     z_range: of the colours; None fits the data.
     higher_is_better: whether bright colours mark high values or low ones.
   """
-  num_columns = min(num_columns, len(panels))
-  num_rows = math.ceil(len(panels) / num_columns)
-  figure = subplots.make_subplots(
-      rows=num_rows,
-      cols=num_columns,
-      shared_yaxes=True,
-      horizontal_spacing=0.03,
-      vertical_spacing=0.18 / num_rows,
-      subplot_titles=list(panels),
-  )
-  figure.update_annotations(font={'size': 14})
+  figure, num_rows, num_columns = layout.make_grid(list(panels), num_columns)
   # Panels share axes, so each has the rows and columns of all.
   points = {point for grid in panels.values() for point in grid}
   xs, ys = (sorted(set(numbers)) for numbers in zip(*points))

@@ -1,13 +1,33 @@
 """Title, caption, size and legend of all figures."""
 
 from collections.abc import Sequence
+import math
 from typing import Any
 
+from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import style
 
 CAPTION = 'caption'  # Name of its annotation.
+
+
+def make_grid(
+    titles: Sequence[str], most_columns: int
+) -> tuple[go.Figure, int, int]:
+  """Returns a figure with a panel per title, its rows and its columns."""
+  num_columns = min(most_columns, len(titles))
+  num_rows = math.ceil(len(titles) / num_columns)
+  figure = subplots.make_subplots(
+      rows=num_rows,
+      cols=num_columns,
+      shared_yaxes=True,
+      horizontal_spacing=0.03,
+      vertical_spacing=0.18 / num_rows,
+      subplot_titles=titles,
+  )
+  figure.update_annotations(font={'size': 14})
+  return figure, num_rows, num_columns
 
 
 def finish(

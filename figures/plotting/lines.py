@@ -1,11 +1,9 @@
 """Panels of lines: means over seeds, in bands of one standard error."""
 
 from collections.abc import Iterator, Mapping, Sequence
-import math
 from typing import Any, NamedTuple
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -67,17 +65,7 @@ def draw(
     markers: whether to mark the points.
     empty: text of a panel without values.
   """
-  num_columns = min(num_columns, len(panels))
-  num_rows = math.ceil(len(panels) / num_columns)
-  figure = subplots.make_subplots(
-      rows=num_rows,
-      cols=num_columns,
-      shared_yaxes=True,
-      horizontal_spacing=0.03,
-      vertical_spacing=0.18 / num_rows,
-      subplot_titles=list(panels),
-  )
-  figure.update_annotations(font={'size': 14})
+  figure, num_rows, num_columns = layout.make_grid(list(panels), num_columns)
   for index, lines in enumerate(panels.values()):
     row, column = index // num_columns + 1, index % num_columns + 1
     for line in lines:

@@ -8,7 +8,7 @@ import pandas as pd
 
 
 class Estimate(NamedTuple):
-  """A mean or a difference of means; NaN where there is none."""
+  """A mean or a difference of means; NaN if there is none."""
 
   value: float
   standard_error: float  # NaN with fewer than two seeds.
@@ -18,7 +18,7 @@ class Estimate(NamedTuple):
 def mean(values: pd.Series) -> Estimate:
   """Returns the mean over seeds and its standard error, s / sqrt(n).
 
-  A seed that has no number, NaN, does not count.
+  Seeds without a value (NaN) are left out.
   """
   values = values.dropna()
   if values.empty:

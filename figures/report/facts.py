@@ -45,5 +45,5 @@ def _cost(runs: pd.DataFrame) -> str:
   devices = ', '.join(runs['device'].unique())
   hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'
   if runs['cpu_s'].notna().all():
-    hours += f' ({runs["cpu_s"].sum() / 60:.0f} of one processor core)'
-  return f'{hours} of training in all, on {devices}'
+    hours += f' (CPU time {runs["cpu_s"].sum() / 60:.0f} minutes)'
+  return f'{hours} of training, on {devices}'

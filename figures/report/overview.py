@@ -1,4 +1,4 @@
-"""What the page says of a claim, and where it stands in the picture of all."""
+"""Text of each claim on the page, and its mark in the overview picture."""
 
 from collections.abc import Iterable, Mapping
 import math
@@ -12,29 +12,29 @@ from figures.plotting import tables
 
 # Why claims are not supported by the bundled results.
 EXPLANATIONS = pathlib.Path(__file__).parent / 'explanations.csv'
-# Colours have shapes beside them: not everybody tells colours apart.
+# Shapes repeat what colours say, for readers who cannot tell colours apart.
 SYMBOLS = {
     'SUPPORTED': '●',
     'CONTRADICTED': '■',
     'UNDECIDED': '◇',
     'NOT RUN': '✕',
 }
-_EDGE = 30.0  # Marks further out stand at the edge.
+_EDGE = 30.0  # Marks beyond this are drawn at the edge.
 TICKS = (-30, -10, -3, 0, 3, 10, 30)
 
 
 class Claim(NamedTuple):
-  """What the page says of a claim."""
+  """Text of a claim on the page."""
 
   id: str
   sentence: str
   verdict: str
-  kind: str  # The verdict as the name of a style.
+  kind: str  # CSS class of the verdict.
   symbol: str
   measured: str
   note: str
-  why: str  # Why it is not supported, if the results are those explained.
-  comparisons: dict[str, list[str]]  # That decide it: column -> texts.
+  why: str  # Why it is not supported, if known; else empty.
+  comparisons: dict[str, list[str]]  # Column -> cells of the table.
 
 
 class Mark(NamedTuple):
@@ -48,7 +48,7 @@ class Mark(NamedTuple):
 
 
 def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
-  """Returns what the page says of a claim, from its entry of claims.json."""
+  """Returns the text of a claim, from its entry of claims.json."""
   verdict = entry['verdict']
   return Claim(
       claim.id,
@@ -64,15 +64,15 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
 
 
 def kind(verdict: str) -> str:
-  """Returns the name of a verdict's style."""
+  """Returns the CSS class of a verdict."""
   known = verdict if verdict in SYMBOLS else 'NOT RUN'
   return known.lower().replace(' ', '-')
 
 
 def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
-  """Returns where a claim stands; without numbers, in the middle.
+  """Returns the mark of a claim; in the middle if there are no numbers.
 
-  An effect without a spread over seeds has no t and stands at an edge.
+  An effect without a spread over seeds has no t; its mark is at the edge.
   """
   t, error = entry.get('t'), entry.get('standard_error')
   if t is None:
@@ -87,7 +87,7 @@ def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
 
 
 def position(t: float) -> float:
-  """Returns where t standard errors stand: nearly linear up to 3, then log."""
+  """Returns the position of a t value: nearly linear up to 3, then log."""
   share = math.asinh(t) / math.asinh(_EDGE)
   return round(50 + 47 * max(-1.0, min(1.0, share)), 2)
 

@@ -4,9 +4,9 @@
 the tables, so it works without a network and can be mailed. Other pages load
 plotly's script from their folder.
 
-Templates escape every string that they are given. The policy of each page
-allows one script, `report.js`, by its hash, and what that script loads; so even
-markup that came through would not run.
+Templates escape every string that they are given. As a second defence, the
+content security policy of each page allows only `report.js`, by its hash, and
+what that script loads.
 """
 
 import base64
@@ -48,13 +48,13 @@ _POLICY = (
     " style-src 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none';"
     " form-action 'none'"
 )
-# What the page opens with: figure, sentence, and the claims that decide it.
+# The page opens with these: figure, sentence, and the claims that decide it.
 _FINDINGS = (
     (
         'fig2c',
         (
-            'If inference converges, students find more of the modules of their'
-            ' teacher when training tasks connect all of them (blue) than when'
+            "If inference converges, students find their teacher's modules"
+            ' better when training tasks connect all modules (blue) than when'
             ' they do not (orange).'
         ),
         ('2C-c', '2C-d'),
@@ -63,8 +63,7 @@ _FINDINGS = (
         'fig3b',
         (
             'On new combinations of modules, hypernetworks are more accurate'
-            ' than MAML and ANIL, if training combines all modules, and only'
-            ' then.'
+            ' than MAML and ANIL if, and only if, training covered all modules.'
         ),
         ('3B-1', '3B-2'),
     ),
@@ -87,7 +86,7 @@ class Drawn(NamedTuple):
 
 
 class Report(NamedTuple):
-  """What all pages are made of.
+  """The content of all pages.
 
   Attributes:
     drawn: name -> figure, for some or all of `registry.FIGURES`.
@@ -102,11 +101,11 @@ class Report(NamedTuple):
   library: data.Library
 
   def page(self, packed: bool = True, links: Sequence[Any] = ()) -> str:
-    """Returns the page of everything.
+    """Returns the page of all figures and claims.
 
     Args:
-      packed: whether it holds plotly's script, or loads it from its folder.
-      links: (address, text) of pages beside it.
+      packed: whether to include plotly's script or load it from the folder.
+      links: (address, text) of other pages to link to.
     """
     described = {
         claim.id: overview.describe(claim, entry)
@@ -153,7 +152,7 @@ class Report(NamedTuple):
 
     Args:
       name: of the figure.
-      home: the page of everything.
+      home: file name of the page of all figures.
       downloads: endings of the files beside it.
     """
     figure = self._figure(name)
@@ -215,7 +214,7 @@ class Report(NamedTuple):
 
 
 def picture_page(figure: go.Figure, name: str, title: str) -> str:
-  """Returns the page of a figure that is not of the report.
+  """Returns the page of a figure that is not in the report.
 
   Args:
     figure: what is drawn.
@@ -233,7 +232,7 @@ def render(template: str, title: str, **values: Any) -> str:
   Args:
     template: its file.
     title: its heading.
-    **values: what the template asks for, escaped unless it is Markup.
+    **values: variables of the template, escaped unless they are Markup.
   """
   script = (_FOLDER / 'report.js').read_text()
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -266,13 +265,13 @@ def _environment() -> jinja2.Environment:
 
 @functools.cache
 def _packed_plotly() -> str:
-  """Returns plotly's script, a third as long, for `report.js` to unpack."""
+  """Returns plotly's script compressed; `report.js` unpacks it."""
   packed = gzip.compress(offline.get_plotlyjs().encode(), mtime=0)
   return base64.b64encode(packed).decode()
 
 
 def _picture(name: str, title: str, figure: go.Figure | None) -> dict[str, Any]:
-  """Returns what the template asks of a figure: title, chart and caption."""
+  """Returns a figure's title, chart and caption for the template."""
   shown = {'name': name, 'title': title, 'max_rows': _MAX_ROWS}
   if figure is None:
     return {**shown, 'chart': None, 'caption': []}
@@ -282,7 +281,7 @@ def _picture(name: str, title: str, figure: go.Figure | None) -> dict[str, Any]:
 
 
 def _for_page(figure: go.Figure | None) -> dict[str, Any]:
-  """Returns a figure as wide as the page, without title and caption."""
+  """Returns a figure without title and caption that fills the page's width."""
   figure = go.Figure(figure)
   figure_layout: Any = figure.layout
   figure_layout.annotations = [
@@ -303,12 +302,12 @@ def _for_page(figure: go.Figure | None) -> dict[str, Any]:
 
 
 def _small(figure: go.Figure | None) -> dict[str, Any]:
-  """Returns a figure to stand beside a sentence: no legend, small type."""
+  """Returns a thumbnail: no legend, small type."""
   small = go.Figure(_for_page(figure))
   small_layout: Any = small.layout
   for note in small_layout.annotations:
     note.update(text=note.text.replace(', ', ',<br>'), font={'size': 10})
-  many = len(list(small.select_xaxes())) > 2  # No room for what bars are.
+  many = len(list(small.select_xaxes())) > 2  # No room for labels.
   small.update_xaxes(showticklabels=not many, tickfont={'size': 9})
   small.update_yaxes(title={'font': {'size': 10}}, tickfont={'size': 9})
   small.update_layout(

@@ -1,7 +1,7 @@
-"""Bars of a task's latent, and of what a linear decoder reads from a model.
+"""Bars of a task's latent, beside the latent decoded from a model.
 
-The decoder predicts the latent, module by module, from the model's adapted
-parameters. Works for every task distribution.
+A linear decoder predicts the latent from the model's adapted parameters. Works
+for every task distribution.
 """
 
 import jax
@@ -51,7 +51,7 @@ def draw(
       f'{name} {float(value):.3f}'
       for name, value in student.score(fast_params, task.query).items()
   )
-  caption = [f'On the examples that the model is judged on: {scores}.']
+  caption = [f'On the query set: {scores}.']
   layout.finish(figure, title=title, caption=caption)
   index = pd.MultiIndex.from_product(
       [range(size) for size in latent.shape], names=['layer', 'module']

@@ -1,4 +1,4 @@
-"""Pictures of one instance of a grid-world task, and what an agent does."""
+"""Pictures of an instance of a grid-world task and an agent's path."""
 
 import math
 
@@ -26,7 +26,8 @@ def make_preferences(
     title: of the picture.
     instance: leaves without the axis of instances.
     shown: what the agent does; leaves without the axis of instances.
-    values: of all actions while all objects are there, [free cells, actions].
+    values: of all actions before any object is collected, [free cells,
+      actions].
     worth: of the colours.
   """
   cells = preferences.FREE_CELLS

@@ -1,8 +1,8 @@
-"""Rollouts: what a trained model does in a task, beside the optimal agent.
+"""Rollouts of a trained model beside the optimal agent.
 
-The model adapts to a task of a split and then acts in a fresh instance of it,
-greedily: it takes the action of the largest output. Left is the optimal agent,
-right the model, in the same instance.
+The model adapts to a task and then acts greedily in a fresh instance of it: it
+takes the action with the largest output. The optimal agent (left) and the model
+(right) act in the same instance.
 """
 
 from collections.abc import Callable
@@ -58,8 +58,8 @@ def draw_goals(
       caption=[
           gridworld_pictures.name_goal(factors),
           (
-              'Each goes until it interacts with the goal as asked; the model'
-              ' at the latest until it repeats itself.'
+              'Each path ends with the interaction that the goal asks for, or'
+              ' where the model first returns to a cell.'
           ),
       ],
   )
@@ -114,13 +114,13 @@ def draw_preferences(
       title=title,
       caption=[
           (
-              'Arrows: values of moves while all objects are there; dots: of'
-              ' terminating; on the right as the model predicts them.'
+              'Values of moves (arrows) and of terminating (dots) before any'
+              ' object is collected. On the right: as the model predicts them.'
           ),
           (
-              'Return: discounted, of at most eight steps. The optimal agent'
-              ' plans eight steps ahead at every step, so more than it is'
-              ' possible.'
+              'Returns are discounted, over at most eight steps. The optimal'
+              ' agent plans eight steps ahead at every step, so higher returns'
+              ' are possible.'
           ),
       ],
   )

@@ -91,8 +91,8 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     'argument, message',
     [
-        ('--only=fig9', "--only has 'fig9'; choose from over_training"),
-        ('--format=gif', "--format has 'gif'; choose from html, svg, png,"),
+        ('--only=fig9', "--only is 'fig9'; choose one of over_training"),
+        ('--format=gif', "--format is 'gif'; choose one of html, svg, png,"),
         ('--results=/nowhere', "--results is '/nowhere'; it must be a folder"),
         ('--onyl=fig3b', "Unknown command line flag 'onyl'"),
         ('fig3b', "unknown argument 'fig3b'; see --help."),

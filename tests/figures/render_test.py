@@ -93,12 +93,15 @@ def test_no_two_types_look_alike() -> None:
 @pytest.mark.parametrize(
     'argument, message',
     [
-        ('--world=gaols', "--world is 'gaols'; choose from preferences, goals"),
+        (
+            '--world=gaols',
+            "--world is 'gaols'; choose one of preferences, goals",
+        ),
         (
             '--world=hyperteacher --preset=desk',
-            "--preset is 'desk'; choose from smoke, laptop, paper",
+            "--preset is 'desk'; choose one of smoke, laptop, paper",
         ),
-        ('--format=gif', "--format is 'gif'; choose from html, svg"),
+        ('--format=gif', "--format is 'gif'; choose one of html, svg"),
         ('--seed=-1', '--seed is -1; it must be at least 0'),
     ],
 )
