@@ -83,7 +83,7 @@ def test_the_page_opens_with_findings_then_all_claims(text: str) -> None:
 def test_a_figure_comes_before_its_claims_and_numbers(text: str) -> None:
   article = _article(text, 'fig3b')
   order = ['fig3b-plot', 'laptop scale, 3 seeds', 'id="claim-3B-1"']
-  order += ['The numbers', 'How to make it']
+  order += ['The numbers', 'How to reproduce it']
   places = [article.index(part) for part in order]
   assert places == sorted(places)
   assert '<details><summary>The numbers' in article
@@ -125,7 +125,7 @@ def test_claims_come_with_scale_cost_command_and_config(text: str) -> None:
     assert expected in article
   assert 'def get_config(preset' in text[text.index('id="config-fig3b"') :]
   # Where its numbers are.
-  shared = text[text.index('id="config-hyperteacher"') :]
+  shared = text[text.index('id="config-blocks-hyperteacher"') :]
   assert 'table_a10' in shared[: shared.index('</details>')]
 
 
