@@ -124,7 +124,7 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
     }
     fixed = scored.world.fixed_sizes.get(scored.split)
     number = fixed or run.config['training']['num_evaluation_tasks']
-    width = run.point.get('hidden_dim')
+    width = run.point.get('model.hidden_dim')
     found.append(_Bar(str(run.point['model']), values, number, width))
   return found
 
