@@ -16,6 +16,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.library import data
+from figures.library import reference
 from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
@@ -115,7 +116,7 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   frame = _frame(library, scored)
   found = []
   for run in _described(scored):
-    is_run = frame['run_id'].map(sweeps.digest) == sweeps.digest(run.run_id)
+    is_run = frame['condition'] == reference.condition(run.config)
     rows = frame[is_run & (frame['split'] == scored.split)]
     rows = rows[rows['kind'] == 'last']
     values = {
