@@ -17,6 +17,7 @@ from figures.claims import over_training
 from figures.extensions import acting
 from figures.extensions import amortised
 from figures.extensions import bridges
+from figures.extensions import fuzzy_logic
 from figures.extensions import in_context
 from figures.extensions import inference
 from figures.extensions import more_modules
@@ -202,6 +203,17 @@ SECTIONS = {
             in_context.TITLE_BRIDGE,
             (in_context.BRIDGE, 'fig3b'),
             in_context.draw_bridge,
+        ),
+        'fuzzy_logic': Figure(
+            fuzzy_logic.TITLE_2C, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_2c
+        ),
+        'fuzzy_logic_a1': Figure(
+            fuzzy_logic.TITLE_A1, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_a1
+        ),
+        'fuzzy_logic_decoding': Figure(
+            fuzzy_logic.TITLE_DECODING,
+            (fuzzy_logic.EXPERIMENT,),
+            fuzzy_logic.draw_decoding,
         ),
     },
     'Hyperparameters': {

@@ -31,6 +31,7 @@ from figures.plotting import images
 from figures.plotting import style
 from figures.report import page as report
 from figures.worlds import decoded
+from figures.worlds import fuzzy_logic_picture
 from figures.worlds import rollouts
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
@@ -38,7 +39,8 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.runs import run_folder
 
 _FORMATS = ('html', *images.FORMATS)
-_WORLDS = (*fig4a.WORLDS, 'hyperteacher')
+_DRAW = {**fig4a.WORLDS, 'fuzzy_logic': fuzzy_logic_picture.draw}
+_WORLDS = (*_DRAW, 'hyperteacher')
 
 
 def define_flags() -> None:
@@ -89,7 +91,7 @@ def main() -> None:
       errors.require_choice('--preset', preset, presets.PRESETS)
       figure, _ = fig3a.draw_task(seed, title, preset)
     else:
-      figure, _ = fig4a.WORLDS[world](seed, title)
+      figure, _ = _DRAW[world](seed, title)
   folder = pathlib.Path(flags.FLAGS.output)
   obstacle = None
   try:

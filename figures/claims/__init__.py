@@ -3,6 +3,7 @@
 from figures.claims import amortised
 from figures.claims import appendix
 from figures.claims import beyond
+from figures.claims import fuzzy_logic
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import seq2seq
@@ -18,6 +19,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *beyond.CLAIMS,
     *amortised.CLAIMS,
     *seq2seq.CLAIMS,
+    *fuzzy_logic.CLAIMS,
 )
 
 

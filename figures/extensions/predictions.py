@@ -16,6 +16,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.library import data
+from figures.library import reference
 from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
@@ -41,6 +42,11 @@ class _Bar(NamedTuple):
   model: str
   values: Mapping[str, pd.Series]  # Metric -> by seed.
   num_tasks: int
+  width: int | None = None  # If the model is there in several.
+
+  @property
+  def name(self) -> str:
+    return self.model + (f', {self.width} wide' if self.width else '')
 
 
 def read(folder: pathlib.Path) -> dict[str, Entry]:
@@ -110,7 +116,7 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   frame = _frame(library, scored)
   found = []
   for run in _described(scored):
-    is_run = frame['run_id'].map(sweeps.digest) == sweeps.digest(run.run_id)
+    is_run = frame['condition'] == reference.condition(run.config)
     rows = frame[is_run & (frame['split'] == scored.split)]
     rows = rows[rows['kind'] == 'last']
     values = {
@@ -119,7 +125,8 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
     }
     fixed = scored.world.fixed_sizes.get(scored.split)
     number = fixed or run.config['training']['num_evaluation_tasks']
-    found.append(_Bar(str(run.point['model']), values, number))
+    width = run.point.get('model.hidden_dim')
+    found.append(_Bar(str(run.point['model']), values, number, width))
   return found
 
 
@@ -151,7 +158,8 @@ def _from_files(group: Sequence[files.Scored]) -> list[_Bar]:
 def _to_bar(bar: _Bar, metric: str) -> bars.Bar:
   look = style.model_style(bar.model)
   return bars.Bar(
-      label=look.label.replace(' ', '<br>'),
+      label=look.label.replace(' ', '<br>')
+      + (f'<br>{bar.width} wide' if bar.width else ''),
       colour=look.colour,
       seeds=bar.values[metric],
       missing='no finished run',
@@ -159,7 +167,7 @@ def _to_bar(bar: _Bar, metric: str) -> bars.Bar:
 
 
 def _to_row(bar: _Bar, scored: files.Scored) -> dict[str, Any]:
-  row: dict[str, Any] = scored.row() | {'model': bar.model}
+  row: dict[str, Any] = scored.row() | {'model': bar.name}
   estimates = {m: stats.mean(bar.values[m]) for m in scored.metrics}
   measured: dict[str, Any] = {}
   for name, value in row.items():

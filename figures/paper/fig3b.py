@@ -55,7 +55,9 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
     if name.startswith('ood_k'):
       measures[name] = (name, 'accuracy')
   table = cells.make_table(found, measures)
-  published = [_published(cell) or (math.nan, math.nan) for cell in found.cells]
+  published = [
+      _published(found, cell) or (math.nan, math.nan) for cell in found.cells
+  ]
   table[['published_ood', 'published_std']] = published
   at_scale = [
       len(runs) > 0 and bool(runs['published_scale'].all())
@@ -68,8 +70,13 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
   return table
 
 
-def _published(cell: cells.Cell) -> tuple[float, float] | None:
-  """Returns the number of a model of the published width."""
+def _published(
+    found: cells.Cells, cell: cells.Cell
+) -> tuple[float, float] | None:
+  """Returns the published number; those of equal size have none."""
+  same = [c for c in found.cells if c['model.name'] == cell['model.name']]
+  if cell['model.hidden_dim'] > min(c['model.hidden_dim'] for c in same):
+    return None
   cell = {name: cell[name] for name in ('model.name', model_bars.SUPPORT)}
   return reference.published_accuracy(EXPERIMENT, cell, 'ood')
 
@@ -85,7 +92,7 @@ def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
           if data.rows(found.frame, cell).empty
           else 'no OOD tasks'
       ),
-      beside=_published(cell),
+      beside=_published(found, cell),
   )
 
 

@@ -33,6 +33,7 @@ from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import fuzzy_logic
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import modular_regression
 from modular_hyperteacher.tasks import teacher_student
@@ -69,6 +70,7 @@ TASKS = {
         cpu_chunk_size=8,
     ),
     'modular_regression': TaskEntry(modular_regression.make),
+    'fuzzy_logic': TaskEntry(fuzzy_logic.make),
     'preferences': TaskEntry(
         preferences.make,
         (decoding.make_analysis, acting.make_preferences_analysis),

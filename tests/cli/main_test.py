@@ -136,8 +136,8 @@ def test_describe() -> None:
   done = training.run('--describe', config='configs/fig3b.py')
   assert done.returncode == 0, done.stderr
   runs = json.loads(done.stdout)
-  assert len(runs) == 8
-  assert len({run['run_id'] for run in runs}) == 8
+  assert len(runs) == 12
+  assert len({run['run_id'] for run in runs}) == 12
   for run in runs:
     assert set(run) == {
         'run_id',
@@ -239,7 +239,7 @@ def test_truncated_checkpoint(
     file.write_bytes(file.read_bytes()[:100])
   before = training.files(tmp_path)
   done = training.run(f'--results={tmp_path}', *training.ONE_RUN)
-  message = 'checkpoint .*/60 cannot be read.*Delete .*checkpoints to go'
+  message = 'checkpoint .*/60 cannot be read.*Delete .* to start again'
   training.assert_refused(done.returncode, done.stderr, message)
   assert training.files(tmp_path) == before
   metrics = pd.read_csv(target / 'metrics.csv')

@@ -55,7 +55,7 @@ def test_ctrl_c_before_anything_began(tmp_path: pathlib.Path) -> None:
   commands.wait_until(lambda: 'jaxlib' in maps.read_text(), process)
   output = _stop(process, signal.SIGINT, tmp_path)
   assert process.returncode == 130
-  assert output == 'SIGINT: stopped; nothing had begun.\n'
+  assert output == 'SIGINT: stopped before anything was started.\n'
   assert not (tmp_path / 'results').exists()
 
 
@@ -77,7 +77,7 @@ def test_while_compiling(
   _read_until(process, b' 0/3000')
   output = _stop(process, number, tmp_path)
   assert process.returncode == code
-  assert output.rstrip().endswith('the same command goes on from here.')
+  assert output.rstrip().endswith('saved; run the same command to resume.')
 
 
 @pytest.mark.slow
@@ -100,4 +100,4 @@ def test_while_a_step_takes_long(
   time.sleep(30)  # Compiled, and in its first steps.
   output = _stop(process, number, tmp_path)
   assert process.returncode == (130 if number == signal.SIGINT else 0)
-  assert output.rstrip().endswith('the same command goes on from here.')
+  assert output.rstrip().endswith('saved; run the same command to resume.')

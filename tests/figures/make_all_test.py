@@ -43,7 +43,7 @@ def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert (output / 'plotly.min.js').exists()
   pages = [path for path in output.glob('*.html') if path.stem != 'report']
   assert len(pages) > 30 and max(p.stat().st_size for p in pages) < 500_000
-  assert len(pd.read_csv(output / 'fig3b.csv')) == 8
+  assert len(pd.read_csv(output / 'fig3b.csv')) == 12
   assert (output / 'fig3b.md').read_text().startswith('| model |')
   assert 'All on one page' in run.stdout
   assert 'id="fig3b-plot"' in page

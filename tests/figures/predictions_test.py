@@ -47,12 +47,17 @@ def test_bars_stand_beside_the_built_in_models(
   figure: Any
   figure, table = entry.draw(library)
   rows = table.set_index(['split', 'model'])
-  cell = {'model.name': 'maml', 'task.task_support': 'random'}
+  cell = {
+      'model.name': 'maml',
+      'model.hidden_dim': 64,
+      'task.task_support': 'random',
+  }
   bundled = data.values(library.values('fig3b'), cell, 'ood')
   assert rows.loc[('ood', 'maml'), 'accuracy_mean'] == pytest.approx(
       bundled.mean()
   )
   assert rows.loc[('ood', 'maml'), 'num_tasks'] == 256
+  assert ('ood', 'maml, 218 wide') in rows.index
   mine: Any = rows.loc[('ood', 'mine')]
   scored = [
       worlds.score_file(path).metrics['accuracy']
@@ -67,7 +72,7 @@ def test_bars_stand_beside_the_built_in_models(
   titles = [note.text for note in figure.layout.annotations]
   assert 'Compositional support, OOD' in titles
   heights = {y for bar in figure.data if bar.type == 'bar' for y in bar.y}
-  assert mine['accuracy_mean'] in heights and len(heights) == 10
+  assert mine['accuracy_mean'] in heights and len(heights) == 14
 
 
 def test_the_command_draws_them(
@@ -82,7 +87,7 @@ def test_the_command_draws_them(
   )
   assert run.returncode == 0, run.stderr
   name = 'predictions_hyperteacher_laptop'
-  assert len(pd.read_csv(tmp_path / f'{name}.csv')) == 10
+  assert len(pd.read_csv(tmp_path / f'{name}.csv')) == 14
   row = worlds.score_file(folder / 'other.test.2020.npz').row()
   head = (tmp_path / f'{name}.md').read_text().splitlines()[0]
   assert head == f'| {" | ".join(row)} |'  # What `score` prints.

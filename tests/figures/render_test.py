@@ -11,6 +11,7 @@ import pytest
 
 from figures.paper import fig4a
 from figures.plotting import pictures
+from figures.worlds import fuzzy_logic_picture
 from tests.helpers import made_up
 
 
@@ -136,3 +137,21 @@ def test_writes_a_page(tmp_path: pathlib.Path) -> None:
   page = (tmp_path / 'preferences_5.html').read_text()
   assert 'A task of preferences, seed 5' in page
   assert 'src="http' not in page
+
+
+def test_a_function_of_fuzzy_logic_is_the_maximum_of_its_terms() -> None:
+  figure, table = fuzzy_logic_picture.draw(3, 'a title')
+  first, second = (table[name] for name in table.columns[2:4])
+  assert table.columns[2].count('x') == 4 and not first.equals(second)
+  np.testing.assert_array_equal(table['maximum'], np.maximum(first, second))
+  assert len(made_up.traces(figure)) == 3
+  for name, values in table.iloc[:, 2:4].items():
+    literals = [
+        1 - value if part.startswith('not ') else value
+        for part, value in zip(
+            str(name).split(' and '), (table['x1'], table['x2'], 0.6, 0.6)
+        )
+    ]
+    np.testing.assert_allclose(
+        values, np.minimum.reduce(np.broadcast_arrays(*literals)), atol=1e-6
+    )

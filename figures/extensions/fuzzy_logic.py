@@ -1,0 +1,142 @@
+"""Fuzzy logic: Figure 2C and Table A1 of Schug et al. (2025), and decoding.
+
+R^2 is `relative_r2`, as in the released code. Bars show new combinations of
+known terms; beside each bar stands R^2 on seen ones.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.library import cells
+from figures.library import data
+from figures.plotting import bars
+from figures.plotting import stats
+
+EXPERIMENT = 'fuzzy_logic'
+METRIC = 'relative_r2'
+TITLE_2C = 'Fuzzy logic: R² by kind of attention, examples and held-out share'
+TITLE_A1 = 'Fuzzy logic: HYLA and its ablations'
+TITLE_DECODING = 'Fuzzy logic: terms decoded from the residual stream'
+ATTENTION, SUPPORT, FRACTION = CELL = (
+    'model.body.attention',
+    'task.num_support',
+    'task.ood_fraction',
+)
+MAIN = ('softmax', 'linear', 'hyla')
+# Row of Table A1 -> label, published OOD R2 and its standard error.
+_KINDS = {
+    'softmax': ('softmax', (0.6328, 0.0231)),
+    'linear': ('linear', (0.5989, 0.0522)),
+    'hyla': ('HYLA', (0.8113, 0.0777)),
+    'linear_rms_head': ('linear +<br>RMSHead', (0.6893, 0.0510)),
+    'hyla_no_rms_head': ('HYLA -<br>RMSHead', (0.8127, 0.0788)),
+    'hyla_no_nonlinearity': ('HYLA - non-<br>linearity', (0.8454, 0.0532)),
+    'hyla_no_nonlinearity_no_rms_head': (
+        'HYLA -<br>both',
+        (0.7942, 0.0743),
+    ),
+    'hyla_softmax': ('HYLA with<br>softmax', (0.7098, 0.0708)),
+}
+_COLOURS = {'softmax': '#0072B2', 'linear': '#E69F00', 'hyla': '#009E73'}
+_ABLATION = '#999999'
+_MEASURES = {
+    'test': ('test', METRIC),
+    'ood': ('ood', METRIC),
+    'ood_unknown_terms': ('ood_unknown_terms', METRIC),
+    'decoding': ('ood', 'decoding_r2'),
+}
+
+
+def make_cell(
+    attention: str, num_tokens: int = 32, ood_fraction: float = 0.7
+) -> cells.Cell:
+  """Returns a cell; one of the tokens is the query."""
+  return dict(zip(CELL, (attention, num_tokens - 1, ood_fraction)))
+
+
+def draw_2c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns bars of three kinds: a panel per length and held-out share."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  panels = {
+      f'{length + 1} tokens, {fraction:.0%} held out': _bars(
+          found, MAIN, length, fraction
+      )
+      for length in sorted(found.axis('num_support'))
+      for fraction in sorted(found.axis('ood_fraction'))
+      if found.find(num_support=length, ood_fraction=fraction)
+  }
+  return _figure(found, panels, TITLE_2C, 'R² on new combinations')
+
+
+def draw_a1(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns bars of all kinds with the published values beside them."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  panels = {
+      '32 tokens, 70% held out': [
+          bar._replace(beside=_KINDS[kind][1])
+          for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS), 31, 0.7))
+      ]
+  }
+  return _figure(
+      found,
+      panels,
+      TITLE_A1,
+      'R² on new combinations',
+      beside='published, whisker: standard error',
+  )
+
+
+def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns bars of how well terms of new combinations can be decoded."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  panels = {
+      '32 tokens, 70% held out': _bars(
+          found, tuple(_KINDS), 31, 0.7, 'decoding_r2'
+      )
+  }
+  return _figure(found, panels, TITLE_DECODING, 'R² of decoding')
+
+
+def _bars(
+    found: cells.Cells,
+    kinds: Sequence[str],
+    num_support: int,
+    ood_fraction: float,
+    metric: str = METRIC,
+) -> list[bars.Bar]:
+  drawn = []
+  for kind in kinds:
+    cell = make_cell(kind, num_support + 1, ood_fraction)
+    seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
+    drawn.append(
+        bars.Bar(
+            label=_KINDS[kind][0],
+            colour=_COLOURS.get(kind, _ABLATION),
+            seeds=data.values(found.frame, cell, 'ood', metric=metric),
+            missing=found.missing(cell),
+            beside=(seen.value, seen.standard_error)
+            if seen.num_seeds
+            else None,
+        )
+    )
+  return drawn
+
+
+def _figure(
+    found: cells.Cells,
+    panels: dict[str, list[bars.Bar]],
+    title: str,
+    y_title: str,
+    beside: str = 'seen combinations, whisker: standard error',
+) -> tuple[go.Figure, pd.DataFrame]:
+  figure = bars.draw(
+      panels,
+      title=title,
+      y_title=y_title,
+      y_range=(0, 1),
+      caption=found.caption,
+      beside_name=beside,
+  )
+  return figure, cells.make_table(found, _MEASURES)
