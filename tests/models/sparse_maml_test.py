@@ -294,7 +294,7 @@ def test_all_gates_start_from_the_same_weights() -> None:
 @pytest.mark.parametrize(
     'fields, message',
     [
-        ({'gates': 'some'}, "model.gates is 'some'; choose one of binary, rect"),
+        ({'gates': 'some'}, "model.gates is 'some'; choose one of binary, "),
         (
             {'gates': 'binary', 'initial_sparsity': 1.5},
             'model.initial_sparsity is 1.5; it must be from 0 to 1',
