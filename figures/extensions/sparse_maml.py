@@ -33,11 +33,6 @@ VARIANTS = {
     'rates': ('Meta-SGD', '#999999'),
 }
 SUPPORTS = ('random', 'non_compositional')
-# The inner loop's solver -> what it is; SGD is first order, AdamW is second.
-_SOLVERS = {
-    'sgd': 'SGD, first order',
-    'adamw': 'AdamW, second order',
-}
 NUM_STEPS = (5, 10, 35, 100)
 SPARSITIES = (0.25, 0.5, 0.75, 0.9)
 _LAYER_COLOURS = ('#0072B2', '#D55E00', '#CC79A7', '#E69F00')
@@ -97,39 +92,49 @@ def draw_accuracy(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns bars of all variants and the hypernetworks, and their table."""
   found = cells.read(library, EXPERIMENT, CELL)
 
-  def make_bar(label: str, colour: str, of: cells.Cell) -> bars.Bar:
-    seen = stats.mean(data.values(found.frame, of, 'test'))
+  def make_bar(
+      label: str, colour: str, of: cells.Cell, beside: cells.Cell | None = None
+  ) -> bars.Bar:
+    other = stats.mean(data.values(found.frame, beside or {}, 'ood'))
+    shown = beside is not None and other.num_seeds
     return bars.Bar(
-        label=label.replace('-', '-<br>').replace(' ', '<br>'),
+        label=label.replace('-', '-<br>'),
         colour=colour,
         seeds=data.values(found.frame, of, 'ood'),
         missing=found.missing(of),
-        beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+        beside=(other.value, other.standard_error) if shown else None,
     )
 
   panels = {}
   for support in SUPPORTS:
-    name = style.SUPPORT_NAMES[support].replace(' support', '')
-    for solver, title in _SOLVERS.items():
-      panels[f'{name}<br>{title}'] = [
-          make_bar(label, colour, cell(gates, solver, task_support=support))
-          for gates, (label, colour) in VARIANTS.items()
-      ]
-    panels[f'{name}<br>Figure 3B'] = [
+    variants = [
         make_bar(
-            style.MODEL_NAMES[model].removesuffix(' hypernetwork'),
-            style.COLOURS[model],
-            hypernetwork_cell(model, support),
+            label.removesuffix('-MAML').removeprefix('Sparse-'),
+            colour,
+            cell(gates, task_support=support),
+            cell(gates, 'adamw', task_support=support),
         )
-        for model in style.HYPERNETWORKS
+        for gates, (label, colour) in VARIANTS.items()
     ]
+    hypernetworks = [
+        make_bar(label, style.COLOURS[model], hypernetwork_cell(model, support))
+        for model, label in zip(style.HYPERNETWORKS, ('linear', 'non-linear'))
+    ]
+    panels[style.SUPPORT_NAMES[support]] = variants + hypernetworks
   figure = bars.draw(
       panels,
       title=TITLES['sm_accuracy'],
       y_title='OOD accuracy',
       y_range=(0, 1),
-      caption=found.caption,
-      beside_name='seen combinations, whisker: standard error',
+      caption=[
+          *found.caption,
+          (
+              'Inner loop: SGD, first order. Sparse, ReLU: sparse-MAML,'
+              ' sparse-ReLU-MAML. Linear, nonlinear: hypernetworks of'
+              ' Figure 3B.'
+          ),
+      ],
+      beside_name='with AdamW, second order',
   )
   return figure, cells.make_table(found, _MEASURES)
 
