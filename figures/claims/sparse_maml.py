@@ -123,7 +123,7 @@ def _rates_close(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 def _not_modular(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [
       comparisons.difference(
-          comparisons.sample(frame, sparse_maml.hypernetwork_cell(model)),
+          comparisons.sample(frame, sparse_maml.figure_3b_cell(model)),
           comparisons.sample(frame, _cell('binary', solver)),
       )
       for model in style.HYPERNETWORKS
