@@ -25,6 +25,7 @@ from figures.extensions import published_solver
 from figures.extensions import restarts
 from figures.extensions import sample_complexity
 from figures.extensions import scaling_law
+from figures.extensions import sparse_maml
 from figures.extensions import theorem
 from figures.extensions import two_layers
 from figures.lake2019 import scan_attention
@@ -133,6 +134,10 @@ SECTIONS = {
             more_modules.TITLE, ('more_modules',), more_modules.draw
         ),
         'amortised': Figure(amortised.TITLE, ('amortised',), amortised.draw),
+        **{
+            name: Figure(sparse_maml.TITLES[name], ('sparse_maml',), draw)
+            for name, draw in sparse_maml.DRAW.items()
+        },
     },
     'Grid worlds': {
         'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),

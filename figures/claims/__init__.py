@@ -7,6 +7,7 @@ from figures.claims import fuzzy_logic
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import seq2seq
+from figures.claims import sparse_maml
 from figures.claims import theory
 from figures.claims import verdicts
 from figures.library import data
@@ -18,6 +19,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *gridworlds.CLAIMS,
     *beyond.CLAIMS,
     *amortised.CLAIMS,
+    *sparse_maml.CLAIMS,
     *seq2seq.CLAIMS,
     *fuzzy_logic.CLAIMS,
 )

@@ -31,7 +31,7 @@ VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
 DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
 _CURVE_SPLITS = ('valid', 'test', 'ood')
-_CURVE_METRICS = ('loss', 'accuracy')
+_CURVE_METRICS = r'loss|accuracy|closed(_\w+)?'  # Closed gates, by layer.
 _RESULTS = 'results.csv.gz'
 _CURVES = 'curves.csv.gz'
 
@@ -203,7 +203,9 @@ def _summary_rows(
 
 
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
-  """Returns loss and accuracy at every evaluation, columns CURVE_COLUMNS.
+  """Returns metrics at every evaluation, columns CURVE_COLUMNS.
+
+  These are loss, accuracy and, of models with gates, the share of closed ones.
 
   Damaged curves are skipped with a warning on stderr.
   """
@@ -222,7 +224,7 @@ def read_curves(folder: pathlib.Path) -> pd.DataFrame:
       continue
     frame = frame[
         frame['split'].isin(_CURVE_SPLITS)
-        & frame['metric'].isin(_CURVE_METRICS)
+        & frame['metric'].str.fullmatch(_CURVE_METRICS)
     ]
     curves.append(frame.assign(run_id=run.path.name)[list(CURVE_COLUMNS)])
   empty = pd.DataFrame(columns=list(CURVE_COLUMNS))

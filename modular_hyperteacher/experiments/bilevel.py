@@ -32,6 +32,7 @@ from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.models import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import fuzzy_logic
 from modular_hyperteacher.tasks import hyperteacher
@@ -87,6 +88,7 @@ TASKS = {
 MODELS = {
     'maml': maml.make,
     'anil': anil.make,
+    'sparse_maml': sparse_maml.make,
     'linear_hypernetwork': linear_hypernetwork.make,
     'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
     'amortised_linear_hypernetwork': amortised.make_linear,

@@ -6,10 +6,14 @@ loss on the task's support set:
   phi_0 = init_fast(theta), or the model's prediction from the support set
   phi_{t+1} = AdamW(phi_t, grad_phi loss(phi_t, theta; support))
 
-The outer gradient flows through all of it, including the optimiser. If the
-inner problem is solved to its optimum, as the theory assumes (Section 3), the
-second-order part of the outer gradient vanishes. The adapted parameters may
-then be treated as constants, and a least-squares solver may replace AdamW.
+Instead of AdamW there may be plain gradient descent, and a model may multiply
+updates by gates (`models/sparse_maml.py`).
+
+The outer gradient flows through all of it, including the optimiser; with first
+order, only through phi_0 and the gates. If the inner problem is solved to its
+optimum, as the theory assumes (Section 3), the second-order part of the outer
+gradient vanishes. The adapted parameters may then be treated as constants, and
+a least-squares solver may replace AdamW.
 """
 
 from collections.abc import Callable
@@ -20,6 +24,7 @@ from typing import Any, cast, Protocol
 import jax
 from jax import flatten_util
 from jax import lax
+import jax.numpy as jnp
 import optax
 
 from modular_hyperteacher import errors
@@ -33,7 +38,7 @@ _Carry = tuple[models.FastParams, optax.OptState]
 _Solve = Callable[
     [models.MetaParams, models.FastParams, Draw, jax.Array], models.FastParams
 ]
-SOLVERS = ('adamw', 'levenberg_marquardt')
+SOLVERS = ('adamw', 'sgd', 'levenberg_marquardt')
 # Up to this many fast parameters, updating them as one vector is faster than
 # leaf by leaf: fewer operations outweigh the copies.
 _MAX_JOINED = 2**13
@@ -66,16 +71,20 @@ class InnerConfig:
   Attributes:
     num_steps: inner steps, or iterations of Levenberg-Marquardt; 0 for no
       adaptation, as for a model that predicts its fast parameters.
-    learning_rate: of AdamW.
+    learning_rate: of AdamW or SGD.
     weight_decay: of AdamW, on every fast parameter.
-    eps_root: added to the second moment inside the square root. Without it,
-      the second derivative of the root at zero makes outer gradients NaN.
+    eps_root: of AdamW, added to the second moment inside the square root.
+      Without it, the second derivative of the root at zero makes outer
+      gradients NaN.
     batch_size: support examples per step, drawn with replacement; None for
       the whole support set at every step.
-    solver: 'adamw', or 'levenberg_marquardt' for objectives that are sums of
-      squares. The latter uses the whole support set and, of the settings above,
-      only `num_steps`.
+    solver: 'adamw', 'sgd', or 'levenberg_marquardt' for objectives that are
+      sums of squares. The latter uses the whole support set and, of the
+      settings above, only `num_steps`.
     second_order: whether the outer gradient flows through the adaptation.
+    first_order: whether the outer gradient takes inner updates as constants,
+      but flows through the initial fast parameters and the gates. With neither
+      order, adapted parameters are constants, so MAML learns nothing.
     fresh_support: whether every step sees a new support set of the task.
     random_start: whether every task starts from its own standard normal draw
       rather than from the model's initial fast parameters.
@@ -90,6 +99,7 @@ class InnerConfig:
   second_order: bool = True
   fresh_support: bool = False
   random_start: bool = False
+  first_order: bool = False
 
   def __post_init__(self) -> None:
     self._require(
@@ -98,12 +108,22 @@ class InnerConfig:
         'it must be at least 1, or None for the whole support set',
     )
     errors.require_choice('model.inner.solver', self.solver, SOLVERS)
+    self._require(
+        not (self.first_order and self.second_order),
+        'first_order',
+        'with second_order it must be False',
+    )
     if self.solver == 'levenberg_marquardt':
-      needed = {'second_order': False, 'fresh_support': False}
-      for field, value in (needed | {'batch_size': None}).items():
+      orders = {'second_order': False, 'first_order': False}
+      needed = orders | {'fresh_support': False, 'batch_size': None}
+      for field, value in needed.items():
         rule = f'with solver levenberg_marquardt it must be {value}'
         self._require(getattr(self, field) == value, field, rule)
       return
+    if self.solver == 'sgd':
+      for field in ('weight_decay', 'eps_root'):
+        rule = 'with solver sgd it must be 0'
+        self._require(getattr(self, field) == 0, field, rule)
     self._require(
         0 < self.learning_rate < math.inf,
         'learning_rate',
@@ -127,7 +147,7 @@ def check(config: InnerConfig, objective: tasks.Objective) -> None:
         config.eps_root,
         'it must be positive, or outer gradients are NaN',
     )
-  else:
+  elif config.solver == 'levenberg_marquardt':
     errors.require(
         objective.residuals,
         'model.inner.solver',
@@ -137,7 +157,9 @@ def check(config: InnerConfig, objective: tasks.Objective) -> None:
 
 
 def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
-  """Returns the inner loop's AdamW."""
+  """Returns the inner loop's optimiser, AdamW or SGD."""
+  if config.solver == 'sgd':
+    return optax.sgd(config.learning_rate)
   return optax.adamw(
       config.learning_rate,
       eps_root=config.eps_root,
@@ -152,7 +174,8 @@ def make_adapt(
 
   See `from_support` for the `draw` of a finite support set.
   """
-  make = _make_descend if config.solver == 'adamw' else _make_least_squares
+  least_squares = config.solver == 'levenberg_marquardt'
+  make = _make_least_squares if least_squares else _make_descend
   solve = make(model, objective, config)
 
   def adapt(
@@ -169,7 +192,7 @@ def make_adapt(
       fast_params = optax.tree.random_like(
           start_key, fast_params, sampler=jax.random.normal
       )
-    if config.second_order:
+    if config.second_order or config.first_order:
       return solve(meta_params, fast_params, draw, key)
     fixed = lax.stop_gradient((meta_params, fast_params))
     return lax.stop_gradient(solve(*fixed, draw, key))
@@ -180,7 +203,7 @@ def make_adapt(
 def _make_descend(
     model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
 ) -> _Solve:
-  """Returns gradient descent with AdamW."""
+  """Returns gradient descent with AdamW or SGD."""
 
   def support_loss(
       fast_params: models.FastParams,
@@ -196,6 +219,7 @@ def _make_descend(
       draw: Draw,
       key: jax.Array,
   ) -> models.FastParams:
+    gate = None if model.gate is None else model.gate(meta_params)
     optimizer = make_optimizer(config)
     if models.num_params(fast_params) <= _MAX_JOINED:
       optimizer = optax.flatten(optimizer)
@@ -204,6 +228,12 @@ def _make_descend(
       fast_params, opt_state = carry
       gradient = jax.grad(support_loss)(fast_params, meta_params, batch)
       updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
+      if config.first_order:
+        updates = lax.stop_gradient(updates)
+      if gate is not None:
+        # Gates act on finished updates: AdamW would rescale gated gradients,
+        # and its weight decay would move weights whose gate is closed.
+        updates = jax.tree.map(jnp.multiply, updates, gate)
       return (optax.apply_updates(fast_params, updates), opt_state), None
 
     def body(carry: _Carry, step_key: jax.Array) -> tuple[_Carry, Any]:

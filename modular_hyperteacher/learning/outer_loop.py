@@ -15,6 +15,7 @@ import math
 from typing import Any, cast, NamedTuple, Protocol
 
 import jax
+from jax import flatten_util
 from jax import lax
 import jax.numpy as jnp
 import optax
@@ -43,6 +44,8 @@ class OuterConfig:
     num_outer_steps: steps over which a learning rate decays.
     final_fraction: fraction of the learning rate at the end of a cosine decay;
       1 for a constant learning rate.
+    gate_learning_rate: of the gates' AdamW, which decays no weights and clips
+      apart; only for models with learned gates.
     task_chunk_size: tasks per gradient computation; None for all of a device's
       tasks. Bounds memory; changes results by rounding only.
   """
@@ -54,11 +57,17 @@ class OuterConfig:
   meta_batch_size: int
   num_outer_steps: int | None = None
   final_fraction: float = 1.0
+  gate_learning_rate: float = 0.0075
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:
     for field, allowed, rule in (
         ('learning_rate', 0 < self.learning_rate < math.inf, 'positive'),
+        (
+            'gate_learning_rate',
+            0 < self.gate_learning_rate < math.inf,
+            'positive',
+        ),
         (
             'clip_norm',
             self.clip_norm is None or self.clip_norm > 0,
@@ -137,6 +146,7 @@ class Learner(NamedTuple):
 def make_optimizer(
     config: OuterConfig,
     is_learned: Callable[[models.MetaParams], Any] | None = None,
+    is_gate: Callable[[models.MetaParams], Any] | None = None,
 ) -> optax.GradientTransformation:
   """Returns AdamW with clipping, which skips gradients that are not finite.
 
@@ -144,21 +154,33 @@ def make_optimizer(
     config: the settings.
     is_learned: `is_learned(meta_params)` is True for every learned leaf, False
       for fixed ones. None if all are learned.
+    is_gate: `is_gate(meta_params)` is True for gates. None if there are none.
   """
-  learning_rate: optax.ScalarOrSchedule = config.learning_rate
-  if config.final_fraction != 1.0:
-    learning_rate = optax.cosine_decay_schedule(
-        learning_rate, cast(int, config.num_outer_steps), config.final_fraction
-    )
-  optimizer = optax.adamw(learning_rate, weight_decay=config.weight_decay)
-  if config.clip_norm is not None:
-    clip = optax.clip_by_global_norm(config.clip_norm)
-    optimizer = optax.chain(clip, optimizer)
+  optimizer = _adamw(config, config.learning_rate, config.weight_decay)
   if is_learned is not None:
     optimizer = optax.multi_transform(
         {True: optimizer, False: optax.set_to_zero()}, is_learned
     )
+  if is_gate is not None:
+    # Weight decay would pull gates towards zero, where they switch.
+    gates = _adamw(config, config.gate_learning_rate, weight_decay=0.0)
+    optimizer = optax.multi_transform({True: gates, False: optimizer}, is_gate)
   return optax.apply_if_finite(optimizer, config.max_consecutive_skips)
+
+
+def _adamw(
+    config: OuterConfig, learning_rate: float, weight_decay: float
+) -> optax.GradientTransformation:
+  """Returns AdamW with the config's clipping and decay of the rate."""
+  rate: optax.ScalarOrSchedule = learning_rate
+  if config.final_fraction != 1.0:
+    rate = optax.cosine_decay_schedule(
+        learning_rate, cast(int, config.num_outer_steps), config.final_fraction
+    )
+  optimizer = optax.adamw(rate, weight_decay=weight_decay)
+  if config.clip_norm is None:
+    return optimizer
+  return optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
 
 
 def num_skipped(state: TrainState) -> jax.Array:
@@ -184,7 +206,7 @@ def make_learner(
   """Returns the bilevel learner of one model on one task distribution."""
   functions = _make_task_functions(task_distribution, objective, model, inner)
   gradient = _make_gradient(task_distribution, functions, outer)
-  optimizer = make_optimizer(outer, model.is_learned)
+  optimizer = make_optimizer(outer, model.is_learned, model.is_gate)
 
   def init(key: jax.Array) -> TrainState:
     meta_params = model.init(key)
@@ -219,9 +241,31 @@ def make_learner(
     after, _ = functions.score(meta_params, fast_params, task.support)
     _, metrics = functions.score(meta_params, fast_params, task.query)
     metrics |= {'support_loss_before': before, 'support_loss_after': after}
+    if model.gate is not None:
+      metrics |= gate_sparsity(model.gate(meta_params))
     return metrics, fast_params
 
   return Learner(init, step, functions.adapt, evaluate_task)
+
+
+def gate_sparsity(gate: Any) -> dict[str, jax.Array]:
+  """Returns the share of closed gates, in all and in each layer.
+
+  Args:
+    gate: haiku parameters; a gate of 0 is closed.
+
+  Returns:
+    'closed', and 'closed_{layer}' such as 'closed_linear_1' -> scalar.
+  """
+
+  def closed(tree: Any) -> jax.Array:
+    flat, _ = flatten_util.ravel_pytree(tree)
+    return (flat == 0).mean()
+
+  return {'closed': closed(gate)} | {
+      f'closed_{layer.rpartition("/")[2]}': closed(gates)
+      for layer, gates in gate.items()
+  }
 
 
 def _make_task_functions(

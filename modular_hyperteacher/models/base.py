@@ -43,6 +43,10 @@ class MetaModel(NamedTuple):
   infer: Callable[[MetaParams, tasks.Batch], FastParams] | None = None
   # Whether the model reads compact observations of grid worlds (`first_layer`).
   reads_compact: bool = False
+  # -> tree like `init_fast`'s, haiku parameters; multiplies every inner update.
+  gate: Callable[[MetaParams], Any] | None = None
+  # -> tree of bool, True for leaves that the gates' own optimiser learns.
+  is_gate: Callable[[MetaParams], Any] | None = None
 
 
 def densify(model: MetaModel) -> MetaModel:

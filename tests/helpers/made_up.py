@@ -107,6 +107,7 @@ def write_by_rule(
     rule: Callable[[dict[str, Any], str, str], float | None],
     preset: str = 'laptop',
     curve: Callable[[sweeps.Run, int], float] = lambda run, step: step / 1000,
+    more_metrics: Sequence[str] = (),
     **only: Any,
 ) -> pathlib.Path:
   """Writes runs of an experiment, with results by a rule.
@@ -118,6 +119,7 @@ def write_by_rule(
       NaN for what is not defined, None for what is not measured.
     preset: the scale.
     curve: as of `write_experiment`.
+    more_metrics: beside accuracy, loss and R2.
     **only: last part of a field's path = its value in the runs to write.
   """
   config = importlib.import_module(f'configs.{experiment}').get_config(preset)
@@ -129,7 +131,7 @@ def write_by_rule(
         for name, v in only.items()
     ):
       return None
-    metrics = ['accuracy', 'loss', 'r2', 'r2_exact']
+    metrics = ['accuracy', 'loss', 'r2', 'r2_exact', *more_metrics]
     metrics += [f'r2_l{i}_m{j}' for i in range(2) for j in range(8)]
     found = {
         split: {metric: rule(fields, split, metric) for metric in metrics}
@@ -160,12 +162,13 @@ def _write_run(
 ) -> None:
   folder = run_folder.RunFolder(root / run.experiment / run.preset / run.run_id)
   folder.open(run.config)
+  closed = [m for m in summary.get('test', ()) if m.startswith('closed')]
   folder.write_metrics(
       (step, seed, split, metric, curve(run, step))
       for step in (0, 500)
       for seed in run.config['training']['seeds']
       for split in ('train', 'valid', 'test', 'ood')
-      for metric in ('loss', 'accuracy', 'support_loss_after')
+      for metric in ('loss', 'accuracy', 'support_loss_after', *closed)
   )
   session = {
       'commit': 'abc',

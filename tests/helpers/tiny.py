@@ -18,6 +18,7 @@ from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.models import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import objectives
@@ -31,6 +32,7 @@ _ENCODER = {
 MODELS = {
     'anil': lambda: anil.make(**_SIZES),
     'maml': lambda: maml.make(**_SIZES),
+    'sparse_maml': lambda: sparse_maml.make(gates='rates', **_SIZES),
     'linear_hypernetwork': lambda: linear_hypernetwork.make(
         num_modules=5, **_SIZES
     ),
