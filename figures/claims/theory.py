@@ -146,7 +146,7 @@ def _decay_does_not_help(
         },
     )
 
-  # If alignment is perfect without decay, there is nothing to restore.
+  # If alignment is perfect without decay, there is nothing to raise.
   if all(of(cell, 0.0).values.mean() > 1 - _NOTICED for cell in cells):
     return []
   return [

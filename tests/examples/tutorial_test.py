@@ -83,7 +83,7 @@ def test_the_text_states_bundled_results() -> None:
         & (table['split'] == split)
         & (table['metric'] == metric)
     ]
-    assert rows['seed'].nunique() == len(rows) == 3
+    assert rows['seed'].nunique() == len(rows) == 5
     return f'{rows["value"].mean():.2f}'
 
   modular, maml = 'random-linear_hypernetwork', 'random-maml'

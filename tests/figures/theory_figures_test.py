@@ -231,7 +231,7 @@ def test_claim_of_table_a1(
   write(tmp_path, 'table_a1', alignment)
   found = verdicts_of(tmp_path)['A1']
   assert found['verdict'] == verdict
-  assert ('nothing to restore' in found['note']) == (verdict == 'UNDECIDED')
+  assert ('nothing to raise' in found['note']) == (verdict == 'UNDECIDED')
 
 
 def _theorem_loss(of_connected: float) -> Callable[[Any, str, int], float]:
