@@ -326,7 +326,7 @@ CLAIMS = (
         artefact='Table A1',
         undecided=(
             'alignment without weight decay already exceeds'
-            f' {1 - _NOTICED:g}, so there is nothing to restore'
+            f' {1 - _NOTICED:g}, so there is nothing to raise'
         ),
         experiment='table_a1',
         figure='table_a1',
