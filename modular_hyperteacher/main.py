@@ -32,6 +32,7 @@ from absl import flags
 from absl import logging
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import progress
 from modular_hyperteacher.cli import summary
@@ -91,6 +92,9 @@ def main(argv: list[str]) -> int:
     if command_line.is_users(error):
       # A normal exit after a broken file makes Orbax print tracebacks.
       _leave(2, f'error: {error}')
+    if 'RESOURCE_EXHAUSTED' in str(error):
+      reason = untrusted.shorten(' '.join(str(error).split()))
+      _leave(1, f'error: the sizes of this run exceed the memory: {reason}')
     if multihost.number() > 1:
       # A normal exit would wait for the others, which wait for this one.
       _leave(1, traceback.format_exc())

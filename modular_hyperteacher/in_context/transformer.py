@@ -11,6 +11,7 @@ import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.in_context import attention
+from modular_hyperteacher.models import base
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,17 +41,8 @@ class TransformerConfig:
   attention_dropout: float
 
   def __post_init__(self) -> None:
-    for field in (
-        'embedding_dim',
-        'num_layers',
-        'num_heads',
-        'feedforward_dim',
-    ):
-      if getattr(self, field) < 1:
-        raise errors.UserError(
-            f'model.body.{field} is {getattr(self, field)}; it must be'
-            ' positive.'
-        )
+    sizes = 'embedding_dim', 'num_layers', 'num_heads', 'feedforward_dim'
+    base.check_positive(**{f'body.{f}': getattr(self, f) for f in sizes})
     field = 'embedding_dim' if self.qkv_dim is None else 'qkv_dim'
     if self.heads_dim < 1 or self.heads_dim % self.num_heads:
       raise errors.UserError(

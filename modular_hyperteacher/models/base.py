@@ -70,7 +70,7 @@ def check_positive(**fields: float) -> None:
   """
   errors.require_positive('model', **fields)
   for field, value in fields.items():
-    if field.endswith('num_hidden'):
+    if field.endswith(('num_hidden', 'num_layers')):
       errors.require(
           value <= _MAX_LAYERS,
           f'model.{field}',

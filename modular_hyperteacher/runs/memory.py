@@ -1,7 +1,7 @@
 """Checks from shapes alone whether a run fits into memory.
 
 The estimate is a lower bound: parameters and optimiser state, the adapted
-parameters and examples of a chunk of tasks, and a key and a metric per task. It
+parameters and examples of a chunk of tasks, and keys and metrics per task. It
 does not include XLA's buffers.
 """
 
@@ -16,7 +16,7 @@ import jax
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import settings
 
-_KEY_BYTES = 12  # Of a key and a metric.
+_TASK_BYTES = 24  # Two keys and two metrics.
 
 
 def check(experiment: settings.Experiment, config: Mapping[str, Any]) -> None:
@@ -46,9 +46,14 @@ def reckon(
   share = -(-training.meta_batch_size // jax.device_count())
   at_once = min(experiment.execution.task_chunk_size or 1, share)
   task = config['task']
-  examples = sum(
-      task.get(f'num_{kind}') or 0 for kind in ('support', 'query')
-  ) * sum(task.get(f'{side}_dim') or 0 for side in ('input', 'output'))
+  # An example has at least one number.
+  queries = max(
+      (n or 0 for name, n in task.items() if 'query' in name and 'num' in name),
+      default=0,
+  )
+  examples = ((task.get('num_support') or 0) + queries) * max(
+      1, sum(task.get(f'{side}_dim') or 0 for side in ('input', 'output'))
+  )
   splits = len(experiment.system.evaluation_splits)
   num_tasks = share + splits * training.num_evaluation_tasks
   return {
@@ -61,7 +66,7 @@ def reckon(
           4 * examples * at_once * seeds * on_host
       ),
       'tasks (training.meta_batch_size, training.num_evaluation_tasks)': (
-          _KEY_BYTES * num_tasks * seeds * on_host
+          _TASK_BYTES * num_tasks * seeds * on_host
       ),
   }
 

@@ -16,7 +16,7 @@ def check_leaves(value: Any, field: str) -> None:
   """Checks that a config block holds numbers, text and lists of them."""
   if isinstance(value, dict):
     for name, entry in value.items():
-      check_leaves(entry, f'{field}.{name}')
+      check_leaves(entry, f'{field}.{untrusted.shown(name)}')
   elif isinstance(value, (list, tuple)):
     for entry in value:
       if isinstance(entry, dict):

@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.models import base
 from modular_hyperteacher.seq2seq import layers
 from modular_hyperteacher.seq2seq import lstm
 from modular_hyperteacher.seq2seq import vocabulary
@@ -156,8 +157,8 @@ def make(config: ModelConfig) -> Model:
   Raises:
     UserError: if a size is invalid.
   """
-  errors.require_positive(
-      'model', hidden_dim=config.hidden_dim, num_layers=config.num_layers
+  base.check_positive(
+      hidden_dim=config.hidden_dim, num_layers=config.num_layers
   )
   errors.require(
       0 <= config.dropout_rate < 1,

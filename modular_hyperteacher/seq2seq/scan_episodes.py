@@ -83,6 +83,8 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     self._max_actions = max_actions
     self._limits = max_support_actions, max_query_actions
     self._check(num_extra)
+    # No command is longer.
+    self._limits = tuple(min(limit, max_actions) for limit in self._limits)
     self.input_vocab, self.output_vocab = meanings_lib.vocabularies(
         split, num_extra
     )

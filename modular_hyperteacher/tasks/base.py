@@ -18,6 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
+from modular_hyperteacher import errors
+
+_MAX_NUMBERS = 2**31  # Of an array, 8 GiB.
 TaskParams = Any  # Pytree of arrays: teacher weights, mazes, splits.
 
 
@@ -96,6 +99,18 @@ class Task(NamedTuple):
   support: Batch  # N = S, to adapt on
   query: Batch  # N = Q, to evaluate on
   latent: jax.Array  # [L, M], how the task selects and weights modules
+
+
+def check_size(fields: str, size: float) -> None:
+  """Raises UserError if fields of the task ask for too large an array.
+
+  XLA aborts the process on arrays whose size overflows.
+  """
+  if size > _MAX_NUMBERS:
+    raise errors.UserError(
+        f'task.{fields} ask for an array of {size:.1e} numbers; at most'
+        f' {_MAX_NUMBERS:.1e} are supported.'
+    )
 
 
 class SampleLatent(Protocol):

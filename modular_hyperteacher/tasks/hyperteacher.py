@@ -31,8 +31,6 @@ from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import splits
 
-_MAX_NUMBERS = 2**31  # Of the teacher, 8 GiB.
-
 
 class HyperteacherParams(NamedTuple):
   """The parameters that all tasks of a seed share."""
@@ -144,7 +142,6 @@ def make(
   teacher = Teacher(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
   )
-  # XLA aborts the process on arrays whose size overflows.
   generated = teacher.num_layers**2 * num_modules * teacher_hidden_dim
   for size, fields in (
       (
@@ -153,11 +150,7 @@ def make(
       ),
       (num_standardisation * input_dim, 'num_standardisation'),
   ):
-    if size > _MAX_NUMBERS:
-      raise ValueError(
-          f'task.{fields} ask for an array of {size:.1e} numbers; at most'
-          f' {_MAX_NUMBERS:.1e} are supported.'
-      )
+    base.check_size(fields, size)
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
   task_support_ = splits.make(
       task_support,

@@ -159,20 +159,19 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  for field, value in (
-      ('input_dim', input_dim),
-      ('output_dim', output_dim),
-      ('teacher_hidden_dim', teacher_hidden_dim),
-      ('num_support', num_support),
-      ('num_query', num_query),
-  ):
-    if value < 1:
-      raise errors.UserError(f'task.{field} is {value}; it must be positive.')
-  if task_support not in SUPPORTS:
-    raise errors.UserError(
-        f"task.task_support is '{task_support}'; choose one of"
-        f' {", ".join(map(repr, SUPPORTS))}.'
-    )
+  errors.require_positive(
+      'task',
+      input_dim=input_dim,
+      output_dim=output_dim,
+      teacher_hidden_dim=teacher_hidden_dim,
+      num_support=num_support,
+      num_query=num_query,
+  )
+  errors.require_choice('task.task_support', task_support, SUPPORTS)
+  base.check_size(
+      'input_dim and task.teacher_hidden_dim',
+      families.NUM_MODULES * input_dim * teacher_hidden_dim,
+  )
   masks = masks_of(task_support)
 
   def init(key: jax.Array) -> teacher_student.TeacherParams:

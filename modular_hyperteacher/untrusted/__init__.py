@@ -148,7 +148,7 @@ def check(value: Any, kind: Any, field: str) -> None:
   elif origin is dict:
     for name, entry in value.items():
       check(name, inner[0], f'a name in {field}')
-      check(entry, inner[1], f'{field}: {name}')
+      check(entry, inner[1], f'{field}: {shown(name)}')
   elif origin in (list, tuple):
     if origin is tuple and inner[1:] != (...,) and len(inner) != len(value):
       raise wrong(field, value, f'a list of {len(inner)}')
@@ -207,6 +207,11 @@ def _describe(kind: Any) -> str:
   if typing.is_typeddict(kind) or origin is dict:
     return 'a block of fields'
   return _KINDS.get(origin) or str(origin)
+
+
+def shown(name: str) -> str:
+  """Returns a name that came from a file as it is, if it can be printed."""
+  return name if name.isprintable() else shorten(name)
 
 
 def wrong(field: str, value: Any, allowed: str) -> errors.UserError:

@@ -24,7 +24,7 @@ _GIB = 2**30
 # Fields of Figure 3B's linear hypernetwork and MAML that no machine has room
 # for, or that are no sizes at all.
 _ABSURD = [
-    f'--config.{field}={value}'
+    ['fig3b', '--only=model=maml', f'--config.{field}={value}']
     for field, value in [
         ('training.meta_batch_size', 10**12),
         ('training.num_evaluation_tasks', 10**12),
@@ -41,6 +41,24 @@ _ABSURD = [
         ('models.maml.num_hidden', 10**9),
         ('models.maml.inner.num_steps', 10**19),
         ('training.seeds', '(' + '1' * 30 + ',)'),
+    ]
+] + [
+    [config, f'--config.{field}={10**9}']
+    for config, field in [
+        ('fig3b', 'training.meta_batch_size'),
+        ('fig4b', 'task.num_modules'),
+        ('fig4b', 'task.num_support'),
+        ('fig4b', 'task.num_query'),
+        ('fig4b', 'task.num_query_evaluation'),
+        ('fig2c', 'task.num_evaluation_query'),
+        ('fig2c', 'task.teacher_hidden_dim'),
+        ('scan_add_jump', 'models.meta_seq2seq.num_layers'),
+        ('scan_add_jump', 'models.meta_seq2seq.hidden_dim'),
+        ('in_context', 'models.transformer.body.num_layers'),
+        ('in_context', 'task.teacher_hidden_dim'),
+        ('in_context_hyperteacher', 'task.num_support'),
+        ('fuzzy_logic', 'task.num_support'),
+        ('sparse_maml', 'models.sgd_sparse_maml.hidden_dim'),
     ]
 ]
 
@@ -122,15 +140,21 @@ def test_parameters_count_for_every_seed_and_moment(
 
 def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
   """In one line, at once, with nothing written."""
-  only = ['--config=configs/fig3b.py:smoke', '--only=model=maml']
   results = tmp_path / 'results'
   started = time.monotonic()
   found = forks.run(
       tmp_path,
-      [[*only, f'--results={results}', argument] for argument in _ABSURD],
+      [
+          [
+              f'--config=configs/{config}.py:smoke',
+              f'--results={results}',
+              *flags,
+          ]
+          for config, *flags in _ABSURD
+      ],
   )
   assert time.monotonic() - started < 20 * len(_ABSURD)
-  for argument, done in zip(_ABSURD, found, strict=True):
-    assert done.code == 2, (argument, done)
+  for arguments, done in zip(_ABSURD, found, strict=True):
+    assert done.code == 2, (arguments, done)
     training.assert_refused(done.code, done.stderr, '.')
   assert not results.exists()

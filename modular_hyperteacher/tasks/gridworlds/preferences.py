@@ -138,7 +138,7 @@ def make(
       num_query_evaluation=num_query_evaluation,
   )
   errors.require_choice('task.sampler', sampler, latents.SAMPLERS)
-  ood_ks = tuple(range(max_active + 1, num_modules + 1))
+  ood_ks = range(max_active + 1, num_modules + 1)
   task_support_ = splits.make(
       task_support,
       num_modules=num_modules,

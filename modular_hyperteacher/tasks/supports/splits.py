@@ -8,8 +8,9 @@ The random split never lists all combinations. It ranks them by a keyed
 permutation of their indices, and the rank of a combination decides its side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
+import itertools
 import logging
 import math
 from typing import cast, NamedTuple
@@ -35,7 +36,7 @@ class _Sizes(NamedTuple):
   max_active: int
   num_layers: int
   fraction_ood: float
-  ood_ks: tuple[int, ...]
+  ood_ks: Sequence[int]
 
   def exactly(self, k: int) -> tuple[np.ndarray, ...]:
     """Returns the masks with k active modules, for every layer."""
@@ -72,7 +73,7 @@ def make(
     max_active: int,
     num_layers: int,
     fraction_ood: float,
-    ood_ks: tuple[int, ...],
+    ood_ks: Sequence[int],
 ) -> TaskSupport:
   """Returns the task support of the given name.
 
@@ -102,7 +103,7 @@ def make(
       max_active,
       f'it must be between 1 and task.num_modules, which is {num_modules}',
   )
-  for k in (*range(1, max_active + 1), *ood_ks):
+  for k in itertools.chain(range(1, max_active + 1), ood_ks):
     number = math.comb(num_modules, k)
     rule = f'{number} masks have {k} active modules; allowed are {_MAX_MASKS}'
     errors.require(number <= _MAX_MASKS, 'task.num_modules', num_modules, rule)
