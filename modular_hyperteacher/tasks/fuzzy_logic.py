@@ -96,6 +96,10 @@ def make(
         f'task.num_variables is {num_variables}; it must be between 2 and'
         f' {_MAX_VARIABLES}.'
     )
+  base.check_size(
+      'num_support, task.num_query and task.num_variables',
+      (num_support + num_query) * num_variables,
+  )
   num_terms = 2**num_variables
   num_unknown = num_terms // 4
   num_known = num_terms - num_unknown

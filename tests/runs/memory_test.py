@@ -58,6 +58,7 @@ _ABSURD = [
         ('in_context', 'task.teacher_hidden_dim'),
         ('in_context_hyperteacher', 'task.num_support'),
         ('fuzzy_logic', 'task.num_support'),
+        ('fuzzy_logic', 'task.num_query'),
         ('sparse_maml', 'models.sgd_sparse_maml.hidden_dim'),
     ]
 ]
