@@ -80,7 +80,7 @@ def _after(
   return comparisons.Sample(
       f'{style.cell_name(cell)}, after {tasks} tasks',
       rows.set_index('seed')['value'].astype(float),
-      data.rows(curves, cell),
+      data.runs(curves, cell),
       cell,
       'ood',
       'accuracy after some tasks',

@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
   name: str  # As in notes.
   values: pd.Series  # By seed, finite; empty if there is no finished run.
-  runs: pd.DataFrame  # All rows of these runs.
+  runs: pd.DataFrame  # One or more rows of each.
   cell: Mapping[str, Any]  # Column -> value.
   split: str
   metric: str
@@ -89,7 +89,7 @@ def sample(
   what = [split] if metric == 'accuracy' else [split, metric]
   where = ', '.join([style.cell_name(rest), *what] if rest else what)
   model = style.cell_name({MODEL: cell[MODEL]}) if MODEL in cell else 'students'
-  runs = data.rows(frame, cell)
+  runs = data.runs(frame, cell)
   values = data.values(frame, cell, split, metric=metric)
   values = values[np.isfinite(values)]
   # Some seeds may have no task in OOD(K=k).

@@ -140,6 +140,7 @@ def at_steps(
   if final.empty:
     return
   curves = library.curves(claim.experiment)
+  curves = data.select_conditions(curves, claim.cell)[0]
   last = int(final['training.num_outer_steps'].max())
   preset = ' and '.join(final['preset'].unique())
   steps = sorted({int(step) for step in curves['step'] if 0 < step < last})
@@ -149,14 +150,9 @@ def at_steps(
       frame = curves[curves['step'] <= step]
     else:
       frame = curves[curves['step'] == step].assign(kind='last')
-    yield step, preset, _compare(claim, frame)
-  yield last, preset, _compare(claim, final)
-
-
-def _compare(
-    claim: verdicts.Claim, frame: pd.DataFrame
-) -> Sequence[comparisons.Comparison]:
-  return claim.compare(data.select_conditions(frame, claim.cell)[0])
+    yield step, preset, claim.compare(frame)
+  final = data.select_conditions(final, claim.cell)[0]
+  yield last, preset, claim.compare(final)
 
 
 def _published_steps(claim: verdicts.Claim) -> int:

@@ -8,6 +8,7 @@ are no results. docs/verdicts.md gives the error rates.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import functools
 import json
 import math
 from typing import Any, NamedTuple, TypedDict
@@ -113,8 +114,9 @@ class Judgement(NamedTuple):
   decisive: Tested | None = None
 
 
+@functools.lru_cache(maxsize=256)
 def evaluate(claim: Claim, library: data.Library) -> Entry:
-  """Returns a claim's entry of claims.json."""
+  """Returns a claim's entry of claims.json; not to be changed."""
   frame = claim.read(library, claim.experiment)
   frame, left_out = data.select_conditions(frame, claim.cell)
   found = [] if frame.empty else list(claim.compare(frame))

@@ -100,7 +100,9 @@ class Library:
         }
         for origin, finished in self._finished.items()
     }
-    self._curves: dict[_Origin, pd.DataFrame] = {}  # Those read so far.
+    # Tables built so far, by what they are of.
+    self._curves: dict[_Origin, pd.DataFrame] = {}
+    self._joined: dict[tuple[str, ...], pd.DataFrame] = {}
 
   def values(self, experiment: str) -> pd.DataFrame:
     """Returns a row per run, seed, kind, split and metric.
@@ -135,8 +137,11 @@ class Library:
     found = self._find(experiment, source, preset)
     if not found:
       return pd.DataFrame(columns=list(FACTS + CURVES))
-    curves = {origin: self._read_curves(origin) for origin in found}
-    return self._join(curves, experiment, source, preset, found)
+    key = 'curves', experiment, source, preset
+    if key not in self._joined:
+      curves = {origin: self._read_curves(origin) for origin in found}
+      self._joined[key] = self._join(curves, experiment, source, preset, found)
+    return self._joined[key].copy(deep=False)
 
   def stale(self) -> list[str]:
     """Returns the bundled runs that no current config describes."""
@@ -190,8 +195,11 @@ class Library:
     found = self._find(experiment, source, preset)
     if not found:
       return empty()
-    values = {origin: self._finished[origin].values for origin in found}
-    return self._join(values, experiment, source, preset, found)
+    key = 'values', experiment, source, preset
+    if key not in self._joined:
+      values = {origin: self._finished[origin].values for origin in found}
+      self._joined[key] = self._join(values, experiment, source, preset, found)
+    return self._joined[key].copy(deep=False)
 
   def _join(
       self,
@@ -235,6 +243,17 @@ def empty() -> pd.DataFrame:
 
 def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
   """Returns the rows with these values; None selects missing values."""
+  return frame[_matches(frame, cell)]
+
+
+def runs(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
+  """Returns the first of these rows of every run and seed."""
+  found = np.flatnonzero(_matches(frame, cell))
+  repeated = frame[['run_id', 'seed']].iloc[found].duplicated().to_numpy()
+  return frame.iloc[found[~repeated]]
+
+
+def _matches(frame: pd.DataFrame, cell: Mapping[str, Any]) -> np.ndarray:
   kept = np.ones(len(frame), bool)
   for column, value in cell.items():
     if column in frame:
@@ -242,7 +261,7 @@ def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
       kept &= (entries.isna() if value is None else entries == value).to_numpy()
     elif value is not None:
       kept[:] = False
-  return frame[kept]
+  return kept
 
 
 def distinct(
@@ -315,8 +334,11 @@ def values(
     kind: 'last' or 'best_validation'.
   """
   point = {'split': split, 'metric': metric, 'kind': kind}
-  frame = rows(frame, {**cell, **point})
-  return frame.set_index('seed')['value'].astype(float).dropna()
+  # Taking two columns is much faster than taking all.
+  kept = _matches(frame, {**cell, **point})
+  seeds = pd.Index(frame['seed'].to_numpy()[kept], name='seed')
+  found = frame['value'].to_numpy()[kept]
+  return pd.Series(found, seeds, float, 'value').dropna()
 
 
 def _is_preset(folder: pathlib.Path) -> bool:

@@ -200,7 +200,7 @@ def test_cancelled_jobs_are_named_and_not_waited_for(
   output, _ = process.communicate(timeout=300)
   assert process.returncode == 1, output
   assert output.count('left the queue without a result') == _NUM_RUNS, output
-  first_array, alone = re.findall('queued [31] jobs?, ([0-9_]+)', output)
+  first_array, alone = re.findall('queued [31] jobs from ([0-9_]+) on', output)
   assert first_array.endswith('_0') and '_' not in alone
   assert {first_array, first_array[:-1] + '2', alone} <= queued
 
