@@ -87,7 +87,7 @@ def test_claims_fail_otherwise(
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path,
 ) -> None:
-  library = data.Library(tmp_path)
+  library = data.Library(tmp_path, tmp_path / 'nothing')
   for claim in claims.CLAIMS:
     if claim.id in _IDS:
       entry = verdicts.evaluate(claim, library)
@@ -96,6 +96,8 @@ def test_without_runs_nothing_is_claimed(
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.FIGURES[name].make(data.Library(tmp_path))
+  figure, table = registry.FIGURES[name].make(
+      data.Library(tmp_path, tmp_path / 'nothing')
+  )
   assert 'no run' in made_up.texts(figure)
   assert len(table) == 17 and (table['num_seeds'] == 0).all()
