@@ -148,10 +148,10 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
   """Returns the runs for which every 'field=value' of `only` holds.
 
   A field is a path such as 'model.name', or the end of one if unambiguous;
-  'model' means 'model.name'.
+  'model' means 'model.name'. 'field=a,b' holds for either value.
 
   Raises:
-    UserError: for an unknown field, or if no run is left.
+    UserError: for an unknown field, or if no run is left with a value.
   """
   for i, condition in enumerate(only):
     field, equals, value = condition.partition('=')
@@ -159,20 +159,21 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
       raise errors.UserError(f"--only is '{condition}'; write field=value.")
     # Not every run has every field.
     found = {run.run_id: _lookup(run, field) for run in runs}
-    kept = [run for run in runs if value in found[run.run_id]]
+    present = dict.fromkeys(v for values in found.values() for v in values)
+    # A value may hold commas itself: a tuple.
+    wanted = [value] if value in present else value.split(',')
     if not any(found.values()):
       raise errors.UserError(
           f"--only: '{field}' is not a field of a run;"
           f' {suggest(field, runs[0].config)}'
       )
-    if not kept:
-      present = dict.fromkeys(v for values in found.values() for v in values)
+    for unknown in (value for value in wanted if value not in present):
       others = f' and {" and ".join(only[:i])}' if i else ''
       raise errors.UserError(
-          f"--only: no run has {field} '{value}'{others}; choose one of"
+          f"--only: no run has {field} '{unknown}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
-    runs = kept
+    runs = [run for run in runs if {*wanted} & {*found[run.run_id]}]
   return runs
 
 

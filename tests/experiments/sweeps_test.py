@@ -34,6 +34,17 @@ def test_a_field_that_only_some_runs_have_selects_of_those() -> None:
   ]
 
 
+def test_several_values_of_a_field_select_runs_with_any_of_them() -> None:
+  runs = _runs('fig3b', 'laptop')
+  narrow = sweeps.select(runs, ['hidden_dim=32,64'])
+  assert len(narrow) == 8
+  assert {run.config['model']['hidden_dim'] for run in narrow} == {32, 64}
+  one = sweeps.select(runs, [f'seeds={runs[0].config["training"]["seeds"]}'])[0]
+  assert one is runs[0]  # A value that holds commas itself.
+  with pytest.raises(errors.UserError, match="no run has hidden_dim '65'"):
+    sweeps.select(runs, ['hidden_dim=32,65'])
+
+
 def test_counterparts_share_what_is_swept() -> None:
   """Of the many runs of the same model, those of as many modules."""
   (run,) = _select('fig3e', 'laptop', model='anil', num_modules=8, max_active=2)
