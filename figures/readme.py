@@ -143,7 +143,7 @@ def pages(
   """
   figures = figure_table(library, entries)
   all_claims = claim_table(library, entries)
-  rule = textwrap.fill(verdicts.RULE, 118)
+  rule = textwrap.fill(verdicts.RULE, 118, break_on_hyphens=False)
   return {
       README: markdown.fill(README.read_text(), {'figures': figures}),
       RESULTS: markdown.fill(
