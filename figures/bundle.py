@@ -1,15 +1,15 @@
-"""Bundles finished runs: writes the compact files that the repository holds.
+"""Bundles finished runs into the compact files that the repository holds.
 
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
 Runs that are already bundled are kept, unless they were trained again or the
-config no longer describes them. If experiments share a run, only the first one
-bundles it.
+config no longer describes them. If several experiments share a run, only the
+first one bundles it.
 
 --parameters also bundles trained parameters, for `pretrained.load`. To keep the
 repository small, select runs and seeds with --only, --without and --num_seeds:
 
-  python figures/bundle.py --experiment=fig4e --parameters --num_seeds=1 \
+  python figures/bundle.py --experiment=fig4e --parameters --num_seeds=1 \\
       --only=task_support=random --without=model=nonlinear_hypernetwork
 """
 
@@ -49,15 +49,19 @@ _PARAMETERS = flags.DEFINE_bool(
     'parameters', False, 'Also bundle trained parameters.'
 )
 _ONLY = flags.DEFINE_multi_string(
-    'only', [], 'Bundle parameters only of runs with field=value; repeatable.'
+    'only',
+    [],
+    'With --parameters: only of runs with field=value',
 )
 _WITHOUT = flags.DEFINE_multi_string(
-    'without', [], 'Bundle no parameters of runs with field=value; repeatable.'
+    'without',
+    [],
+    'With --parameters: not of runs with field=value',
 )
 _NUM_SEEDS = flags.DEFINE_integer(
     'num_seeds',
     None,
-    'Number of seeds whose parameters are bundled; default: all.',
+    'With --parameters: of how many seeds; default: all.',
     1,
 )
 # Limit for all bundles together, because every clone downloads them.

@@ -4,10 +4,10 @@
   python figures/make_all.py --only=fig3b --results=results --format=html,pdf
   python figures/make_all.py --site=DIR
 
-Reads your own results if there are any, else the bundled ones, and trains
-nothing. Writes an interactive page and the plotted numbers of each figure,
-static images if Chrome or Chromium is installed, the verdicts on all claims,
-and `report.html`, one page with everything.
+For each experiment, reads your own results if there are any, else the bundled
+ones; trains nothing. Writes an interactive page and the plotted numbers of each
+figure, static images if Chrome or Chromium is installed, the verdicts on all
+claims, and `report.html`, one page with everything. It takes a minute or two.
 
 `--site` writes a folder to publish, for example on GitHub Pages: `index.html`
 in place of `report.html`, and the documentation as web pages.
@@ -31,7 +31,7 @@ from figures.report import site
 from modular_hyperteacher import errors
 
 _ONLY = flags.DEFINE_list(
-    'only', [], 'Figures to draw, comma-separated; all by default.'
+    'only', [], 'Figures to draw, such as fig3b,fig4e; default: all.'
 )
 _RESULTS = flags.DEFINE_string(
     'results', 'results', 'Folder with your results.'
@@ -39,8 +39,8 @@ _RESULTS = flags.DEFINE_string(
 _PREDICTIONS = flags.DEFINE_string(
     'predictions',
     None,
-    'Folder of predictions (.npz, as for python -m modular_hyperteacher.worlds'
-    ' score) to draw beside the built-in models.',
+    'Folder with predictions of your own models, to draw beside the built-in'
+    ' ones: .npz files as in docs/worlds.md.',
 )
 _OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
 _SITE = flags.DEFINE_string(
@@ -49,7 +49,7 @@ _SITE = flags.DEFINE_string(
 _FORMAT = flags.DEFINE_list(
     'format',
     ['html', 'svg', 'png'],
-    'Files per figure: svg, png or pdf; html is always written.',
+    'Images to write per figure, besides html: svg, png or pdf.',
 )
 
 

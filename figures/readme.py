@@ -44,12 +44,12 @@ _FINDINGS = {
     ),
     'Table A1': 'Weight decay hardly changes alignment.',
     'Section 3.2': (
-        'Students without training error solve new combinations almost'
-        ' exactly if support is connected; if not, some fail.'
+        'Students that fit their training tasks exactly solve new combinations'
+        ' almost exactly if support is connected; if not, some fail.'
     ),
     'Appendix A.3': (
-        'If any condition of Theorem 1 is dropped, students without training'
-        ' error can fail on new combinations.'
+        'Without any one condition of Theorem 1, students that fit their'
+        ' training tasks exactly can fail on new combinations.'
     ),
     'Figure 3B': (
         'OOD accuracy: {fig3b random accuracy}. With a module held out:'
@@ -64,28 +64,33 @@ _FINDINGS = {
         ' {fig3c disconnected r2}.'
     ),
     'Figure 3E': (
-        'Combining modules in training raises the OOD accuracy of'
+        'Training on combined modules (K > 1) raises the OOD accuracy of'
         ' hypernetworks. With M = 8 and K = 2, ANIL is still better.'
     ),
     'Figure 3F': (
-        'OOD accuracy rises with student size and stays high up to 8 times the'
-        ' width and 16 times the modules.'
+        'OOD accuracy rises with student size. It does not fall again, as'
+        " published, up to 8 times the teacher's width and 16 times its"
+        ' modules.'
     ),
     'Section 4.1': (
         'On combinations of all modules, both hypernetworks are less accurate'
         ' than a control that was trained on combinations of any size.'
     ),
     'Figure A3': (
-        'The training tasks needed for an OOD accuracy of 0.7 do not increase'
-        ' from 4 to 10 modules.'
+        'An OOD accuracy of 0.7 takes no more training tasks with 10 modules'
+        ' than with 4.'
     ),
     'Figure A4': 'OOD accuracy falls with fewer shots.',
     'Figure A5': (
         'Half of the combinations can be held out at almost no cost with ten'
         ' modules, not with six.'
     ),
-    'Figure A6': 'Over M and K, R² of decoding correlates with OOD accuracy.',
-    'Tables A2-A8': 'Compared at the published scale only.',
+    'Figure A6': (
+        'Across values of M and K, R² of decoding correlates with OOD accuracy.'
+    ),
+    'Tables A2-A8': (
+        'Accuracies for every M and K; compared at the published scale only.'
+    ),
     'Figure 4B': (
         'OOD loss after short training, connected support:'
         ' {fig4b connected loss}; disconnected: {fig4b disconnected loss}.'
@@ -100,8 +105,8 @@ _FINDINGS = {
         ' {fig4e non_compositional accuracy}.'
     ),
     'Figure A8': (
-        'Larger students have no higher OOD loss, except that one linear'
-        ' hypernetwork of three diverges.'
+        'Larger students have no higher OOD loss, but one of three large linear'
+        ' hypernetworks diverges.'
     ),
     'Figure A9': (
         'Demonstrations predicted without a mistake:'
@@ -109,8 +114,8 @@ _FINDINGS = {
         ' {fig4e non_compositional accuracy_all}.'
     ),
     'Figure A10': (
-        'OOD accuracy does not fall with size; the linear hypernetwork gains'
-        ' from more modules.'
+        'OOD accuracy does not fall with student size; the linear hypernetwork'
+        ' gains from more modules.'
     ),
 }
 
@@ -138,7 +143,7 @@ def pages(
   """
   figures = figure_table(library, entries)
   all_claims = claim_table(library, entries)
-  rule = textwrap.fill(verdicts.RULE, 118)
+  rule = textwrap.fill(verdicts.RULE, 118, break_on_hyphens=False)
   return {
       README: markdown.fill(README.read_text(), {'figures': figures}),
       RESULTS: markdown.fill(
@@ -175,7 +180,7 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
             finding,
         ),
         'verdict': verdict,
-        'command: `… main`': _flag(of_artefact[0][0].experiment),
+        'flag of `main`': _flag(of_artefact[0][0].experiment),
     })
   return _table(rows)
 
@@ -198,7 +203,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'verdict': entry['verdict'],
         'effect': _effect(entry),
         'scale': entry['preset'] or '',
-        'command: `… main`': _flag(claim.experiment),
+        'flag of `main`': _flag(claim.experiment),
         'laptop cost': _cost(library, claim.experiment, seen),
     })
   for name, figure in registry.FIGURES.items():
@@ -208,7 +213,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
             'claim': f'none ({name})',
             'what is claimed': figure.title.replace('Beyond the paper: ', ''),
             **dict.fromkeys(('verdict', 'effect', 'scale'), ''),
-            'command: `… main`': _flag(experiment),
+            'flag of `main`': _flag(experiment),
             'laptop cost': _cost(library, experiment, seen),
         })
   return _table(rows)

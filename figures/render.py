@@ -6,9 +6,9 @@
 
 A grid world is drawn with walls, objects, the agent and its optimal path; a
 hyperteacher with its modules, their sum and the soft labels. With --run, a
-trained model adapts to a task and then acts, beside the optimal agent. On the
-hyperteacher, the picture compares the task's latent with the one that is
-decoded from the adapted parameters:
+trained model adapts to a task, and the picture shows what it then does. In a
+grid world it acts, beside the optimal agent. On the hyperteacher, the task's
+latent is compared with the one decoded from the adapted parameters:
 
   python -m figures.render --run=fig4e/laptop --model=anil --seed=3
   python -m figures.render --run=results/fig3b/laptop/RUN_ID --split=test
@@ -49,19 +49,17 @@ def define_flags() -> None:
   flags.DEFINE_string(
       'preset',
       'laptop',
-      "Scale of Figure 3B's teacher, with the world 'hyperteacher'.",
+      "With --world=hyperteacher: the preset of Figure 3B's teacher.",
   )
   flags.DEFINE_integer(
-      'seed', fig4a.SEED, 'Draws world and task; with --run, the task alone.'
+      'seed', fig4a.SEED, 'Seed of world and task; with --run, of the task.'
   )
-  flags.DEFINE_string(
-      'run', None, 'Trained run to draw: its name or its folder.'
-  )
+  flags.DEFINE_string('run', None, 'Trained run, by its name or its folder.')
   flags.DEFINE_string('model', None, 'With --run: the model to load.')
   flags.DEFINE_string(
       'task_support',
       'random',
-      'With --model: the task support of its training.',
+      'With --run and --model: the task support that it was trained on.',
   )
   flags.DEFINE_string('split', 'ood', 'With --run: the split of the task.')
   flags.DEFINE_string('results', 'results', 'Folder with your results.')

@@ -12,7 +12,7 @@ from modular_hyperteacher.runs import runner
 # Time between two attempts at a run that another launcher is training.
 HELD_AGAIN_S = 2.0
 RETRIES = flags.DEFINE_integer(
-    'retries', 2, 'How often a failed run is tried again.', lower_bound=0
+    'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
 )
 
 

@@ -3,22 +3,24 @@
   python -m launch.campaign --budget_h=4 --dry_run   # what would be trained
   python -m launch.campaign --budget_h=4 --workers=2
 
-First measures how long the first runs of the list take on this device: about a
-minute for each different program. RESULTS/timings keeps the measurements. Then
-prints what the budget suffices for, and trains in the order of the list. At the
-end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the same
-command resumes them. A run is started only if it can take and save a step. The
-loss of a machine costs the steps since the last checkpoint: a minute, usually.
+First it measures how long the first runs of the list take on this device, which
+takes about a minute per program; RESULTS/timings keeps the measurements. Then
+it prints what the budget suffices for, and trains in the order of the list. At
+the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the same
+command resumes them. A run is only started if there is time to take and save a
+step. If a machine is lost, so are the steps since the last checkpoint, usually
+a minute of training.
 
 The default list holds all values of Schug et al. (2024) and Lake (2019) that
 this package can reproduce. To write your own, see launch/campaign_list.py.
 
 --on=ray and --on=slurm train on a cluster and accept the flags of
-launch.ray_cluster and launch.slurm (see `--on=ray --help`). Give the number of
-runs that the cluster trains at once by --workers, for the estimates. Time in
-SLURM's queue counts: the command waits for jobs that start after the end of the
-budget, but they train nothing. Consecutive runs that divide a processor's cores
-in the same way are sent together; the others wait until these end.
+launch.ray_cluster and launch.slurm (see `--on=ray --help`). For the estimates,
+set --workers to the number of runs that the cluster trains at once. Time in
+SLURM's queue counts as well: the command waits for jobs that start after the
+end of the budget, but they train nothing. Consecutive runs that divide a
+processor's cores in the same way are sent together; other runs wait until these
+have ended.
 """
 
 import argparse
@@ -54,7 +56,9 @@ from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import runner
 
 _BUDGET_H = flags.DEFINE_float(
-    'budget_h', None, 'Time budget in hours, after which all runs are saved.'
+    'budget_h',
+    None,
+    'Time budget in hours, at the end of which all runs are saved.',
 )
 _LIST = flags.DEFINE_string(
     'list',

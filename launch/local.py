@@ -2,10 +2,10 @@
 
   python -m launch.local --config=configs/fig3b.py --workers=2
 
-Workers share the processor's cores, and the GPUs if there are any. A worker
-trains one run after the other and reuses compiled programs. A worker that dies
-is replaced, and its run resumes. SIGTERM and Ctrl-C save all runs; the same
-command resumes them.
+Workers divide the processor's cores among them, and the GPUs if there are any.
+A worker trains one run after the other and reuses compiled programs. A worker
+that dies is replaced, and its run resumes. SIGTERM and Ctrl-C save all runs;
+the same command resumes them.
 """
 
 import json
@@ -31,7 +31,8 @@ from launch import worker
 _WORKERS = flags.DEFINE_integer(
     'workers',
     None,
-    'Number of runs trained at once. Default: one per GPU, else one.',
+    'Number of workers, each of which trains one run at a time. Default: one'
+    ' per GPU; without a GPU, one.',
     lower_bound=1,
 )
 

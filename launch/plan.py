@@ -31,7 +31,8 @@ _DRY_RUN = flags.DEFINE_bool(
 _RUNS_PER_TASK = flags.DEFINE_integer(
     'runs_per_task',
     1,
-    'Number of runs sent to a worker together; they share compiled programs.',
+    'Number of runs sent to a worker together, so that they can share compiled'
+    ' programs.',
     lower_bound=1,
 )
 _CACHE = flags.DEFINE_string(

@@ -1,13 +1,13 @@
 """Trains a sweep on a Ray cluster with CPUs, GPUs or TPUs.
 
-  ray up launch/clusters/ray_gpu.yaml  # or ray_tpu.yaml there; see README
+  ray up launch/clusters/ray_gpu.yaml  # or ray_tpu.yaml; see docs/clusters.md
   python -m launch.ray_cluster --address=auto --num_gpus=1 \\
       --config=configs/fig3b.py:paper --results=/shared/results
 
-Without --address, Ray is started on this machine. Every bundle of runs is a Ray
-task with its own resources. If a node is lost, its runs resume on another from
-their last checkpoint. All machines must see --results under the same path and
-have this package installed.
+Without --address, Ray is started on this machine. Each run, or each group of
+--runs_per_task runs, is a Ray task with its own resources. If a node is lost,
+its runs resume on another from their last checkpoint. All machines must see
+--results under the same path and have this package installed.
 """
 
 import time

@@ -6,7 +6,7 @@
 A job that is preempted or close to its time limit saves, is queued again, and
 resumes from its checkpoint. Stopping this command does not stop the jobs. The
 same command later queues unfinished runs once more and watches them. If several
-jobs have the same run, the first one trains it and the others skip it.
+jobs hold the same run, the first to start trains it and the others skip it.
 """
 
 from collections.abc import Iterable
@@ -37,13 +37,13 @@ _TIME_MIN = flags.DEFINE_integer(
 _SAVE_BEFORE_S = flags.DEFINE_integer(
     'save_before_s',
     120,
-    'Seconds before its time limit at which a job saves and is requeued.',
+    'A job saves and is requeued this many seconds before its time limit.',
     lower_bound=1,
 )
 _REQUEUES = flags.DEFINE_integer(
     'requeues',
     100,
-    'How often a job is requeued at its time limit.',
+    'How many times a job is requeued at its time limit.',
     lower_bound=0,
 )
 _CPUS = flags.DEFINE_integer('cpus', 2, 'Cores per job.', lower_bound=1)
@@ -51,7 +51,7 @@ _GPUS = flags.DEFINE_integer('gpus', 0, 'GPUs per job.', lower_bound=0)
 _PARALLEL = flags.DEFINE_integer(
     'parallel',
     256,
-    'Maximum number of jobs of an array that run at once.',
+    'At most this many jobs of an array run at once.',
     lower_bound=1,
 )
 _SLURM = flags.DEFINE_multi_string(

@@ -1,15 +1,16 @@
 """Measures step times of a config's models, relative to a matrix product.
 
-  python -m modular_hyperteacher.benchmark \
+  python -m modular_hyperteacher.benchmark \\
       --config=configs/fig3b.py:paper --config.task.num_modules=4
 
 One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
-in the same process, so step times in MU are comparable across machines. FLOP
-utilisation divides the rate of the operations counted in the traced program
-(`flops.py`) by the matrix product's. A step includes drawing the data.
+in the same process, so step times in MU are comparable across machines with the
+same kind of processor. FLOP utilisation is the FLOP/s of the step (its FLOPs
+are counted in the traced program) relative to those of this matrix product. A
+step includes drawing the data.
 
-On a busy machine, compare processor times: `cpu_mu` is a step's processor time
-divided by a matrix product's.
+On a busy machine, compare CPU times: `cpu_mu` is a step's CPU time divided by
+that of the matrix product.
 """
 
 import errno
@@ -41,15 +42,16 @@ from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.runs import run_folder
 
 command_line.define_config_flags('configs/fig3b.py:paper')
-_JSON = flags.DEFINE_string('json', None, 'Write the measurements here.')
+_JSON = flags.DEFINE_string('json', None, 'File to write the measurements to.')
 _REPEATS = flags.DEFINE_integer(
     'repeats', 5, 'Number of timings; the median is reported.', lower_bound=1
 )
 _STEPS = flags.DEFINE_integer(
     'steps',
     1,
-    'Outer steps timed together. Use more on accelerators: starting a program'
-    ' takes longer than a step there, and training does it once per second.',
+    'Outer steps timed together. Use more on a GPU or TPU, where starting a'
+    ' program takes longer than a step; training starts one about every'
+    ' second.',
     lower_bound=1,
 )
 _HOST_DEVICES = flags.DEFINE_integer(

@@ -1,15 +1,15 @@
-"""Command line: expands a config into runs, trains them, prints results.
+"""Trains all runs of a config, and prints a table of results.
 
   python -m modular_hyperteacher.main --config=configs/fig3b.py
 
-trains the laptop preset; `configs/fig3b.py:paper` is the published scale and
-`:smoke` is a few steps. Any field can be overridden, as in
+This trains the laptop preset; `configs/fig3b.py:paper` is the published scale,
+and `:smoke` is a few steps. Any field can be overridden, as in
 `--config.training.num_outer_steps=500`. The same command again skips finished
 runs and resumes the others.
 
-To train a run on the devices of several processes, start each with the same
-command and --coordinator, --num_processes and --process_id, or with
---distributed where JAX can find the others by itself.
+To train a run on the devices of several processes, start the same command in
+each of them with --coordinator, --num_processes and --process_id, or with
+--distributed if JAX can find the other processes by itself.
 """
 
 import json
@@ -55,18 +55,21 @@ _HOST_DEVICES = flags.DEFINE_integer(
     None,
     'Number of devices that a CPU is divided into; each computes a share of'
     ' every meta-batch. Default: the largest number, up to one per core, that'
-    ' divides the meta-batch; one per process if several train together.',
+    ' divides the meta-batch; one per process if several processes train'
+    ' together.',
     lower_bound=1,
     upper_bound=host_devices.MOST,
 )
 _DISTRIBUTED = flags.DEFINE_bool(
     'distributed',
     False,
-    'Train together with processes that JAX finds by itself: under SLURM, on'
-    ' TPU pods, under Open MPI, on Kubernetes.',
+    'Train together with other processes, which JAX finds by itself under'
+    ' SLURM, Open MPI or Kubernetes and on TPU pods.',
 )
 _COORDINATOR = flags.DEFINE_string(
-    'coordinator', None, 'HOST:PORT of process 0, if several train together.'
+    'coordinator',
+    None,
+    'HOST:PORT of process 0, if several processes train together.',
 )
 _NUM_PROCESSES = flags.DEFINE_integer(
     'num_processes',

@@ -105,9 +105,9 @@ CLAIMS = (
     ),
     _claim(
         'AM-4',
-        'with amortised inference, too, alone or combined, OOD accuracy is'
-        ' higher with compositional than with non-compositional support, for'
-        ' both hypernetworks.',
+        'with amortised inference, alone or followed by gradient steps, OOD'
+        ' accuracy is also higher with compositional than with'
+        ' non-compositional support, for both hypernetworks.',
         _needs_compositional_support,
     ),
 )

@@ -215,8 +215,8 @@ CLAIMS = (
         'fig_a8',
         'fig_a8',
         _loss_is_not_raised,
-        'Preferences: more hidden units and modules do not raise the OOD loss'
-        f' of either hypernetwork (by {_RAISED:.0%}).',
+        'Preferences: more hidden units or modules raise the OOD loss of either'
+        f' hypernetwork by less than {_RAISED:.0%}.',
         cell=fig_a8.CELL,
     ),
     _claim(
@@ -224,18 +224,18 @@ CLAIMS = (
         'fig_a9',
         'fig4e',
         _whole_demonstrations,
-        'Goals, the fraction of demonstrations that are predicted without a'
-        ' mistake: with compositional support it is higher for both'
-        ' hypernetworks than for both monolithic models; non-compositional'
-        ' support costs hypernetworks a larger share of it.',
+        'Goals: with compositional support, both hypernetworks predict a larger'
+        ' fraction of demonstrations without a mistake than both monolithic'
+        ' models; with non-compositional support, they lose a larger share of'
+        ' this fraction.',
     ),
     _claim(
         'A10',
         'fig_a10',
         'fig_a10',
         _accuracy_is_stable,
-        'Goals: OOD accuracy of both hypernetworks is stable over hidden units'
-        f' and modules (differs by less than {_UNSTABLE:g}).',
+        'Goals: with more hidden units or modules, OOD accuracy of both'
+        f' hypernetworks changes by less than {_UNSTABLE:g}.',
         cell=fig_a8.CELL,
     ),
 )

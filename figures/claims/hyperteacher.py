@@ -219,8 +219,8 @@ CLAIMS = (
         id='3E',
         sentence=(
             'For every M, both hypernetworks reach a higher OOD accuracy with'
-            ' K > 1 than with K = 1, and than ANIL and MAML where these were'
-            ' trained.'
+            ' K > 1 than with K = 1, and a higher one than ANIL and MAML where'
+            ' these were trained.'
         ),
         artefact='Figure 3E',
         experiment='fig3e',

@@ -19,7 +19,7 @@ from figures.library import reference
 from figures.plotting import layout
 from figures.plotting import style
 
-TITLE = 'Effects over training: is an undecided claim on its way?'
+TITLE = 'Effects over training: would longer training decide a claim?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
 _NUM_COLUMNS = 4
 _MAX_STEPS = 6  # Before the last.
@@ -88,14 +88,14 @@ def draw(
       title=TITLE,
       caption=[
           (
-              'Effect minus its bound, of the comparison with the smallest t at'
-              ' the end, and its 90% interval over seeds (each panel in units'
-              ' of its metric).'
+              'Colour: the comparison whose t is smallest at the end, as effect'
+              ' minus bound in units of its metric, with the 90% interval over'
+              ' seeds.'
           ),
-          'Grey: the other comparisons. All must be above zero.',
+          'Grey: the other comparisons. The claim holds if all exceed zero.',
           (
-              'Dotted: the published number of outer steps. One point: what is'
-              ' compared is measured at the end only.'
+              'Dotted: the published number of outer steps. A panel with one'
+              ' point: the metric is measured only at the end.'
           ),
       ],
       plot_height=120 + 190 * num_rows,

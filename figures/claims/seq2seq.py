@@ -159,7 +159,7 @@ CLAIMS = (
         sentence=(
             'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
             ' commands far better than without decoder attention, and than a'
-            ' standard network, which the verbs help a little.'
+            ' standard network, which gains a little from the verbs.'
         ),
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',

@@ -307,9 +307,10 @@ def _columns(numbers: Mapping[str, Any]) -> dict[str, Any]:
 RULE = (
     'SUPPORTED: every comparison of the claim holds, by a one-sided paired t'
     ' test over seeds at 5%. CONTRADICTED: at least one is significantly'
-    ' reversed (5%, corrected for their number by Holm). UNDECIDED: neither.'
-    ' Shown is the comparison with the smallest t: its effect ± standard error,'
-    ' the 90% interval, t, the one-sided p, and the seeds.'
+    " reversed (at 5%, with Holm's correction for their number). UNDECIDED:"
+    ' neither. NOT RUN: a run is missing. Numbers are of the comparison with'
+    ' the smallest t: its effect ± standard error, the 90% interval, t, the'
+    ' one-sided p, and the number of seeds.'
 )
 
 
@@ -360,11 +361,11 @@ def _published_notes(experiment: str, found: _Comparisons) -> Iterator[str]:
     if reference.agrees(ours, reported):
       agree += 1
     else:
-      apart = (ours - reported[0]) / reported[1] if reported[1] else math.nan
-      differ.append(
-          f'{name} is {ours:.3f}, published {reported[0]:.3f}'
-          f' ({apart:+.1f} published SD)'
-      )
+      note = f'{name} is {ours:.3f}, published {reported[0]:.3f}'
+      if reported[1]:
+        apart = (ours - reported[0]) / reported[1]
+        note += f' ({apart:+.1f} published SD)'
+      differ.append(note)
   if agree or differ:
     yield f'{agree} of {agree + len(differ)} published values agree'
   yield from differ

@@ -74,7 +74,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE,
       x_title='actions',
       y_title='accuracy (fraction of rows)',
-      caption=[*caption, 'Bands: standard error over seeds.'],
+      caption=caption,
       num_columns=2,
       y_range=(0, 1.02),
   )

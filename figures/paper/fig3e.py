@@ -137,8 +137,8 @@ def _undefined(found: cells.Cells) -> list[str]:
   if not lacking:
     return []
   return textwrap.wrap(
-      'Without the targets that do not vary over OOD tasks (M/K, in brackets'
-      f' the number of seeds): {"; ".join(lacking)}.',
+      'Left out, because they do not vary over OOD tasks (after M/K; in'
+      f' brackets, in how many seeds): {"; ".join(lacking)}.',
       110,
   )
 

@@ -46,7 +46,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       empty='no seed reached these levels',
       caption=[
           *found.caption,
-          'Seeds that reached the level; the table counts the others.',
+          'Means over the seeds that reached it; the table counts the others.',
           *([f'No seed reached {" or ".join(never)}.'] if never else []),
       ],
   )

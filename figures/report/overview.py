@@ -107,6 +107,9 @@ def _measured(entry: Mapping[str, Any]) -> str:
   if not effect:
     return ''
   details = []
+  for found in entry.get('comparisons', ()):
+    if found['bound'] and found['t'] == entry['t']:  # The one that is shown.
+      details = [f'must exceed {found["bound"]:g}']
   if entry.get('interval'):
     low, high = map(tables.number, entry['interval'])
     details.append(f'90% interval {low} to {high}')
@@ -116,9 +119,8 @@ def _measured(entry: Mapping[str, Any]) -> str:
       if entry.get(name) is not None
   ]
   inner = f' ({", ".join(details)})' if details else ''
-  return (
-      f'{effect}{inner}, {entry["num_seeds"]} seeds, {entry["preset"]} scale.'
-  )
+  scale = f'{entry["preset"]}{" scale" * (entry["preset"] != "constructed")}'
+  return f'{effect}{inner}, {entry["num_seeds"]} seeds, {scale}.'
 
 
 def _why(entry: Mapping[str, Any]) -> str:

@@ -308,12 +308,17 @@ def _small(figure: go.Figure | None) -> dict[str, Any]:
   for note in small_layout.annotations:
     note.update(text=note.text.replace(', ', ',<br>'), font={'size': 10})
   many = len(list(small.select_xaxes())) > 2  # No room for labels.
+  for axis in small.select_xaxes():
+    labels = axis.ticktext or ()
+    if len(labels) > 4 and not many:  # Room for labels that stand on end.
+      labels = [label.replace('hyper-<br>', 'hyper') for label in labels]
+      axis.update(ticktext=labels, tickangle=-90)
   small.update_xaxes(showticklabels=not many, tickfont={'size': 9})
   small.update_yaxes(title={'font': {'size': 10}}, tickfont={'size': 9})
   small.update_layout(
       showlegend=False,
       height=260,
-      margin={'l': 45, 'r': 5, 't': 30, 'b': 10 if many else 65},
+      margin={'l': 45, 'r': 5, 't': 30, 'b': 10 if many else 80},
   )
   return json.loads(str(small.to_json())) | {'static': True}
 

@@ -52,7 +52,10 @@ def define_config_flags(default: str | None = None) -> None:
       'Experiment: configs/NAME.py or configs/NAME.py:PRESET.',
   )
   flags.DEFINE_multi_string(
-      _ONLY, [], 'Select runs with field=value; all conditions must hold.'
+      _ONLY,
+      [],
+      'Only runs with field=value, such as model=maml; all conditions must'
+      ' hold',
   )
   flags.DEFINE_multi_string(
       _UNLISTED, [], 'Internal: --config.FIELD=VALUE of unlisted fields.'

@@ -25,7 +25,11 @@ _STEP = 'outer_step'
 def define_flag() -> None:
   """Defines --wandb."""
   flags.DEFINE_enum(
-      'wandb', OFF, MODES, 'Whether to copy metrics to Weights & Biases.'
+      'wandb',
+      OFF,
+      MODES,
+      'Copy metrics for Weights & Biases: keep them in the run folder'
+      ' (offline) or send them (online).',
   )
 
 

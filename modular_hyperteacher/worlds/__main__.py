@@ -1,7 +1,7 @@
 """Writes tasks to files and scores files of predictions.
 
   python -m modular_hyperteacher.worlds list
-  python -m modular_hyperteacher.worlds export --world=goals --split=ood \
+  python -m modular_hyperteacher.worlds export --world=goals --split=ood \\
       --num_tasks=1024 --out=goals.npz
   python -m modular_hyperteacher.worlds score --predictions=my_learner.npz
 """
@@ -42,7 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-  parser = _Parser(prog='python -m modular_hyperteacher.worlds')
+  parser = _Parser(
+      prog='python -m modular_hyperteacher.worlds',
+      description=(
+          'Writes tasks to files and scores files of predictions; see'
+          ' docs/worlds.md. COMMAND --help lists the options of a command.'
+      ),
+  )
   commands = parser.add_subparsers(required=True, metavar='COMMAND')
 
   listing = commands.add_parser('list', help='list worlds')
@@ -53,7 +59,14 @@ def _parser() -> argparse.ArgumentParser:
   export.add_argument(
       '--world', required=True, help=f'one of {", ".join(worlds.list())}'
   )
-  export.add_argument('--split', required=True, help='such as test or ood')
+  export.add_argument(
+      '--split',
+      required=True,
+      help=(
+          'which tasks: test (combinations seen in training), ood (held out),'
+          ' or another split of the world'
+      ),
+  )
   export.add_argument(
       '--out', required=True, type=pathlib.Path, help='file to write'
   )
@@ -63,16 +76,31 @@ def _parser() -> argparse.ArgumentParser:
       help=f'default: {_NUM_TASKS}, or the size of a fixed test set',
   )
   export.add_argument(
-      '--preset', default='laptop', help=', '.join(catalogue.PRESETS)
+      '--preset',
+      default='laptop',
+      help=f'{", ".join(catalogue.PRESETS)}; default: laptop',
   )
-  export.add_argument('--seed', default=2020, type=int, help='world seed')
-  export.add_argument('--tasks_seed', default=0, type=int, help='task seed')
+  export.add_argument(
+      '--seed',
+      default=2020,
+      type=int,
+      help=(
+          'seed of the world: its teacher or mazes, and which combinations are'
+          ' held out; default: 2020'
+      ),
+  )
+  export.add_argument(
+      '--tasks_seed', default=0, type=int, help='seed of the tasks; default: 0'
+  )
   export.add_argument(
       '--only',
       action='append',
       default=[],
       metavar='FIELD=VALUE',
-      help='select a world, such as task_support=random; may be repeated',
+      help=(
+          'only the world with this field, such as task_support=random; can be'
+          ' repeated'
+      ),
   )
 
   score = commands.add_parser('score', help='score a file of predictions')
