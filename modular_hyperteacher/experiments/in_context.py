@@ -47,7 +47,7 @@ def build(
   """Returns the experiment that a config describes, as `build.build`."""
   del num_devices
   task_block, model_block = dict(config['task']), dict(config['model'])
-  draw_unrelated = _UNRELATED.get(str(task_block.get('name')))
+  task_name = str(task_block.get('name'))
   make_task = bilevel.task_entry(task_block).make
   task = components.call(make_task, 'task', task_block)
   make_model = components.choose(MODELS, 'model', model_block)
@@ -84,6 +84,7 @@ def build(
       model,
       outer,
       num_evaluation_tasks=training.num_evaluation_tasks,
-      draw_unrelated=draw_unrelated,
+      draw_unrelated=_UNRELATED.get(task_name),
+      has_terms=task_name == 'fuzzy_logic',
   )
   return settings.Experiment(system, training, execution)

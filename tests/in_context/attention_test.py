@@ -23,7 +23,7 @@ def make(
           num_heads=num_heads,
           qkv_dim=num_heads * _K,
           dropout_rate=dropout_rate,
-      )(tokens, first)
+      )(tokens, first)[0]
   )
 
 
@@ -218,7 +218,7 @@ def test_a_linear_attention_layer_runs_a_linear_hypernetwork() -> None:
           num_heads=num_modules,
           qkv_dim=num_modules * width,
           dropout_rate=0.0,
-      )(t)
+      )(t)[0]
   )
   params = jax.tree.map(
       lambda p: np.zeros(p.shape),
