@@ -17,6 +17,7 @@ from figures.claims import comparisons
 from figures.claims import fuzzy_logic
 from figures.claims import verdicts
 from figures.extensions import in_context
+from figures.extensions import in_context_bridge
 from figures.extensions import in_context_references
 from figures.library import data
 from figures.paper import model_bars
@@ -134,14 +135,18 @@ def _does_not_grow(curves: pd.DataFrame) -> list[comparisons.Comparison]:
   last = _last_step(curves, 'ring_chords', VANILLA)
   early = _step_after(curves, _STILL)
 
-  def growth(split: str) -> list[comparisons.Sample]:
+  def at_both(split: str) -> tuple[comparisons.Sample, comparisons.Sample]:
     which = 'ring_chords', split, _R2
-    return [_at(curves, step, VANILLA, *which) for step in (last, early)]
+    return (
+        _at(curves, early, VANILLA, *which),
+        _at(curves, last, VANILLA, *which),
+    )
 
-  later, earlier = growth('ood')
+  earlier, later = at_both('ood')
+  worse, better = at_both('test')
   return [
       comparisons.difference(earlier, later, -_NO_GROWTH),
-      comparisons.difference(*growth('test')),
+      comparisons.difference(better, worse),
   ]
 
 
@@ -232,7 +237,7 @@ def _ours(
       id=id_,
       sentence=f"Ours, not the paper's: {sentence}",
       artefact="ours, not the paper's",
-      experiment=in_context.BRIDGE,
+      experiment=in_context_bridge.EXPERIMENT,
       figure='in_context_hyperteacher',
       cell=model_bars.CELL,
       compare=functools.partial(_bridge, higher=higher, lower=lower),
