@@ -133,20 +133,21 @@ def measure_accuracy(
 
   def draw(split: str, number: int) -> jax.Array:
     keys = jax.random.split(randomness.stream(key, split), number)
-    return jax.vmap(lambda k: distribution.sample_latent(params, k, split))(
-        keys
-    )
+    sample = jax.vmap(lambda k: distribution.sample_latent(params, k, split))
+    return jax.jit(sample)(keys)
 
   trained = np.unique(np.asarray(draw('train', _NUM_DRAWN)), axis=0)
   known = np.asarray(respond(jnp.asarray(trained)), float)
   new = np.asarray(respond(draw(split, num_tasks)), float)
   known_labels = known.argmax(-1)
-  basis = known[:, :_NUM_FITTED].reshape(len(known), -1).T
+  fitted, targets = (
+      labels[:, :_NUM_FITTED].reshape(len(labels), -1).T
+      for labels in (known, new)
+  )
+  all_weights, *_ = np.linalg.lstsq(fitted, targets)
   correct = {name: [] for name in NAMES}
-  for target in new:
-    labels = target.argmax(-1)
+  for labels, weights in zip(new.argmax(-1), all_weights.T):
     agreement = (known_labels == labels)[:, :_NUM_FITTED].mean(1)
-    weights, *_ = np.linalg.lstsq(basis, target[:_NUM_FITTED].ravel())
     predicted = {
         'mean': known.mean(0).argmax(-1),
         'nearest': known_labels[agreement.argmax()],
