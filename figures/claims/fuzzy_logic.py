@@ -24,7 +24,6 @@ _ABLATIONS = (
 )
 # Errors of float32, relative to the largest output.
 EXACT = 1e-5
-_BY_CODES = ('softmax', 'hyla')
 
 
 def _r2(
@@ -114,10 +113,10 @@ def _terms_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   found = []
   recorded = [
       kind
-      for kind in _BY_CODES
+      for kind in fuzzy_logic.BY_CODES
       if not _r2(frame, kind, metric=terms.MAJORITY).values.empty
   ]
-  for kind in recorded or _BY_CODES:
+  for kind in recorded or fuzzy_logic.BY_CODES:
     blocks = [
         _r2(frame, kind, metric=terms.metric(block)) for block in range(2)
     ]

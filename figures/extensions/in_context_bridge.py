@@ -47,12 +47,6 @@ class Learner(NamedTuple):
 
 _IN_CONTEXT, _PREDICTED, _GRADIENTS = '#009E73', '#CC79A7', '#0072B2'
 _MONOLITHIC = '#D55E00'
-_KINDS = {
-    'in context': _IN_CONTEXT,
-    'predicted embeddings': _PREDICTED,
-    'gradients, hypernetwork': _GRADIENTS,
-    'gradients, monolithic': _MONOLITHIC,
-}
 
 
 def _predicted(label: str, model: str, num_steps: int) -> Learner:
@@ -93,9 +87,9 @@ LEARNERS = (
 _SPLITS = {'ood': 'circle', 'test': 'circle-open'}
 # Predictor -> label and dash.
 _LINES = {
-    'mix': ('best linear mix of training functions, OOD', 'dot'),
-    'nearest': ('nearest training function, OOD', 'dashdot'),
-    'mean': ('mean training function, OOD', 'longdash'),
+    'mix': ('best mix of training functions', 'dot'),
+    'nearest': ('nearest one', 'dashdot'),
+    'mean': ('their mean', 'longdash'),
 }
 _PANELS = {
     'random': 'Accuracy,<br>compositional support',
@@ -253,12 +247,15 @@ def _make_lines() -> Iterator[dict[str, Any]]:
 
 
 def _explain(figure: go.Figure) -> None:
-  """Adds kinds of inference, splits and reference lines to the legend."""
-  entries = [(name, 'circle', colour, {}) for name, colour in _KINDS.items()]
+  """Adds splits and reference lines to the legend."""
   line = {'color': style.MUTED, 'width': 2}
-  for split, symbol in _SPLITS.items():
-    entries.append((style.SPLIT_NAMES[split], symbol, style.MUTED, line))
-  layout.explain(figure, entries)
+  layout.explain(
+      figure,
+      [
+          (style.SPLIT_NAMES[split], symbol, style.MUTED, line)
+          for split, symbol in _SPLITS.items()
+      ],
+  )
   for name, dash in _LINES.values():
     figure.add_trace(
         go.Scatter(
@@ -284,9 +281,14 @@ def _caption(frames: dict[str, pd.DataFrame], table: pd.DataFrame) -> list[str]:
   return [
       *lines,
       (
-          'Whiskers: standard error over seeds. The teacher, which composes'
-          ' modules, has accuracy 1.'
+          'Green: in context. Pink: embeddings predicted from the support set.'
+          ' Blue and orange: by gradients.'
       ),
+      (
+          'Grey: predictors that know all training functions and the target,'
+          ' on OOD tasks. The teacher has accuracy 1.'
+      ),
+      'Whiskers: standard error over seeds.',
       (
           'CPU time from a support set to fast parameters, in context to the'
           f' prediction of one query; {in_context_cost.NUM_TASKS} tasks at'
