@@ -285,9 +285,8 @@ def test_the_figure_draws_curves_and_reference_lines(
       t
       for t in drawn
       if t.xaxis == 'x'
-      and t.name.startswith('best')
+      and t.name == 'best mix of training functions'
       and t.x[0] == 0
-      and t.line.dash == 'dot'
   ]
   references = in_context_references.load()
   chosen = references.query(
