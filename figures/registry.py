@@ -19,6 +19,7 @@ from figures.extensions import amortised
 from figures.extensions import bridges
 from figures.extensions import fuzzy_logic
 from figures.extensions import in_context
+from figures.extensions import in_context_bridge
 from figures.extensions import inference
 from figures.extensions import more_modules
 from figures.extensions import published_solver
@@ -205,9 +206,9 @@ SECTIONS = {
             in_context.TITLE, (in_context.EXPERIMENT,), in_context.draw
         ),
         'in_context_hyperteacher': Figure(
-            in_context.TITLE_BRIDGE,
-            (in_context.BRIDGE, 'fig3b'),
-            in_context.draw_bridge,
+            in_context_bridge.TITLE,
+            (in_context_bridge.EXPERIMENT, 'fig3b', 'amortised'),
+            in_context_bridge.draw,
         ),
         'fuzzy_logic': Figure(
             fuzzy_logic.TITLE_2C, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_2c

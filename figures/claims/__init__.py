@@ -6,6 +6,7 @@ from figures.claims import beyond
 from figures.claims import fuzzy_logic
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
+from figures.claims import in_context
 from figures.claims import seq2seq
 from figures.claims import sparse_maml
 from figures.claims import theory
@@ -21,6 +22,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *amortised.CLAIMS,
     *sparse_maml.CLAIMS,
     *seq2seq.CLAIMS,
+    *in_context.CLAIMS,
     *fuzzy_logic.CLAIMS,
 )
 

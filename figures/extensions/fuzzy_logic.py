@@ -13,12 +13,13 @@ from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
 from figures.plotting import stats
+from modular_hyperteacher.in_context import terms
 
 EXPERIMENT = 'fuzzy_logic'
 METRIC = 'relative_r2'
 TITLE_2C = 'Fuzzy logic: R² by kind of attention, examples and held-out share'
 TITLE_A1 = 'Fuzzy logic: HYLA and its ablations'
-TITLE_DECODING = 'Fuzzy logic: terms decoded from the residual stream'
+TITLE_DECODING = 'Fuzzy logic: can the terms of a function be decoded?'
 ATTENTION, SUPPORT, FRACTION = CELL = (
     'model.body.attention',
     'task.num_support',
@@ -41,11 +42,16 @@ _KINDS = {
 }
 _COLOURS = {'softmax': '#0072B2', 'linear': '#E69F00', 'hyla': '#009E73'}
 _ABLATION = '#999999'
+BY_CODES = ('softmax', 'hyla')  # Whose codes are decoded.
 _MEASURES = {
     'test': ('test', METRIC),
     'ood': ('ood', METRIC),
     'ood_unknown_terms': ('ood_unknown_terms', METRIC),
     'decoding': ('ood', 'decoding_r2'),
+    **{
+        name: ('ood', name)
+        for name in (*map(terms.metric, range(2)), terms.MAJORITY)
+    },
 }
 
 
@@ -92,11 +98,33 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns bars of how well terms of new combinations can be decoded."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
-      '32 tokens, 70% held out': _bars(
+      'From the residual stream (R²)': _bars(
           found, tuple(_KINDS), 31, 0.7, 'decoding_r2'
-      )
+      ),
+      'From codes (macro F1)': [
+          bar._replace(label=f'{bar.label},<br>block {block + 1}')
+          for kind in BY_CODES
+          for block in range(2)
+          for bar in _bars(found, (kind,), 31, 0.7, terms.metric(block))
+      ],
   }
-  return _figure(found, panels, TITLE_DECODING, 'R² of decoding')
+  majority = [
+      stats.mean(
+          data.values(
+              found.frame, make_cell(kind), 'ood', metric=terms.MAJORITY
+          )
+      )
+      for kind in BY_CODES
+  ]
+  names = [
+      f'{m.value:.2f} for {_KINDS[kind][0]}'
+      for kind, m in zip(BY_CODES, majority)
+      if m.num_seeds
+  ]
+  if names:
+    line = f'F1 of always naming the most frequent term: {", ".join(names)}.'
+    found = found._replace(caption=[*found.caption, line])
+  return _figure(found, panels, TITLE_DECODING, 'R² or F1')
 
 
 def _bars(

@@ -1,10 +1,9 @@
-"""In-context learners: curves over training, and the bridge to Figure 3B.
+"""In-context learners over training: Figures 2A to 2D and 3.
 
-The first figure follows Figures 2A, 2D and 3 of Kobayashi et al. (2024): R^2 on
-seen and new pairs of modules. A reference line is the best linear mix of
-training functions (`analysis/reference_lines.py`); a learner below it may not
-have composed modules. The second figure compares in-context learners with those
-that adapt by gradients, on the same tasks.
+Of Kobayashi et al. (2024): R^2 on seen and new pairs of modules, for three
+supports; R^2 on unrelated tasks, and of decoding latents. A reference line is
+the best linear mix of training functions (`analysis/reference_lines.py`); a
+learner below it may not have composed modules.
 """
 
 import pandas as pd
@@ -14,17 +13,21 @@ from figures.extensions import in_context_references
 from figures.library import cells
 from figures.library import data
 from figures.paper import model_bars
+from figures.plotting import layout
 from figures.plotting import lines
 from figures.plotting import style
 
 EXPERIMENT = in_context_references.EXPERIMENT
-BRIDGE = 'in_context_hyperteacher'
 TITLE = 'In context: R² on seen and on new pairs of modules'
-TITLE_BRIDGE = 'Inference in context or by gradients, on the hyperteacher'
 SUPPORTS = {
     'ring_chords': 'Connected+ (12 pairs)',
     'ring': 'Connected (6 pairs)',
     'triangles': 'Disconnected (6 pairs)',
+}
+# More panels of Connected+: title -> split, metric, dash.
+_MORE = {
+    'Decoded latents, Connected+': ('ood', 'decoding_r2', 'dash'),
+    'Unrelated tasks, Connected+': ('unrelated', 'prediction_r2', 'dot'),
 }
 _CELL = model_bars.CELL
 _MEASURES = {
@@ -32,11 +35,6 @@ _MEASURES = {
     'ood': ('ood', 'prediction_r2'),
     'ood_common': ('ood_common', 'prediction_r2'),
     'unrelated': ('unrelated', 'prediction_r2'),
-    'decoding': ('ood', 'decoding_r2'),
-}
-_BRIDGE_MEASURES = {
-    'test': ('test', 'accuracy'),
-    'ood': ('ood', 'accuracy'),
     'decoding': ('ood', 'decoding_r2'),
 }
 
@@ -55,50 +53,45 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           + _reference(curves, references, support)
       )
       for support, title in SUPPORTS.items()
+  } | {
+      title: [
+          _curve(curves, model, 'ring_chords', split, dash, metric)
+          for model in curves.models
+      ]
+      for title, (split, metric, dash) in _MORE.items()
   }
   figure = lines.draw(
       panels,
       title=TITLE,
       x_title='training steps',
       y_title='R²',
-      y_range=(0, 1),
+      y_range=(-0.5, 1),
+      num_columns=3,
       markers=False,
-      caption=curves.caption,
+      caption=[
+          *curves.caption,
+          (
+              'Grey: what predictors reach on OOD tasks that know all training'
+              ' functions and the target. The teacher has R² 1.'
+          ),
+      ],
   )
+  layout.add_legend_row(figure)
   last = cells.read(library, EXPERIMENT, _CELL)
   return figure, cells.make_table(last, _MEASURES)
 
 
-def draw_bridge(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-  """Returns accuracies of both kinds of learners, and their table."""
-  found = cells.read(library, BRIDGE, _CELL)
-  adapted = cells.read(library, 'fig3b', _CELL)
-  both = cells.Cells(
-      pd.concat([found.frame, adapted.frame], ignore_index=True),
-      found.cells + adapted.cells,
-      [
-          *(f'In context. {line}' for line in found.caption),
-          *(f'By gradients. {line}' for line in adapted.caption),
-      ],
-  )
-  figure = model_bars.draw_bars(
-      both,
-      'accuracy',
-      supports=('random', 'non_compositional'),
-      title=TITLE_BRIDGE,
-      y_title='OOD accuracy',
-      y_range=(0, 1),
-      caption=both.caption,
-  )
-  return figure, cells.make_table(both, _BRIDGE_MEASURES)
-
-
 def _curve(
-    curves: cells.Cells, model: str, support: str, split: str, dash: str
+    curves: cells.Cells,
+    model: str,
+    support: str,
+    split: str,
+    dash: str,
+    metric: str = 'prediction_r2',
 ) -> lines.Line:
   """Returns the curve of a model on a split."""
   cell = {'model.name': model, model_bars.SUPPORT: support}
-  point = {'split': split, 'metric': 'prediction_r2'}
+  point = {'split': split, 'metric': metric}
   frame = data.rows(curves.frame, {**cell, **point})
   seeds = pd.DataFrame()
   if len(frame):
@@ -131,8 +124,8 @@ def _reference(
           dash=dash,
       )
       for predictor, name, dash in (
-          ('mix', 'best linear mix of training functions, OOD', 'dot'),
-          ('nearest', 'nearest training function, OOD', 'longdashdot'),
-          ('mean', 'mean training function, OOD', 'longdash'),
+          ('mix', 'best mix of training functions', 'dot'),
+          ('nearest', 'nearest one', 'longdashdot'),
+          ('mean', 'their mean', 'longdash'),
       )
   ]

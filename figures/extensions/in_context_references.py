@@ -1,12 +1,13 @@
-"""Computes the reference lines of the in-context figures, in a minute.
+"""Computes the reference lines of the in-context figures, in some minutes.
 
   python -m figures.extensions.in_context_references
 
-Needs no training. Writes figures/data/in_context_references.csv, which the
-figures read.
+Needs no training. Writes figures/data/in_context_references.csv and, for the
+hyperteacher, in_context_hyperteacher_references.csv, which the figures read.
 """
 
 import pathlib
+from typing import Any
 
 import jax
 import pandas as pd
@@ -15,25 +16,35 @@ from figures import cli
 from figures.library import reference
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import reference_lines
+from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.runs import run_folder
 
-PATH = pathlib.Path(__file__).parents[1] / 'data' / 'in_context_references.csv'
+_FOLDER = pathlib.Path(__file__).parents[1] / 'data'
 EXPERIMENT = 'in_context'
+BRIDGE = 'in_context_hyperteacher'
+# Experiment -> the score's column.
+SCORES = {EXPERIMENT: 'r2', BRIDGE: 'accuracy'}
 SPLITS = ('test', 'ood')
 
 
-def load() -> pd.DataFrame:
+def path(experiment: str) -> pathlib.Path:
+  """Returns the file of an experiment's reference lines."""
+  return _FOLDER / f'{experiment}_references.csv'
+
+
+def load(experiment: str = EXPERIMENT) -> pd.DataFrame:
   """Returns a row per support, seed, split and predictor."""
-  return pd.read_csv(PATH)
+  return pd.read_csv(path(experiment))
 
 
-def main() -> None:
-  """Computes the lines of all seeds of the laptop preset."""
+def measure(experiment: str) -> pd.DataFrame:
+  """Computes the lines of all seeds of an experiment's laptop preset."""
   rows = []
   runs = {
       run.config['task']['task_support']: run
-      for run in reference.described_runs(EXPERIMENT, 'laptop')
+      for run in reference.described_runs(experiment, 'laptop')
   }
   for support, run in runs.items():
     built = experiments.build(run.config, num_devices=1)
@@ -42,22 +53,47 @@ def main() -> None:
     ):
       key = randomness.stream(jax.random.key(seed), 'reference_lines')
       for split in SPLITS:
-        found = reference_lines.measure(drawn.task_params, support, split, key)
+        found = _measure_seed(run.config['task'], drawn.task_params, split, key)
         rows += [
             {
                 'task_support': support,
                 'seed': seed,
                 'split': split,
                 'predictor': name,
-                'r2': value,
+                SCORES[experiment]: value,
             }
             for name, value in found.items()
         ]
-  frame = pd.DataFrame(rows)
-  run_folder.write_atomically(
-      PATH, frame.to_csv(index=False, float_format='%.4g')
-  )
-  print(frame.to_string(index=False))
+  return pd.DataFrame(rows)
+
+
+def _measure_seed(
+    task: dict[str, Any], params: Any, split: str, key: jax.Array
+) -> dict[str, float]:
+  """Returns predictor -> score.
+
+  Args:
+    task: block of a config.
+    params: of the seed's tasks.
+    split: of the tasks to predict.
+    key: of the inputs and the tasks.
+  """
+  if task['name'] == 'modular_regression':
+    return reference_lines.measure(params, task['task_support'], split, key)
+  block = task | reference_lines.EXAMPLES
+  make_task = bilevel.task_entry(block).make
+  distribution = components.call(make_task, 'task', block)
+  return reference_lines.measure_accuracy(distribution, params, split, key)
+
+
+def main() -> None:
+  """Computes the lines of both experiments."""
+  for experiment in SCORES:
+    frame = measure(experiment)
+    run_folder.write_atomically(
+        path(experiment), frame.to_csv(index=False, float_format='%.4g')
+    )
+    print(frame.to_string(index=False))
 
 
 if __name__ == '__main__':

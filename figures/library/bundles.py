@@ -4,7 +4,7 @@ A bundle is the small form that the repository holds, one folder per experiment
 and preset:
 
   results.csv.gz   one row per run, seed, kind, split and metric
-  curves.csv.gz    loss and accuracy at every evaluation
+  curves.csv.gz    loss, accuracy and R2 at every evaluation
   provenance.json  run id -> config and sessions, as the run wrote them
   parameters/      trained parameters of some runs, see
                    `modular_hyperteacher.pretrained`
@@ -30,8 +30,9 @@ KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
 DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
-_CURVE_SPLITS = ('valid', 'test', 'ood')
-_CURVE_METRICS = r'loss|accuracy|closed(_\w+)?'  # Closed gates, by layer.
+_CURVE_SPLITS = ('valid', 'test', 'ood', 'unrelated')
+# R2 of in-context learners; closed gates, by layer.
+_CURVE_METRICS = r'loss|accuracy|(prediction|decoding)_r2|closed(_\w+)?'
 _RESULTS = 'results.csv.gz'
 _CURVES = 'curves.csv.gz'
 
@@ -205,7 +206,8 @@ def _summary_rows(
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
   """Returns metrics at every evaluation, columns CURVE_COLUMNS.
 
-  These are loss, accuracy and, of models with gates, the share of closed ones.
+  These are loss and accuracy, the R2 of in-context learners and, of models with
+  gates, the share of closed ones.
 
   Damaged curves are skipped with a warning on stderr.
   """

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from figures.plotting import style
 
 CAPTION = 'caption'  # Name of its annotation.
+_LEGEND_ROW = 32  # Pixels.
 
 
 def make_grid(
@@ -78,6 +79,15 @@ def finish(
       height=plot_height + bottom,
       margin={'l': 80, 'r': 30, 't': 95, 'b': bottom},
       meta={CAPTION: list(caption)},
+  )
+
+
+def add_legend_row(figure: go.Figure) -> None:
+  """Makes room for one more row of the legend, below the title."""
+  layout: Any = figure.layout
+  figure.update_layout(
+      height=layout.height + _LEGEND_ROW,
+      margin={'t': layout.margin.t + _LEGEND_ROW},
   )
 
 

@@ -138,7 +138,12 @@ def _traces(line: Line, markers: bool) -> Iterator[go.Scatter]:
 def _explain(figure: go.Figure, lines: Sequence[Line]) -> None:
   """Adds a legend entry per colour, and one per dash in grey."""
   by_name: dict[str, dict[str, Any]] = {
-      line.name: {'color': line.colour} for line in lines
+      line.name: {
+          'color': line.colour,
+          # Otherwise the dash has a meaning, and an entry, of its own.
+          **({} if line.dash_name else {'dash': line.dash}),
+      }
+      for line in lines
   }
   by_dash = {
       line.dash_name: {'color': style.MUTED, 'dash': line.dash}

@@ -92,6 +92,7 @@ SPLIT_NAMES = {
     'valid': 'validation tasks',
     'test': 'seen combinations',
     'ood': 'OOD',
+    'unrelated': 'unrelated tasks',
 }
 SUPPORT_NAMES = {
     'random': 'Compositional support',

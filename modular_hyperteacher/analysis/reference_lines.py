@@ -1,6 +1,6 @@
 """What predictors score that know all training functions but compose nothing.
 
-Modular regression only. Each of them knows the new task's function and
+Each of them knows the new task's function and
 approximates it as well as it can by functions that training shows, so the
 scores are upper bounds:
 
@@ -9,16 +9,19 @@ scores are upper bounds:
   mix       the best linear combination of training functions' outputs
   teacher   the teacher with the task's modules, which composes weights
 
-A learner with an R^2 up to that of 'mix' need not have composed modules.
+A learner no better than 'mix' need not have composed modules. Modular
+regression is scored by R^2, the hyperteacher by accuracy.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
+from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import modular_regression
 from modular_hyperteacher.tasks import teacher_student
 
@@ -27,6 +30,9 @@ NAMES = ('mean', 'nearest', 'mix', 'teacher')
 _NEAREST_SHARES = np.linspace(1 / 3, 2 / 3, 9)
 _MIX_SHARES = np.linspace(1 / 3, 2 / 3, 3)
 _NUM_FITTED, _NUM_SCORED = 1000, 500  # Inputs.
+# Number of examples that `measure_accuracy` needs, as fields of a task.
+EXAMPLES = {'num_support': _NUM_FITTED, 'num_query': _NUM_SCORED}
+_NUM_DRAWN = 4000  # Training tasks, to find all of their combinations.
 
 
 def measure(
@@ -96,6 +102,61 @@ def measure(
       name: float(1 - np.mean(errors[name]) / np.mean(variances))
       for name in NAMES
   }
+
+
+def measure_accuracy(
+    distribution: base.TaskDistribution,
+    params: Any,
+    split: str,
+    key: jax.Array,
+    num_tasks: int = 64,
+) -> dict[str, float]:
+  """Returns the accuracy of every predictor, for tasks with soft labels.
+
+  Args:
+    distribution: of finitely many tasks, with `EXAMPLES` examples.
+    params: of the tasks.
+    split: from which the new tasks are drawn.
+    key: of the inputs and the tasks.
+    num_tasks: over which means are taken.
+  """
+  input_key = randomness.stream(key, 'inputs')
+
+  @jax.jit
+  def respond(latents: jax.Array) -> jax.Array:
+    def one_task(latent: jax.Array) -> jax.Array:
+      # The same key, so that all tasks have the same inputs.
+      batches = distribution.sample_examples(params, input_key, latent, split)
+      return jnp.concatenate([batch.targets for batch in batches])
+
+    return jax.vmap(one_task)(latents)
+
+  def draw(split: str, number: int) -> jax.Array:
+    keys = jax.random.split(randomness.stream(key, split), number)
+    sample = jax.vmap(lambda k: distribution.sample_latent(params, k, split))
+    return jax.jit(sample)(keys)
+
+  trained = np.unique(np.asarray(draw('train', _NUM_DRAWN)), axis=0)
+  known = np.asarray(respond(jnp.asarray(trained)), float)
+  new = np.asarray(respond(draw(split, num_tasks)), float)
+  known_labels = known.argmax(-1)
+  fitted, targets = (
+      labels[:, :_NUM_FITTED].reshape(len(labels), -1).T
+      for labels in (known, new)
+  )
+  all_weights, *_ = np.linalg.lstsq(fitted, targets)
+  correct = {name: [] for name in NAMES}
+  for labels, weights in zip(new.argmax(-1), all_weights.T):
+    agreement = (known_labels == labels)[:, :_NUM_FITTED].mean(1)
+    predicted = {
+        'mean': known.mean(0).argmax(-1),
+        'nearest': known_labels[agreement.argmax()],
+        'mix': np.tensordot(weights, known, 1).argmax(-1),
+        'teacher': labels,
+    }
+    for name, prediction in predicted.items():
+      correct[name].append((prediction == labels)[_NUM_FITTED:].mean())
+  return {name: float(np.mean(values)) for name, values in correct.items()}
 
 
 def _latents(masks: np.ndarray, shares: np.ndarray) -> Iterator[np.ndarray]:

@@ -16,6 +16,7 @@ from modular_hyperteacher.in_context import learner
 from modular_hyperteacher.in_context import models
 from modular_hyperteacher.in_context import system as systems
 from modular_hyperteacher.in_context import transformer
+from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import modular_regression
 
 MODELS = {
@@ -38,6 +39,31 @@ def blocks(
   }
 
 
+def make_model(
+    config: Mapping[str, Any], task: tasks.TaskDistribution
+) -> models.Model:
+  """Returns the model of a config.
+
+  Args:
+    config: of a run.
+    task: what it learns.
+  """
+  block = dict(config['model'])
+  block.pop('outer', None)
+  make = components.choose(MODELS, 'model', block)
+  untrusted.check(block.get('body'), dict[str, Any], 'model.body')
+  body = components.call(
+      transformer.TransformerConfig, 'model.body', block.pop('body')
+  )
+  sizes = {
+      'body': body,
+      'input_dim': task.input_dim,
+      'output_dim': task.output_dim,
+      'num_support': config['task']['num_support'],
+  }
+  return components.call(make, 'model', block | sizes)
+
+
 def build(
     config: Mapping[str, Any],
     training: settings.TrainingConfig,
@@ -47,43 +73,26 @@ def build(
   """Returns the experiment that a config describes, as `build.build`."""
   del num_devices
   task_block, model_block = dict(config['task']), dict(config['model'])
-  draw_unrelated = _UNRELATED.get(str(task_block.get('name')))
+  task_name = str(task_block.get('name'))
   make_task = bilevel.task_entry(task_block).make
   task = components.call(make_task, 'task', task_block)
-  make_model = components.choose(MODELS, 'model', model_block)
-  for block in ('body', 'outer'):
-    field = f'model.{block}'
-    untrusted.check(model_block.get(block), dict[str, Any], field)
+  untrusted.check(model_block.get('outer'), dict[str, Any], 'model.outer')
   outer = components.call(
       learner.OuterConfig,
       'model.outer',
-      model_block.pop('outer')
+      model_block['outer']
       | {
           'meta_batch_size': training.meta_batch_size,
           'num_outer_steps': training.num_outer_steps,
       },
   )
   outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
-  model = components.call(
-      make_model,
-      'model',
-      model_block
-      | {
-          'body': components.call(
-              transformer.TransformerConfig,
-              'model.body',
-              model_block.pop('body'),
-          ),
-          'input_dim': task.input_dim,
-          'output_dim': task.output_dim,
-          'num_support': config['task']['num_support'],
-      },
-  )
   system = systems.make_system(
       task,
-      model,
+      make_model(config, task),
       outer,
       num_evaluation_tasks=training.num_evaluation_tasks,
-      draw_unrelated=draw_unrelated,
+      draw_unrelated=_UNRELATED.get(task_name),
+      has_terms=task_name == 'fuzzy_logic',
   )
   return settings.Experiment(system, training, execution)

@@ -109,12 +109,18 @@ class Attention(hk.Module):
     self._head_dim = qkv_dim // num_heads
     self._dropout_rate = dropout_rate
 
-  def __call__(self, tokens: jax.Array, first_query: int = 0) -> jax.Array:
-    """Returns outputs [..., T - first_query, E].
+  def __call__(
+      self, tokens: jax.Array, first_query: int = 0
+  ) -> tuple[jax.Array, jax.Array]:
+    """Attends.
 
     Args:
       tokens: [..., T, E].
       first_query: only this and later tokens attend.
+
+    Returns:
+      Outputs [..., T - first_query, E], and the code with which the last token
+      reads itself: the heads' scores of this pair, [..., A].
     """
     num_tokens, width = tokens.shape[-2:]
     queries = self._heads(tokens[..., first_query:, :], 'query')
@@ -125,7 +131,8 @@ class Attention(hk.Module):
     scores = self._kind.normalise(scores + bias[(None,) * (scores.ndim - 3)])
     outputs = mix_values(self._kind, self._drop(scores), values)
     outputs = outputs.reshape(*outputs.shape[:-2], -1)
-    return hk.Linear(width, w_init=WEIGHTS, name='output')(outputs)
+    outputs = hk.Linear(width, w_init=WEIGHTS, name='output')(outputs)
+    return outputs, scores[..., -1, -1]
 
   def _heads(self, tokens: jax.Array, name: str) -> jax.Array:
     """Returns a projection of tokens [..., T, E] as [..., T, A, K].

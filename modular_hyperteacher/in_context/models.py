@@ -38,6 +38,9 @@ class Prediction(NamedTuple):
   outputs: jax.Array  # [Q, Y]
   # Name -> features of the first query from which latents may be decoded.
   features: dict[str, jax.Array]
+  # Of the token where the first query is read: the scores of its attention to
+  # itself, over the heads of each block, [blocks, A].
+  codes: jax.Array
 
 
 class Apply(Protocol):
@@ -96,10 +99,10 @@ def make_transformer(
     tokens = jnp.concatenate(
         [jnp.broadcast_to(context[None], shape), queries[:, None]], 1
     )
-    run = transformer.Transformer(body, is_training, 'body')
-    last, streams = run(tokens)
-    outputs = transformer.linear(output_dim, 'readout')(last)
-    return Prediction(outputs, _name(stream[0] for stream in streams))
+    last = transformer.Transformer(body, is_training, 'body')(tokens)
+    outputs = transformer.linear(output_dim, 'readout')(last.output)
+    features = _name(stream[0] for stream in last.streams)
+    return Prediction(outputs, features, jnp.stack([c[0] for c in last.codes]))
 
   return _make(apply, input_dim, output_dim, num_support)
 
@@ -156,11 +159,11 @@ def make_hypernetwork_transformer(
       support: tasks.Batch, inputs: jax.Array, is_training: bool
   ) -> Prediction:
     tokens = jnp.pad(_context(support), ((0, 1), (0, 0)))
-    run = transformer.Transformer(body, is_training, 'body')
-    last, streams = run(tokens)
-    code = transformer.linear(num_modules, 'code')(last)
+    last = transformer.Transformer(body, is_training, 'body')(tokens)
+    code = transformer.linear(num_modules, 'code')(last.output)
     outputs = make_task_network().respond(code, inputs)
-    return Prediction(outputs, _name(streams) | {'code': code})
+    features = _name(last.streams) | {'code': code}
+    return Prediction(outputs, features, jnp.stack(last.codes))
 
   return _make(apply, input_dim, output_dim, num_support)
 

@@ -13,8 +13,9 @@ The same sequences are used at every evaluation. Metrics of a split:
                   model, fitted on 'valid': the last token's residual stream
                   after each block, the code of a hypernetwork
 
-`decoding_r2` is that of the last block. The paper averages `prediction_r2` over
-sequences, which is dominated by those with small denominators.
+`decoding_r2` is that of the last block. After the last step, `terms.py` adds
+how well terms of fuzzy logic can be named. The paper averages `prediction_r2`
+over sequences, which is dominated by those with small denominators.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.in_context import decoding
 from modular_hyperteacher.in_context import learner as learners
 from modular_hyperteacher.in_context import models
+from modular_hyperteacher.in_context import terms
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -50,6 +52,7 @@ def make_system(
     *,
     num_evaluation_tasks: int,
     draw_unrelated: DrawUnrelated | None = None,
+    has_terms: bool = False,
 ) -> programs.System:
   """Returns the system that trains a model on a distribution of tasks.
 
@@ -59,6 +62,8 @@ def make_system(
     outer: how to train it.
     num_evaluation_tasks: per split.
     draw_unrelated: what tasks of the control are drawn from; None for none.
+    has_terms: whether latents say which terms a function has; if so, these are
+      decoded from codes after the last step.
   """
   learner = learners.make(task, model, outer)
   splits = task.evaluation_splits + ((UNRELATED,) if draw_unrelated else ())
@@ -82,8 +87,12 @@ def make_system(
       num_combinations=num_combinations,
       init=learner.init,
       step=learner.step,
-      evaluate=_make_evaluate(task, model, draw_unrelated),
-      make_analyse=lambda seed_tasks, roots: None,
+      evaluate=_make_evaluate(
+          task, model, draw_unrelated, terms.KEPT if has_terms else ()
+      ),
+      make_analyse=lambda seed_tasks, roots: (
+          terms.make_analyse(splits, seed_tasks) if has_terms else None
+      ),
   )
 
 
@@ -91,8 +100,9 @@ def _make_evaluate(
     task_distribution: tasks.TaskDistribution,
     model: models.Model,
     draw_unrelated: DrawUnrelated | None,
+    kept_splits: tuple[str, ...] = (),
 ) -> programs.Evaluate:
-  """Returns `System.evaluate`."""
+  """Returns `System.evaluate`, which returns the codes of some splits."""
   # All splits draw examples in the same way, so use any.
   split = task_distribution.evaluation_splits[0]
 
@@ -102,7 +112,7 @@ def _make_evaluate(
       latent: jax.Array,
       key: jax.Array,
       is_unrelated: bool,
-  ) -> tuple[dict[str, jax.Array], dict[str, jax.Array]]:
+  ) -> tuple[dict[str, jax.Array], dict[str, jax.Array], jax.Array]:
     if is_unrelated and draw_unrelated is not None:
       task_params = draw_unrelated(
           task_params, randomness.stream(key, UNRELATED)
@@ -114,7 +124,7 @@ def _make_evaluate(
     metrics = measure(
         task_distribution.objective, predicted.outputs, support, query
     )
-    return metrics, predicted.features
+    return metrics, predicted.features, predicted.codes
 
   def evaluate(
       params: models.Params,
@@ -139,14 +149,22 @@ def _make_evaluate(
               batch_size=math.gcd(len(share[1]), _CHUNK_SIZE),
           )
       )
-    gathered = _gather(measured)
+    gathered = _gather([shares[:2] for shares in measured])
+    kept = [
+        codes
+        for name, (*_, codes) in zip(
+            task_distribution.evaluation_splits, measured
+        )
+        if name in kept_splits
+    ]
     metrics = [_finish(jax.tree.map(jnp.mean, m)) for m, _ in gathered]
     decoded = _decode(
         [features for _, features in gathered],
         latents.reshape(*latents.shape[:2], -1),
     )
     together = [m | d for m, d in zip(metrics, decoded)]
-    return jax.tree.map(lambda *values: jnp.stack(values), *together), ()
+    values = jax.tree.map(lambda *values: jnp.stack(values), *together)
+    return values, jnp.stack(kept) if kept else ()
 
   return evaluate
 

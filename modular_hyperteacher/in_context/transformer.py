@@ -5,6 +5,7 @@ of Schug et al. (2025). Blocks are pre-LayerNorm; every token sees all tokens.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import haiku as hk
 import jax
@@ -66,6 +67,15 @@ class TransformerConfig:
     return self.embedding_dim if self.qkv_dim is None else self.qkv_dim
 
 
+class LastToken(NamedTuple):
+  """What a transformer makes of the last token of a sequence."""
+
+  output: jax.Array  # [..., E], normalised.
+  streams: list[jax.Array]  # The residual stream after each block, [..., E].
+  # Of each block, the heads' scores of the token with itself, [..., A].
+  codes: list[jax.Array]
+
+
 class Transformer(hk.Module):
   """Embeds tokens, runs all blocks, returns the last token's states."""
 
@@ -76,28 +86,30 @@ class Transformer(hk.Module):
     self._config = config
     self._dropout_rate = config.attention_dropout if is_training else 0.0
 
-  def __call__(self, tokens: jax.Array) -> tuple[jax.Array, list[jax.Array]]:
+  def __call__(self, tokens: jax.Array) -> LastToken:
     """Reads sequences.
 
     Args:
       tokens: [..., T, features].
 
     Returns:
-      The last token's normalised output [..., E], and its residual stream after
-      every block, [..., E] each.
+      What has become of the last token.
     """
     config = self._config
     hidden = linear(config.embedding_dim, 'embedding')(tokens)
-    streams = []
+    streams, codes = [], []
     for layer in range(config.num_layers):
       # Nothing reads what the last block makes of other tokens than the last.
       first = tokens.shape[-2] - 1 if layer == config.num_layers - 1 else 0
-      hidden = self._block(hidden, first, f'block_{layer}')
+      hidden, code = self._block(hidden, first, f'block_{layer}')
       streams.append(hidden[..., -1, :])
-    return _layer_norm('final_norm')(streams[-1]), streams
+      codes.append(code)
+    return LastToken(_layer_norm('final_norm')(streams[-1]), streams, codes)
 
-  def _block(self, hidden: jax.Array, first: int, name: str) -> jax.Array:
-    """Returns the residual stream from token `first` on."""
+  def _block(
+      self, hidden: jax.Array, first: int, name: str
+  ) -> tuple[jax.Array, jax.Array]:
+    """Returns the residual stream from token `first` on, and the code."""
     config = self._config
     attend = attention.Attention(
         config.attention,
@@ -107,11 +119,12 @@ class Transformer(hk.Module):
         name=f'{name}_attention',
     )
     normed = _layer_norm(f'{name}_attention_norm')(hidden)
-    hidden = hidden[..., first:, :] + attend(normed, first)
+    attended, code = attend(normed, first)
+    hidden = hidden[..., first:, :] + attended
     inner = _layer_norm(f'{name}_feedforward_norm')(hidden)
     inner = linear(config.feedforward_dim, f'{name}_feedforward_in')(inner)
     out = linear(config.embedding_dim, f'{name}_feedforward_out')
-    return hidden + out(jax.nn.gelu(inner))
+    return hidden + out(jax.nn.gelu(inner)), code
 
 
 def linear(width: int, name: str) -> hk.Linear:

@@ -5,6 +5,7 @@ import pytest
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import reference_lines
+from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import modular_regression
 
 # Over three teachers, widened a little, as ours are others.
@@ -48,3 +49,31 @@ def test_training_tasks_are_near_training_functions() -> None:
   found = reference_lines.measure(world.init(root), 'ring', 'test', root, 32)
   assert found['nearest'] > 0.98
   assert found['mix'] > 0.999
+
+
+def test_accuracies_on_the_hyperteacher() -> None:
+  """Known functions are found exactly; the others are between chance and 1."""
+  world = hyperteacher.make(
+      num_modules=4,
+      max_active=2,
+      task_support='random',
+      fraction_ood=0.25,
+      input_dim=4,
+      output_dim=4,
+      teacher_hidden_dim=8,
+      teacher_num_hidden=2,
+      temperature=0.1,
+      num_standardisation=100,
+      num_support=reference_lines.EXAMPLES['num_support'],
+      num_query=reference_lines.EXAMPLES['num_query'],
+  )
+  root = randomness.root_key(0, 'threefry2x32')
+  params = world.init(randomness.stream(root, 'task'))
+  seen, new = (
+      reference_lines.measure_accuracy(world, params, split, root, 16)
+      for split in ('test', 'ood')
+  )
+  assert tuple(new) == reference_lines.NAMES
+  assert seen['nearest'] == seen['teacher'] == new['teacher'] == 1
+  assert seen['mix'] > 0.999
+  assert 0.25 < new['mean'] < new['nearest'] < new['mix'] < 1

@@ -10,6 +10,7 @@ from figures import registry
 from figures.claims import verdicts
 from figures.extensions import fuzzy_logic
 from figures.library import data
+from modular_hyperteacher.in_context import terms
 from tests.helpers import made_up
 
 _NAMES = ('fuzzy_logic', 'fuzzy_logic_a1', 'fuzzy_logic_decoding')
@@ -60,6 +61,7 @@ def _holds(claim_id: str, r2: dict[tuple[str, int, float, str], float]) -> bool:
 
 
 _IDS = ('HY-2', 'HY-3', 'HY-4', 'HY-5', 'HY-6', 'HY-7')
+_TRAINED = (*_IDS, 'HY-8')
 
 
 @pytest.mark.parametrize('claim_id', _IDS)
@@ -84,12 +86,57 @@ def test_claims_fail_otherwise(
   assert not _holds(claim_id, _published() | changed)
 
 
+def _f1(scores: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+  """Returns F1 of both blocks and of the most frequent term, by kind."""
+  metrics = (*map(terms.metric, range(2)), terms.MAJORITY)
+  parts = []
+  for kind, values in scores.items():
+    for metric, value in zip(metrics, values):
+      part = _frame({(kind, 32, 0.7, 'ood'): value})
+      # Seeds of the blocks differ by more than those of the majority.
+      spread = 0.001 * len(metric) * part['seed']
+      parts.append(part.assign(metric=metric, value=value + spread))
+  frame = pd.concat(parts, ignore_index=True)
+  return frame.assign(
+      preset='laptop', condition=frame['run_id'], published_scale=False
+  )
+
+
+@pytest.mark.parametrize(
+    'scores, verdict',
+    [
+        ({'hyla': (0.1, 0.6, 0.05)}, verdicts.SUPPORTED),
+        ({'hyla': (0.1, 0.6, 0.05), 'softmax': (0.5, 0.1, 0.05)}, 'SUPPORTED'),
+        ({'hyla': (0.1, 0.2, 0.05)}, verdicts.CONTRADICTED),
+        (
+            {'hyla': (0.1, 0.6, 0.05), 'softmax': (0.2, 0.1, 0.05)},
+            verdicts.CONTRADICTED,
+        ),
+        ({'hyla': (0.1, 0.2505, 0.05)}, verdicts.UNDECIDED),
+    ],
+)
+def test_terms_named_from_codes(
+    scores: dict[str, tuple[float, ...]], verdict: str
+) -> None:
+  """HY-8 asks it of the better block, for every kind that was recorded."""
+  (claim,) = [c for c in claims.CLAIMS if c.id == 'HY-8']
+  found = claim.compare(_f1(scores))
+  assert len(found) == len(scores)
+  assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdict
+
+
+def test_without_codes_terms_are_not_judged() -> None:
+  (claim,) = [c for c in claims.CLAIMS if c.id == 'HY-8']
+  found = claim.compare(_frame(_published()))
+  assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdicts.NOT_RUN
+
+
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path,
 ) -> None:
   library = data.Library(tmp_path, tmp_path / 'nothing')
   for claim in claims.CLAIMS:
-    if claim.id in _IDS:
+    if claim.id in _TRAINED:
       entry = verdicts.evaluate(claim, library)
       assert entry['verdict'] == verdicts.NOT_RUN
 

@@ -1,6 +1,6 @@
 """Finished runs that nobody trained, with known results."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import importlib
 import math
 import pathlib
@@ -32,6 +32,7 @@ AS_CLAIMED = {
 
 # Split -> metric -> one value per seed.
 Summary = Mapping[str, Mapping[str, list[float]]]
+Row = tuple[int, int, str, str, float]  # Step, seed, split, metric, value.
 
 
 def small_config(experiment: str, preset: str = 'laptop') -> Any:
@@ -84,6 +85,7 @@ def write_experiment(
     config: Any,
     measure: Callable[[sweeps.Run], Summary | None],
     curve: Callable[[sweeps.Run, int], float] = lambda run, step: step / 1000,
+    rows: Callable[[sweeps.Run], Iterable[Row]] | None = None,
 ) -> pathlib.Path:
   """Writes a finished run for all of a config for which there are results.
 
@@ -92,12 +94,14 @@ def write_experiment(
     config: as of `configs/`.
     measure: run -> its results, or None.
     curve: (run, step) -> every metric while training, at steps 0 and 500.
+    rows: run -> what was measured while training, in place of `curve`.
   """
   with mock.patch('os.fsync'):  # These files need not outlive a power cut.
     for run in sweeps.expand(config):
       summary = measure(run)
       if summary is not None:
-        _write_run(root, run, summary, curve)
+        found = rows(run) if rows else _make_rows(run, summary, curve)
+        _write_run(root, run, summary, found)
   return root
 
 
@@ -154,22 +158,28 @@ def write_by_rule(
   return write_experiment(root, config, measure, curve)
 
 
+def _make_rows(
+    run: sweeps.Run,
+    summary: Summary,
+    curve: Callable[[sweeps.Run, int], float],
+) -> Iterator[Row]:
+  closed = [m for m in summary.get('test', ()) if m.startswith('closed')]
+  for step in (0, 500):
+    for seed in run.config['training']['seeds']:
+      for split in ('train', 'valid', 'test', 'ood'):
+        for metric in ('loss', 'accuracy', 'support_loss_after', *closed):
+          yield step, seed, split, metric, curve(run, step)
+
+
 def _write_run(
     root: pathlib.Path,
     run: sweeps.Run,
     summary: Summary,
-    curve: Callable[[sweeps.Run, int], float],
+    rows: Iterable[Row],
 ) -> None:
   folder = run_folder.RunFolder(root / run.experiment / run.preset / run.run_id)
   folder.open(run.config)
-  closed = [m for m in summary.get('test', ()) if m.startswith('closed')]
-  folder.write_metrics(
-      (step, seed, split, metric, curve(run, step))
-      for step in (0, 500)
-      for seed in run.config['training']['seeds']
-      for split in ('train', 'valid', 'test', 'ood')
-      for metric in ('loss', 'accuracy', 'support_loss_after', *closed)
-  )
+  folder.write_metrics(rows)
   session = {
       'commit': 'abc',
       'wall_s': 60.0,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher.in_context import attention
+from modular_hyperteacher.in_context import identities
 
 _T, _E, _A, _K = 7, 6, 3, 2
 
@@ -23,7 +24,7 @@ def make(
           num_heads=num_heads,
           qkv_dim=num_heads * _K,
           dropout_rate=dropout_rate,
-      )(tokens, first)
+      )(tokens, first)[0]
   )
 
 
@@ -202,44 +203,32 @@ def test_one_dropout_mask_for_all_heads_and_sequences() -> None:
 
 def test_a_linear_attention_layer_runs_a_linear_hypernetwork() -> None:
   """The construction of Kobayashi et al. (2024), Appendix A, exactly."""
-  num_modules, dim, width = 4, 3, 5
   rng = np.random.default_rng(0)
-  theta = rng.normal(size=(num_modules, width, dim))
-  latent, x = rng.normal(size=num_modules), rng.normal(size=dim)
-  ones = width + 1  # The block that both tokens' outputs are written into.
-  embed = dim + num_modules + ones
-  tokens = np.zeros((2, embed))
-  tokens[0, :dim], tokens[0, dim + num_modules :] = x, 1.0
-  tokens[1, dim : dim + num_modules] = latent
-  # Keys and queries of width 1 in a layer of heads of width `width`.
-  layer = hk.transform(
-      lambda t: attention.Attention(
-          'linear',
-          num_heads=num_modules,
-          qkv_dim=num_modules * width,
-          dropout_rate=0.0,
-      )(t)
-  )
-  params = jax.tree.map(
-      lambda p: np.zeros(p.shape),
-      layer.init(jax.random.key(0), jnp.asarray(tokens, jnp.float32)),
-  )
-  heads = {
-      name: np.zeros((embed, num_modules, width))
-      for name in ('query', 'key', 'value')
-  }
-  for m in range(num_modules):
-    heads['query'][dim + m, m, 0] = math.sqrt(width)
-    heads['key'][-1, m, 0] = 1.0
-    heads['value'][:dim, m] = theta[m].T
-  for name, weights in heads.items():
-    params['attention'][f'{name}_w'] = weights.reshape(embed, -1)
-  project = np.zeros((num_modules, width, embed))
-  project[:, np.arange(width), dim + num_modules + np.arange(width)] = 1.0
-  params['attention/output']['w'] = project.reshape(-1, embed)
-  params = jax.tree.map(lambda p: jnp.asarray(p, jnp.float32), params)
-  found = layer.apply(params, None, jnp.asarray(tokens, jnp.float32))
+  theta = rng.normal(size=(4, 5, 3))
+  latent, x = rng.normal(size=4), rng.normal(size=3)
+  made = identities.construct(*map(jnp.asarray, (theta, latent, x)))
+  np.testing.assert_allclose(made.tokens[0], [*x, *[0] * 4, *[1] * 6], 1e-6)
+  np.testing.assert_allclose(made.tokens[1], [*[0] * 3, *latent, *[0] * 6])
+  found = made.layer.apply(made.params, None, made.tokens)
   expected = np.einsum('m,mhd,d->h', latent, theta, x)
-  block = slice(dim + num_modules, dim + num_modules + width)
-  np.testing.assert_allclose(found[1, block], expected, rtol=1e-4, atol=1e-5)
-  np.testing.assert_allclose(found[1, : dim + num_modules], 0, atol=1e-6)
+  np.testing.assert_allclose(
+      found[1, made.written], expected, rtol=1e-4, atol=1e-5
+  )
+  # The rest of the token stays as it is.
+  rest = np.delete(np.asarray(found[1]), np.arange(13)[made.written])
+  np.testing.assert_allclose(rest, 0, atol=1e-6)
+
+
+@pytest.mark.parametrize('kind, other', [('softmax', 'linear')])
+def test_identities_hold_for_the_right_scores_only(
+    kind: str, other: str
+) -> None:
+  key = jax.random.key(3)
+  for name in (kind, other):
+    assert identities.hypernetwork_error(name, key) < 1e-5
+  layer = identities.make_layer(kind, 4, 16)
+  tokens = jax.random.normal(key, (12, 16))
+  params = layer.init(key, tokens)
+  outputs = layer.apply(params, None, tokens)
+  wrong = identities.as_hypernetwork(params, tokens, other)
+  assert np.abs(outputs - wrong).max() > 0.1

@@ -3,6 +3,7 @@
 import math
 from typing import Any, cast
 
+import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +90,26 @@ def test_parameters_in_modular_regression() -> None:
       **sizes,
   )
   assert _count(bottleneck) == 105_254
+
+
+def test_parameters_at_the_size_of_sraven() -> None:
+  """Of Schug et al. (2025): four layers, 36 tokens of eight features."""
+  body = _SMALL | dict(
+      embedding_dim=128,
+      num_layers=4,
+      num_heads=16,
+      qkv_dim=64,
+      feedforward_dim=256,
+  )
+
+  def apply(tokens: jax.Array) -> jax.Array:
+    config = transformer.TransformerConfig(**cast(Any, body))
+    last = transformer.Transformer(config, False, 'body')(tokens)
+    return transformer.linear(8, 'readout')(last.output)
+
+  init = hk.transform(apply).init
+  shapes = jax.eval_shape(init, jax.random.key(0), jnp.zeros((36, 8)))
+  assert models_lib.num_params(shapes) == 402_824
 
 
 @BOTH

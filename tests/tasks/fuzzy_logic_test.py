@@ -62,6 +62,17 @@ def test_boolean_inputs_give_the_truth_table() -> None:
     assert set(np.asarray(found)) == {0.0, 1.0}
 
 
+def test_a_target_is_the_value_of_a_literal() -> None:
+  """Minima and maxima choose among x and 1 - x; they make no new values."""
+  inputs = jax.random.uniform(jax.random.key(0), (200, 4))
+  literals = jnp.concatenate([inputs, 1 - inputs], 1)
+  for seed in range(5):
+    terms = jax.random.permutation(jax.random.key(seed), 16)[:2]
+    latent = jnp.zeros(16).at[terms].set(1)
+    targets = fuzzy_logic.respond(latent, inputs)
+    assert (jnp.abs(targets - literals).min(1) == 0).all()
+
+
 def test_the_worked_example() -> None:
   xor = jnp.array([0.0, 1.0, 1.0, 0.0])
   found = fuzzy_logic.respond(xor, jnp.array([[0.2, 0.7]]))

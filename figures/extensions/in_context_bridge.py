@@ -1,0 +1,298 @@
+"""Beyond the papers: inference in context, predicted, or by gradients.
+
+All learners know the hyperteacher of Figure 3B and infer the same tasks from
+the same support sets. Panels: accuracy with compositional support and without,
+how well modules can be decoded, and the cost of inferring one task. Reference
+lines are what the best predictor reaches that knows all training functions but
+composes no modules (`analysis/reference_lines.py`).
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
+
+from figures.extensions import in_context_cost
+from figures.extensions import in_context_references
+from figures.library import cells
+from figures.library import data
+from figures.plotting import layout
+from figures.plotting import stats
+from figures.plotting import style
+
+EXPERIMENT = in_context_references.BRIDGE
+TITLE = 'In context, predicted, or by gradients: inference on the hyperteacher'
+SUPPORTS = ('random', 'non_compositional')
+_NAME, _WIDTH, _INNER = (
+    'model.name',
+    'model.hidden_dim',
+    'model.inner.num_steps',
+)
+CELL = (_NAME, _WIDTH, _INNER, 'task.task_support')
+
+
+class Learner(NamedTuple):
+  """A learner, from where its runs are to how it is drawn."""
+
+  label: str
+  experiment: str
+  colour: str
+  model: str
+  decoding: str = 'r2_exact'  # Metric of decoding modules.
+  hidden_dim: int | None = None  # None if it has no such field or one value.
+  num_steps: int | None = None  # Of the inner loop.
+
+
+_IN_CONTEXT, _PREDICTED, _GRADIENTS = '#009E73', '#CC79A7', '#0072B2'
+_MONOLITHIC = '#D55E00'
+
+
+def _predicted(label: str, model: str, num_steps: int) -> Learner:
+  return Learner(
+      label,
+      'amortised',
+      _PREDICTED,
+      f'amortised_{model}',
+      hidden_dim=32,
+      num_steps=num_steps,
+  )
+
+
+_LINEAR, _NONLINEAR = style.HYPERNETWORKS
+# MAML and ANIL with as many parameters as the hypernetworks.
+LEARNERS = (
+    Learner(
+        'transformer', EXPERIMENT, _IN_CONTEXT, 'transformer', 'decoding_r2'
+    ),
+    Learner(
+        'transformer, bottleneck',
+        EXPERIMENT,
+        _IN_CONTEXT,
+        'hypernetwork_transformer',
+        'decoding_r2',
+    ),
+    _predicted('linear, predicted', _LINEAR, 0),
+    _predicted('nonlinear, predicted', _NONLINEAR, 0),
+    _predicted('linear, predicted + 3 steps', _LINEAR, 3),
+    _predicted('nonlinear, predicted + 3 steps', _NONLINEAR, 3),
+    Learner('linear hypernetwork', 'fig3b', _GRADIENTS, _LINEAR, hidden_dim=32),
+    Learner(
+        'nonlinear hypernetwork', 'fig3b', _GRADIENTS, _NONLINEAR, hidden_dim=32
+    ),
+    Learner('MAML', 'fig3b', _MONOLITHIC, 'maml', hidden_dim=218),
+    Learner('ANIL', 'fig3b', _MONOLITHIC, 'anil', hidden_dim=218),
+)
+_SPLITS = {'ood': 'circle', 'test': 'circle-open'}
+# Predictor -> label and dash.
+_LINES = {
+    'mix': ('best mix of training functions', 'dot'),
+    'nearest': ('nearest one', 'dashdot'),
+    'mean': ('their mean', 'longdash'),
+}
+_PANELS = {
+    'random': 'Accuracy,<br>compositional support',
+    'non_compositional': 'Accuracy, non-com-<br>positional support',
+    'decoding': 'R² of decoded modules<br>(OOD, compositional)',
+    'cost': 'CPU time per task,<br>ms',
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the figure and the table of what it shows."""
+  frames = {
+      learner.experiment: data.select_conditions(
+          library.values(learner.experiment), CELL
+      )[0]
+      for learner in LEARNERS
+  }
+  table = make_table(frames)
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(_PANELS),
+      shared_yaxes=True,
+      horizontal_spacing=0.02,
+      subplot_titles=list(_PANELS.values()),
+  )
+  figure.update_annotations(font={'size': 12})
+  for column, panel in enumerate(_PANELS, start=1):
+    for trace in _traces(table, panel):
+      figure.add_trace(trace, row=1, col=column)
+    if panel != 'cost' and table[_column(panel)].isna().all():
+      layout.name_empty(figure, 'no finished run', 1, column)
+  figure.update_layout(shapes=[*_make_lines()])
+  figure.update_yaxes(
+      tickvals=list(range(len(LEARNERS))),
+      ticktext=[learner.label for learner in LEARNERS],
+      range=[len(LEARNERS) - 0.5, -0.5],
+  )
+  for column in (1, 2):
+    figure.update_xaxes(range=[0, 1], dtick=0.25, col=column)
+  figure.update_xaxes(range=[min(0, _least(table)), 1], dtick=0.25, col=3)
+  figure.update_xaxes(type='log', dtick=1, exponentformat='power', col=4)
+  _explain(figure)
+  layout.finish(
+      figure, title=TITLE, caption=_caption(frames, table), plot_height=480
+  )
+  layout.add_legend_row(figure)
+  return figure, table
+
+
+def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+  """Returns a row per learner, of means over seeds and standard errors.
+
+  Args:
+    frames: experiment -> results, with one condition per cell.
+  """
+  cost = in_context_cost.load()
+  rows = []
+  for learner in LEARNERS:
+    frame = frames[learner.experiment]
+    row: dict[str, Any] = {'learner': learner.label}
+    wanted = {
+        f'{split}_{support}': (support, split, 'accuracy')
+        for support in SUPPORTS
+        for split in _SPLITS
+    } | {
+        f'decoding_{support}': (support, 'ood', learner.decoding)
+        for support in SUPPORTS
+    }
+    for name, (support, split, metric) in wanted.items():
+      cell = {**_cell(learner), 'task.task_support': support}
+      mean = stats.mean(data.values(frame, cell, split, metric=metric))
+      row[f'{name}_mean'], row[f'{name}_se'] = mean.value, mean.standard_error
+    row['num_seeds'] = data.rows(frame, _cell(learner))['seed'].nunique()
+    timed = data.rows(
+        cost,
+        {
+            key: value
+            for key, value in (
+                ('model', learner.model),
+                ('hidden_dim', learner.hidden_dim),
+                ('num_steps', learner.num_steps),
+            )
+            if value is not None
+        },
+    )
+    row['cpu_ms_per_task'] = timed['cpu_ms_per_task'].iloc[0]
+    rows.append(row)
+  return pd.DataFrame(rows)
+
+
+def _cell(learner: Learner) -> cells.Cell:
+  cell: cells.Cell = {_NAME: learner.model}
+  if learner.hidden_dim is not None:
+    cell[_WIDTH] = learner.hidden_dim
+  if learner.num_steps is not None:
+    cell[_INNER] = learner.num_steps
+  return cell
+
+
+def _column(panel: str, split: str = 'ood') -> str:
+  if panel == 'cost':
+    return 'cpu_ms_per_task'
+  return (
+      'decoding_random_mean' if panel == 'decoding' else f'{split}_{panel}_mean'
+  )
+
+
+def _least(table: pd.DataFrame) -> float:
+  """Returns the lowest R^2 of decoding, 0 without any."""
+  return float(table[_column('decoding')].fillna(0).min())
+
+
+def _traces(table: pd.DataFrame, panel: str) -> Iterator[go.Scatter]:
+  """Yields the marks of a panel: one trace per split."""
+  splits = _SPLITS if panel in SUPPORTS else {'ood': 'circle'}
+  colours = [learner.colour for learner in LEARNERS]
+  for split, symbol in splits.items():
+    column = _column(panel, split)
+    error = table.get(column.replace('_mean', '_se'))
+    yield go.Scatter(
+        x=table[column],
+        y=list(range(len(table))),
+        error_x=None
+        if panel == 'cost'
+        else {'array': error, 'color': style.MUTED, 'thickness': 1.2},
+        mode='markers',
+        showlegend=False,
+        cliponaxis=False,
+        marker={
+            'color': colours,
+            'symbol': symbol,
+            'size': 10,
+            'line': {'width': 2, 'color': colours},
+        },
+        customdata=table['learner'],
+        hovertemplate='%{customdata}: %{x:.3g}<extra></extra>',
+    )
+
+
+def _make_lines() -> Iterator[dict[str, Any]]:
+  """Yields the reference lines of both panels of accuracy."""
+  table = in_context_references.load(EXPERIMENT)
+  for number, support in enumerate(SUPPORTS, start=1):
+    axis = '' if number == 1 else str(number)
+    for predictor, (_, dash) in _LINES.items():
+      point = {'task_support': support, 'split': 'ood', 'predictor': predictor}
+      x = data.rows(table, point)['accuracy'].mean()
+      yield {
+          'type': 'line',
+          **{'xref': f'x{axis}', 'x0': x, 'x1': x},
+          **{'yref': f'y{axis} domain', 'y0': 0, 'y1': 1},
+          'line': {'color': style.MUTED, 'dash': dash, 'width': 1.5},
+          'layer': 'below',
+      }
+
+
+def _explain(figure: go.Figure) -> None:
+  """Adds splits and reference lines to the legend."""
+  line = {'color': style.MUTED, 'width': 2}
+  layout.explain(
+      figure,
+      [
+          (style.SPLIT_NAMES[split], symbol, style.MUTED, line)
+          for split, symbol in _SPLITS.items()
+      ],
+  )
+  for name, dash in _LINES.values():
+    figure.add_trace(
+        go.Scatter(
+            x=[None],
+            y=[None],
+            mode='lines',
+            name=name,
+            line={'color': style.MUTED, 'dash': dash, 'width': 1.5},
+        )
+    )
+
+
+def _caption(frames: dict[str, pd.DataFrame], table: pd.DataFrame) -> list[str]:
+  """Returns the lines below the figure."""
+  timed = in_context_cost.load().iloc[0]
+  lines = [
+      f'{experiment}: {style.scale_note(frame, CELL)}.'
+      for experiment, frame in frames.items()
+  ]
+  missing = table.loc[table['num_seeds'] == 0, 'learner']
+  if len(missing):
+    lines.append(f'No run: {"; ".join(missing)}.')
+  return [
+      *lines,
+      (
+          'Green: in context. Pink: embeddings predicted from the support set.'
+          ' Blue and orange: by gradients.'
+      ),
+      (
+          'Grey: predictors that know all training functions and the target,'
+          ' on OOD tasks. The teacher has accuracy 1.'
+      ),
+      'Whiskers: standard error over seeds.',
+      (
+          'CPU time from a support set to fast parameters, in context to the'
+          f' prediction of one query; {in_context_cost.NUM_TASKS} tasks at'
+          ' once,'
+      ),
+      f'median of {timed["rounds"]} rounds on {timed["processor"]}.',
+  ]

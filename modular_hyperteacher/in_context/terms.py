@@ -1,0 +1,163 @@
+"""Which terms a function has, named from attention's codes by a classifier.
+
+Source: Section 3.1 and Figure 2B of Schug et al., "Attention as a Hypernetwork"
+(2025). The code of a block is the vector of its heads' scores with which the
+token that is predicted reads itself. Terms of a function are ordered. For each
+block and each place in that order, a multinomial logistic regression on
+standardised codes names the term. It is fitted on seen combinations and scored
+on others by F1, averaged over terms; a metric is the mean over places.
+
+The paper does not name the average, the regularisation or the tasks: we take
+the macro average, an L2 penalty of strength 1 on the weights, and all
+evaluation tasks.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+from scipy import special
+
+from modular_hyperteacher.learning import programs
+
+FITTED = 'valid'
+SCORED = ('test', 'ood')
+KEPT = (FITTED, *SCORED)  # Splits whose codes are kept for the analysis.
+MAJORITY = 'term_f1_majority'
+_STRENGTH = 1.0
+
+
+def metric(block: int) -> str:
+  """Returns the metric of a block's codes."""
+  return f'term_f1_block_{block}'
+
+
+def make_analyse(
+    splits: Sequence[str], seed_tasks: Sequence[programs.SeedTasks]
+) -> programs.Analyse:
+  """Returns the analysis of codes [R, len(KEPT), tasks, blocks, A].
+
+  Its metrics: F1 of every block, and `MAJORITY`, that of always naming the term
+  that is the most frequent one among the fitted tasks.
+
+  Args:
+    splits: of the evaluation latents.
+    seed_tasks: one per seed; latents [splits, tasks, 1, M] have a 1 for each
+      term, and are 0 elsewhere.
+  """
+  slots = [splits.index(split) for split in KEPT]
+  latents = [np.asarray(s.evaluation_latents)[slots, :, 0] for s in seed_tasks]
+
+  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
+    del meta_params
+    by_seed = [
+        measure(np.asarray(codes, float), present)
+        for codes, present in zip(kept, latents, strict=True)
+    ]
+    return {
+        split: {
+            name: np.array([seed[split][name] for seed in by_seed])
+            for name in by_seed[0][split]
+        }
+        for split in SCORED
+    }
+
+  return analyse
+
+
+def measure(
+    codes: np.ndarray, latents: np.ndarray
+) -> dict[str, dict[str, float]]:
+  """Returns split -> metric -> value of one seed.
+
+  Args:
+    codes: [len(KEPT), tasks, blocks, A].
+    latents: [len(KEPT), tasks, M].
+  """
+  labels = name_terms(latents)
+  num_terms, num_places = latents.shape[-1], labels.shape[-1]
+  found: dict[str, dict[str, float]] = {split: {} for split in SCORED}
+  for block in range(codes.shape[2]):
+    x = codes[:, :, block]
+    x = (x - x[0].mean(0)) / np.maximum(x[0].std(0), 1e-12)
+    weights = [
+        fit(x[0], labels[0, :, place], num_terms) for place in range(num_places)
+    ]
+    for index, split in enumerate(SCORED, start=1):
+      scores = [
+          macro_f1(labels[index, :, place], predict(w, x[index]))
+          for place, w in enumerate(weights)
+      ]
+      found[split][metric(block)] = float(np.mean(scores))
+  for index, split in enumerate(SCORED, start=1):
+    scores = [
+        macro_f1(truth, np.full_like(truth, np.bincount(seen).argmax()))
+        for seen, truth in zip(labels[0].T, labels[index].T)
+    ]
+    found[split][MAJORITY] = float(np.mean(scores))
+  return found
+
+
+def name_terms(latents: np.ndarray) -> np.ndarray:
+  """Returns the terms [..., K] in ascending order, of latents [..., M]."""
+  return np.nonzero(latents)[-1].reshape(*latents.shape[:-1], -1)
+
+
+def fit(x: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
+  """Returns the weights of a logistic regression, the intercept's last.
+
+  Args:
+    x: standardised features [N, F].
+    labels: [N] int.
+    num_classes: C.
+
+  Returns:
+    [F + 1, C]; classes without an example are never predicted.
+  """
+  extended = _append_ones(x)
+  targets = np.eye(num_classes)[labels]
+  seen = targets.any(0)
+
+  def loss_and_gradient(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    weights = flat.reshape(extended.shape[1], -1)
+    logits = extended @ weights
+    log_likelihood = special.log_softmax(logits, axis=1)
+    penalised = weights.copy()
+    penalised[-1] = 0
+    loss = -np.sum(targets[:, seen] * log_likelihood)
+    loss += _STRENGTH / 2 * np.sum(penalised**2)
+    gradient = extended.T @ (np.exp(log_likelihood) - targets[:, seen])
+    return loss, (gradient + _STRENGTH * penalised).ravel()
+
+  start = np.zeros(extended.shape[1] * np.count_nonzero(seen))
+  best = optimize.minimize(
+      loss_and_gradient,
+      start,
+      jac=True,
+      method='L-BFGS-B',
+      options={'maxiter': 1000},
+  )
+  weights = np.zeros((extended.shape[1], num_classes))
+  weights[-1] = -np.inf
+  weights[:, seen] = best.x.reshape(extended.shape[1], -1)
+  return weights
+
+
+def predict(weights: np.ndarray, x: np.ndarray) -> np.ndarray:
+  """Returns the most probable class of every row of x [N, F]."""
+  return (x @ weights[:-1] + weights[-1]).argmax(1)
+
+
+def macro_f1(truth: np.ndarray, predicted: np.ndarray) -> float:
+  """Returns F1, averaged over the classes that occur or are predicted."""
+  scores = []
+  for label in np.union1d(truth, predicted):
+    is_it, is_called = truth == label, predicted == label
+    hits = np.count_nonzero(is_it & is_called)
+    scores.append(2 * hits / (is_it.sum() + is_called.sum()))
+  return float(np.mean(scores))
+
+
+def _append_ones(x: np.ndarray) -> np.ndarray:
+  return np.concatenate([x, np.ones((len(x), 1))], axis=1)

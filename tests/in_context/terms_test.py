@@ -1,0 +1,158 @@
+"""Naming terms from codes: fit, score, and what a run records."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from configs import fuzzy_logic as fuzzy_config
+from configs import in_context
+from modular_hyperteacher import randomness
+from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.in_context import system as systems
+from modular_hyperteacher.in_context import terms
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.tasks import fuzzy_logic
+from tests.in_context import learner_test
+from tests.in_context import models_test
+
+_NUM_TASKS = 32
+_WORLD = fuzzy_logic.make(
+    num_variables=3, num_active=2, ood_fraction=0.3, num_support=5, num_query=1
+)
+
+
+def _draw(num_tasks: int = 400) -> np.ndarray:
+  """Returns latents [len(KEPT), tasks, 6] of two terms each."""
+  rng = np.random.default_rng(0)
+  latents = np.zeros((len(terms.KEPT), num_tasks, 6))
+  for row in latents.reshape(-1, 6):
+    row[rng.choice(6, 2, replace=False)] = 1
+  return latents
+
+
+def test_the_fit_is_the_least_penalised_loss() -> None:
+  """Its gradient is zero, by finite differences of the loss written out."""
+  rng = np.random.default_rng(1)
+  x, labels = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
+
+  def loss(weights: np.ndarray) -> float:
+    total = 0.5 * np.sum(weights[:-1] ** 2)
+    for row, label in zip(x, labels):
+      logits = row @ weights[:-1] + weights[-1]
+      total += np.log(np.exp(logits).sum()) - logits[label]
+    return float(total)
+
+  weights = terms.fit(x, labels, 3)
+  for index in np.ndindex(*weights.shape):
+    step = np.zeros_like(weights)
+    step[index] = 1e-4
+    slope = (loss(weights + step) - loss(weights - step)) / 2e-4
+    assert abs(slope) < 1e-2
+
+
+def test_classes_without_examples_are_never_named() -> None:
+  rng = np.random.default_rng(2)
+  x, labels = rng.normal(size=(50, 2)), rng.integers(0, 2, 50) * 3
+  predicted = terms.predict(terms.fit(x, labels, 5), x)
+  assert set(predicted) <= {0, 3}
+
+
+def test_f1_written_out() -> None:
+  truth, predicted = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1])
+  # Class 0: precision 1, recall 1/2. Class 1: 1/3 and 1. Class 2: never named.
+  assert terms.macro_f1(truth, predicted) == pytest.approx((2 / 3 + 1 / 2) / 3)
+  assert terms.macro_f1(truth, truth) == 1
+
+
+def test_terms_are_in_ascending_order() -> None:
+  latents = np.array([[[0, 1, 0, 1], [1, 0, 1, 0]]])
+  np.testing.assert_array_equal(terms.name_terms(latents), [[[1, 3], [0, 2]]])
+
+
+def test_codes_that_spell_the_terms_name_them_and_noise_does_not() -> None:
+  latents = _draw()
+  noise = np.random.default_rng(3).normal(size=latents.shape)
+  places = terms.name_terms(latents)
+  spelt = np.eye(6)[places].reshape(*latents.shape[:2], -1)
+  codes = np.stack([np.pad(noise, ((0, 0), (0, 0), (0, 6))), spelt], 2)
+  found = terms.measure(codes, latents)
+  for split in terms.SCORED:
+    assert found[split][terms.metric(1)] > 0.99
+    assert found[split][terms.metric(0)] < 0.3
+    assert found[split][terms.MAJORITY] < 0.2
+
+
+def test_always_naming_the_most_frequent_term() -> None:
+  """Of 10 tasks, 6 have term 0 first: F1 0.75 for it, 0 for the others."""
+  latents = np.zeros((len(terms.KEPT), 10, 4))
+  latents[:, :6, 0] = latents[:, 6:9, 1] = latents[:, 9:, 2] = 1
+  latents[:, :, 3] = 1
+  codes = np.zeros((len(terms.KEPT), 10, 1, 2))
+  found = terms.measure(codes, latents)['ood']
+  assert found[terms.MAJORITY] == pytest.approx((0.75 / 3 + 1) / 2)
+  assert found[terms.metric(0)] == pytest.approx(found[terms.MAJORITY])
+
+
+def test_a_run_keeps_the_codes_of_its_tasks() -> None:
+  """They are those of the same tasks, computed one by one."""
+  model = models_test.make(
+      input_dim=3, output_dim=1, num_support=5, attention='hyla'
+  )
+  system = systems.make_system(
+      _WORLD,
+      model,
+      learner_test.make_config(),
+      num_evaluation_tasks=_NUM_TASKS,
+      has_terms=True,
+  )
+  compiled, (drawn,) = learner_test.make_programs(system, [5])
+  params = compiled.init().meta_params
+  _, kept = compiled.evaluate(params)
+  codes = programs.fetch_divided(kept)
+  assert codes.shape == (1, len(terms.KEPT), _NUM_TASKS, 2, 2)
+  root = randomness.root_key(5, 'threefry2x32')
+  keys = jax.random.split(
+      randomness.stream(root, 'evaluation'),
+      len(system.evaluation_splits),
+  )
+  for slot, split in enumerate(terms.KEPT):
+    index = system.evaluation_splits.index(split)
+    latent = drawn.evaluation_latents[index][7]
+    key = jax.random.split(keys[index], _NUM_TASKS)[7]
+    support, query = _WORLD.sample_examples(
+        drawn.task_params, key, latent, split
+    )
+    first = jax.tree.map(lambda x: x[0], programs.fetch(params))
+    expected = model.apply(first, None, support, query.inputs, False).codes
+    np.testing.assert_allclose(codes[0, slot, 7], expected, atol=1e-4)
+  analyse = system.make_analyse([drawn], [root])
+  assert analyse is not None
+  found = analyse(None, codes)
+  assert set(found) == set(terms.SCORED)
+  assert set(found['ood']) == {*map(terms.metric, range(2)), terms.MAJORITY}
+  assert all(0 <= v[0] <= 1 for v in found['ood'].values())
+
+
+def test_a_code_is_a_token_s_attention_to_itself() -> None:
+  """In the first block it depends on the query alone, if not normalised."""
+  model = models_test.make(attention='linear')
+  params = model.init(jax.random.key(0))
+  support, inputs = models_test.draw_task()
+  other = support._replace(targets=support.targets + 1.0)
+  codes, changed = (
+      model.apply(params, None, s, inputs, False).codes
+      for s in (support, other)
+  )
+  np.testing.assert_allclose(codes[0], changed[0], rtol=1e-5)
+  assert jnp.abs(codes[1] - changed[1]).max() > 1e-3
+
+
+def test_runs_of_fuzzy_logic_are_analysed_and_others_are_not() -> None:
+  for config, is_analysed in ((fuzzy_config, True), (in_context, False)):
+    run, *_ = sweeps.expand(config.get_config('smoke'))
+    system = experiments.build(run.config, 1).system
+    root = randomness.root_key(1, 'threefry2x32')
+    drawn = system.draw_tasks(root)
+    assert bool(system.make_analyse([drawn], [root])) == is_analysed
