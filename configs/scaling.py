@@ -10,9 +10,9 @@ six codes (sg_model). Published R2 on new combinations of the largest: 0.95 to
 'laptop' has 8 modules, inputs, hidden units and outputs, a network of 3 x 128
 units and 3,000 steps: a pilot of 4,000 steps reached an R2 of 0.96 on seen and
 0.94 on new combinations in 30 s of one core (three seeds), so that the 35 runs
-should take less than 20 minutes of it. The disconnected support splits modules into halves,
-which leave 28 masks, as many as its control 'random'. (As published, with 16
-modules, it isolates a single one.)
+should take less than 20 minutes of it. The disconnected support splits modules
+into halves, which leave 28 masks, as many as its control 'random'. (As
+published, with 16 modules, it isolates a single one.)
 
   python -m modular_hyperteacher.main --config=configs/scaling.py
   python figures/make_all.py --only=sg_support,sg_data,sg_model,sg_decoding
@@ -105,20 +105,22 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           'num_query': 16,
       },
       models={multitask.NAME: model},
-      training=experiment.training(**presets.choose(
-          preset,
-          smoke=experiment.SMOKE,
-          laptop={
-              'num_outer_steps': 3000,
-              'meta_batch_size': 32,
-              'num_evaluation_tasks': 512,
-          },
-          paper={
-              'seeds': (1, 2, 3),
-              'num_outer_steps': 300_000,
-              'evaluate_every': 10_000,
-          },
-      )),
+      training=experiment.training(
+          **presets.choose(
+              preset,
+              smoke=experiment.SMOKE,
+              laptop={
+                  'num_outer_steps': 3000,
+                  'meta_batch_size': 32,
+                  'num_evaluation_tasks': 512,
+              },
+              paper={
+                  'seeds': (1, 2, 3),
+                  'num_outer_steps': 300_000,
+                  'evaluate_every': 10_000,
+              },
+          )
+      ),
   )
 
 

@@ -132,7 +132,11 @@ ENCODINGS = {
 
 
 def give(
-    task: base.TaskDistribution, name: str, *, num_entries: int, num_support: int
+    task: base.TaskDistribution,
+    name: str,
+    *,
+    num_entries: int,
+    num_support: int,
 ) -> base.TaskDistribution:
   """Returns the same tasks, with a code before every input.
 
