@@ -24,6 +24,8 @@ _HASHES = {
     ('modular_regression', 'ood', 0): '530d61c706d7b3c8',
     ('fuzzy_logic', 'train', 1): 'a07512ed6b0750f9',
     ('fuzzy_logic', 'ood', 0): '88247d495ac57f12',
+    ('graded_hyperteacher', 'train', 1): '84c71e1578d4714f',
+    ('graded_hyperteacher', 'ood', 0): 'a469874f58741a22',
     ('mutual_exclusivity', 'train', 0): 'c459f37e423d83e3',
     ('mutual_exclusivity', 'ood', 0): '5b01966b96fd12f0',
     ('scan', 'train', 0): '59009c232b2b09cd',
