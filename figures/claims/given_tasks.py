@@ -192,7 +192,7 @@ def _measured(
   """Returns samples, and a row per run and seed with R2 and decoding."""
   found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   samples, rows = [], []
-  for cell in found.cells:
+  for cell in given_tasks.decodable(found):
     if code not in (None, cell['task.encoding']):
       continue
     both = given_tasks.both_of(frame, cell, _LAST)

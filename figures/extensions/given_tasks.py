@@ -66,6 +66,10 @@ _MEASURES = {
     )
     for split in ('test', 'ood')
 }
+_NOT_DECODABLE = (
+    'Without non-compositional support: no decoder can learn a module that is'
+    ' never seen.'
+)
 _BESIDE = 'seen combinations, whisker: standard error'
 _MODELS = {
     'anil': 'ANIL',
@@ -123,6 +127,18 @@ def vary(found: cells.Cells, *columns: str) -> list[cells.Cell]:
       cell
       for cell in found.cells
       if all(cell[column] == value for column, value in rest.items())
+  ]
+
+
+def decodable(found: cells.Cells) -> list[cells.Cell]:
+  """Returns the cells whose modules all occur in what decoders are fitted on.
+
+  No decoder can learn a module that is absent from all seen combinations.
+  """
+  return [
+      cell
+      for cell in found.cells
+      if cell['task.task_support'] != 'non_compositional'
   ]
 
 
@@ -244,7 +260,11 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       for cell in vary(found, 'task.encoding', 'model.num_hidden')
       if cell['model.num_hidden'] == depth
   }
-  supports = vary(found, 'task.task_support')
+  supports = [
+      cell
+      for cell in vary(found, 'task.task_support')
+      if cell in decodable(found)
+  ]
   by_support = {
       cell['task.task_support'].replace('_', '-'): (cell, colour)
       for cell, colour in zip(supports, CODES.values())
@@ -268,6 +288,7 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=[
           *found.caption,
           'Ridge regression of z_m, fitted on seen combinations; mean over m.',
+          _NOT_DECODABLE,
       ],
   )
   return figure, cells.make_table(found, _MEASURES)
@@ -286,7 +307,8 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       points = pd.concat(
           [
               both_of(found.frame, cell, f'{DECODING}_{layer}')
-              for cell in found.find(encoding=code)
+              for cell in decodable(found)
+              if cell['task.encoding'] == code
           ]
           or [pd.DataFrame(columns=['x', 'y'])]
       )
@@ -311,7 +333,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   layout.finish(
       figure,
       title=TITLES['sg_decoding'],
-      caption=[*found.caption, 'A point per run and seed.'],
+      caption=[*found.caption, 'A point per run and seed.', _NOT_DECODABLE],
   )
   return figure, cells.make_table(found, _MEASURES)
 

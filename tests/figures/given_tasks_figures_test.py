@@ -65,6 +65,8 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
       return 2.0
     if metric == 'loss':
       return 2 * (1 - r2)
+    if fields['task.task_support'] == 'non_compositional':
+      return -50.0 if metric.startswith('decoding') else r2  # Not shown.
     if metric == 'decoding_r2_last':
       return 0.6 + values['decoding'] * (r2 - 0.9)
     return 0.999 if metric == 'decoding_r2_code' else r2
