@@ -240,7 +240,7 @@ def _given_helps(frame: pd.DataFrame) -> _Comparisons:
   def accuracy(model: str) -> comparisons.Sample:
     code = 'identity' if model == multitask.NAME else None
     values = (model, 'random', code)
-    cell = dict(zip(given_tasks.GIVEN_CELL, values, strict=True))
+    cell: cells.Cell = dict(zip(given_tasks.GIVEN_CELL, values, strict=True))
     return comparisons.sample(frame, cell)
 
   given = accuracy(multitask.NAME)

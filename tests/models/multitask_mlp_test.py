@@ -1,5 +1,7 @@
 """The network that is given the task, against NumPy."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,7 +57,7 @@ def test_initial_weights_have_unit_gain() -> None:
 
 
 def test_vectors_may_be_left_out_of_weight_decay() -> None:
-  params = {'w': jnp.ones((2, 2)), 'b': jnp.ones(2)}
+  params: Any = {'w': jnp.ones((2, 2)), 'b': jnp.ones(2)}
   for decay_vectors in (True, False):
     config = outer_loop.OuterConfig(
         learning_rate=0.1,
@@ -67,7 +69,8 @@ def test_vectors_may_be_left_out_of_weight_decay() -> None:
     )
     optimizer = outer_loop.make_optimizer(config)
     zeros = jax.tree.map(jnp.zeros_like, params)
-    updates, _ = optimizer.update(zeros, optimizer.init(params), params)
+    state = optimizer.init(params)
+    updates: Any = optimizer.update(zeros, state, params)[0]
     np.testing.assert_allclose(updates['w'], -0.05, rtol=1e-5)
     expected = -0.05 if decay_vectors else 0.0
     np.testing.assert_allclose(updates['b'], expected, rtol=1e-5)

@@ -1,6 +1,7 @@
 """The hyperteacher with graded modules, against loops in NumPy."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +10,10 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.tasks import base
+from modular_hyperteacher.tasks import encodings
 from modular_hyperteacher.tasks import graded_hyperteacher
 
-_FIELDS = dict(
+_FIELDS: dict[str, Any] = dict(
     num_modules=6,
     max_active=3,
     task_support='random',
@@ -26,7 +28,7 @@ _FIELDS = dict(
 
 
 @functools.cache
-def _world() -> tuple[base.TaskDistribution, graded_hyperteacher.GradedParams]:
+def _world() -> tuple[base.TaskDistribution, encodings.GivenParams]:
   world = graded_hyperteacher.make(**_FIELDS)
   return world, world.init(jax.random.key(1))
 

@@ -205,7 +205,7 @@ def _unpopular(drawing: _Draw) -> np.ndarray:
   target = len(masks) - drawing.num_ood
 
   def core(n: int) -> np.ndarray:
-    return ~masks[:, n:].any(1)
+    return np.logical_not(masks[:, n:].any(axis=1))
 
   sizes = [core(n).sum() + num_modules - n for n in range(num_modules)]
   fitting = [n for n, size in enumerate(sizes) if size <= target and n]

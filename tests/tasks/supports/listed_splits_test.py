@@ -48,7 +48,7 @@ def _reaches_all(masks: np.ndarray) -> bool:
         new = set(np.flatnonzero(mask).tolist()) - reached
         reached |= new
         frontier += new
-  return len(reached) == masks.shape[1] and masks.any(0).all()
+  return len(reached) == masks.shape[1] and bool(masks.any(0).all())
 
 
 @pytest.mark.parametrize('name, num_modules, max_active, fraction', _COUNTS)
