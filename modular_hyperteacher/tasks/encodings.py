@@ -140,8 +140,8 @@ def give(
 ) -> base.TaskDistribution:
   """Returns the same tasks, with a code before every input.
 
-  The support set serves the encoding 'fewshot', and else nothing. As there is
-  nothing left to infer, the query set takes its place.
+  There is nothing left to infer: the support set serves the encoding 'fewshot',
+  and else nothing.
 
   Args:
     task: with inputs that are arrays.
@@ -172,10 +172,13 @@ def give(
   ) -> tuple[base.Batch, base.Batch]:
     support, query = task.sample_examples(params.task, key, latent, split)
     code = encoding.encode(params.encoding, latent.reshape(-1), support)
-    codes = jnp.broadcast_to(code[None], (len(query.targets), code_dim))
-    rows = jnp.concatenate([codes, query.inputs], axis=1)
-    given = query._replace(inputs=rows)
-    return given, given
+
+    def put_before(batch: base.Batch) -> base.Batch:
+      codes = jnp.broadcast_to(code[None], (len(batch.targets), code_dim))
+      rows = jnp.concatenate([codes, batch.inputs], axis=1)
+      return batch._replace(inputs=rows)
+
+    return put_before(support), put_before(query)
 
   return dataclasses.replace(
       task,

@@ -109,16 +109,13 @@ def test_given_tasks_are_the_same_tasks() -> None:
   np.testing.assert_array_equal(
       latent, inferred.sample_latent(params, key, 'ood')
   )
-  _, query = inferred.sample_examples(params, example_key, latent, 'ood')
-  support, rows = given.sample_examples(
-      given_params, example_key, latent, 'ood'
-  )
-  np.testing.assert_array_equal(rows.targets, query.targets)
-  np.testing.assert_array_equal(rows.inputs[:, 3:], query.inputs)
-  np.testing.assert_array_equal(
-      rows.inputs[:, :3], np.repeat(latent, len(query.targets), 0)
-  )
-  assert support is rows
+  plain = inferred.sample_examples(params, example_key, latent, 'ood')
+  coded = given.sample_examples(given_params, example_key, latent, 'ood')
+  for without, with_code in zip(plain, coded, strict=True):
+    np.testing.assert_array_equal(with_code.targets, without.targets)
+    np.testing.assert_array_equal(with_code.inputs[:, 3:], without.inputs)
+    repeated = np.repeat(latent, len(without.targets), 0)
+    np.testing.assert_array_equal(with_code.inputs[:, :3], repeated)
   for split in ('train', 'ood'):
     assert given.num_combinations(given_params, split) == (
         inferred.num_combinations(params, split)
