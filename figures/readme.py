@@ -1,10 +1,10 @@
-"""Writes the tables of verdicts in README.md and docs/results.md.
+"""Writes the tables of results in README.md and docs.
 
   python figures/readme.py
 
-README.md has a row per figure of the paper, docs/results.md a row per claim.
-Both depend on the bundled results alone, so they are the same on all machines;
-a test compares them.
+README.md has a row per figure of the paper, docs/results.md a row per claim,
+docs/ways_to_recompose.md a row per learner. All depend on the bundled results
+alone, so they are the same on all machines; a test compares them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from figures import cli
 from figures import registry
 from figures.claims import comparisons
 from figures.claims import verdicts
+from figures.extensions import ways
 from figures.library import data
 from figures.library import reference
 from figures.paper import published_scale
@@ -28,6 +29,7 @@ from modular_hyperteacher.runs import run_folder
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = _ROOT / 'README.md'
 RESULTS = _ROOT / 'docs' / 'results.md'
+WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
 
 # Part of the paper -> what was found at laptop scale, whatever the verdict.
 # '{fig3b random accuracy}' stands for the accuracies on OOD tasks of the models
@@ -121,7 +123,7 @@ _FINDINGS = {
 
 
 def main() -> None:
-  """Replaces the tables on both pages."""
+  """Replaces the tables on all pages."""
   library = data.Library(data.BUNDLED / 'nothing')
   entries = claims.evaluate(library)
   for path, text in pages(library, entries).items():
@@ -132,7 +134,7 @@ def main() -> None:
 def pages(
     library: data.Library, entries: list[verdicts.Entry]
 ) -> dict[pathlib.Path, str]:
-  """Returns path -> text of both pages, with current tables.
+  """Returns path -> text of all pages, with current tables.
 
   Args:
     library: the finished runs.
@@ -152,6 +154,10 @@ def pages(
               'claims': f'{all_claims}\n{rule}\n',
               'published': published_table(library),
           },
+      ),
+      WAYS: markdown.fill(
+          WAYS.read_text(),
+          {'learners': tables.to_markdown(ways.table(library))},
       ),
   }
 

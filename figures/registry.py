@@ -18,6 +18,7 @@ from figures.extensions import acting
 from figures.extensions import amortised
 from figures.extensions import bridges
 from figures.extensions import fuzzy_logic
+from figures.extensions import given_tasks
 from figures.extensions import in_context
 from figures.extensions import in_context_bridge
 from figures.extensions import inference
@@ -139,6 +140,19 @@ SECTIONS = {
             name: Figure(sparse_maml.TITLES[name], ('sparse_maml',), draw)
             for name, draw in sparse_maml.DRAW.items()
         },
+    },
+    'Networks that are given the task': {
+        **{
+            name: Figure(
+                given_tasks.TITLES[name], (given_tasks.EXPERIMENT,), draw
+            )
+            for name, draw in given_tasks.DRAW.items()
+        },
+        'sg_given_or_inferred': Figure(
+            given_tasks.TITLES['sg_given_or_inferred'],
+            (given_tasks.GIVEN, 'fig3b'),
+            given_tasks.draw_given,
+        ),
     },
     'Grid worlds': {
         'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),

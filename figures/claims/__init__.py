@@ -4,6 +4,7 @@ from figures.claims import amortised
 from figures.claims import appendix
 from figures.claims import beyond
 from figures.claims import fuzzy_logic
+from figures.claims import given_tasks
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import in_context
@@ -21,6 +22,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *beyond.CLAIMS,
     *amortised.CLAIMS,
     *sparse_maml.CLAIMS,
+    *given_tasks.CLAIMS,
     *seq2seq.CLAIMS,
     *in_context.CLAIMS,
     *fuzzy_logic.CLAIMS,

@@ -19,6 +19,7 @@ from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.analysis import layers
 from modular_hyperteacher.analysis import refitting
 from modular_hyperteacher.experiments import bilevel_system
 from modular_hyperteacher.experiments import components
@@ -31,15 +32,26 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
+from modular_hyperteacher.models import multitask_mlp
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.models import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import fuzzy_logic
+from modular_hyperteacher.tasks import graded_hyperteacher
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import modular_regression
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
+
+
+def _decode(
+    task: tasks.TaskDistribution, model: models.MetaModel
+) -> analyses.Analysis:
+  """Decodes latents from what a model has: fast parameters, or layers."""
+  if model.activations is None:
+    return decoding.make_analysis(task, model)
+  return layers.make_analysis(task, model.activations)
 
 
 class TaskEntry(NamedTuple):
@@ -58,13 +70,18 @@ class TaskEntry(NamedTuple):
   make_analyses: tuple[
       Callable[[tasks.TaskDistribution, models.MetaModel], analyses.Analysis],
       ...,
-  ] = (decoding.make_analysis,)
+  ] = (_decode,)
   cpu_chunk_size: int = 2
   cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
 
 
 TASKS = {
-    'hyperteacher': TaskEntry(hyperteacher.make),
+    'hyperteacher': TaskEntry(
+        hyperteacher.make, cpu_chunk_sizes={'multitask_mlp': 128}
+    ),
+    'graded_hyperteacher': TaskEntry(
+        graded_hyperteacher.make, cpu_chunk_size=128
+    ),
     'teacher_student': TaskEntry(
         teacher_student.make,
         (alignment.make_analysis, refitting.make_analysis),
@@ -74,13 +91,13 @@ TASKS = {
     'fuzzy_logic': TaskEntry(fuzzy_logic.make),
     'preferences': TaskEntry(
         preferences.make,
-        (decoding.make_analysis, acting.make_preferences_analysis),
+        (_decode, acting.make_preferences_analysis),
         cpu_chunk_size=16,
         cpu_chunk_sizes={'anil': 4},
     ),
     'goals': TaskEntry(
         goals.make,
-        (decoding.make_analysis, acting.make_goals_analysis),
+        (_decode, acting.make_goals_analysis),
         cpu_chunk_size=8,
         cpu_chunk_sizes={'anil': 4},
     ),
@@ -94,6 +111,7 @@ MODELS = {
     'amortised_linear_hypernetwork': amortised.make_linear,
     'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
     'modular_student': modular_student.make,
+    'multitask_mlp': multitask_mlp.make,
 }
 # Tasks computed together on accelerators, where a step is thousands of small
 # kernels whose time hardly depends on the number of tasks. The second number

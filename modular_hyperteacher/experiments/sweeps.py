@@ -33,6 +33,7 @@ IDENTITY = ('task', 'model', 'training')
 _NEUTRAL = {
     ('training', 'matmul_precision'): 'float32',
     ('task', 'repeat_empty'): False,
+    ('task', 'encoding'): None,
 }
 # Fields that define the scientific question, at any scale.
 _QUESTION = (
@@ -271,7 +272,7 @@ def _make_run(
   identity = json.loads(json.dumps(identity))
   for (block, field), value in _NEUTRAL.items():
     if identity[block].get(field) == value:
-      del identity[block][field]
+      identity[block].pop(field, None)
   # The hash distinguishes lists.
   words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
   return Run(

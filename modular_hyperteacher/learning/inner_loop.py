@@ -120,6 +120,8 @@ class InnerConfig:
         rule = f'with solver levenberg_marquardt it must be {value}'
         self._require(getattr(self, field) == value, field, rule)
       return
+    if self.num_steps == 0:
+      return  # No setting matters.
     if self.solver == 'sgd':
       for field in ('weight_decay', 'eps_root'):
         rule = 'with solver sgd it must be 0'
@@ -142,7 +144,7 @@ def check(config: InnerConfig, objective: tasks.Objective) -> None:
   """Raises UserError if this inner loop cannot minimise this objective."""
   if config.solver == 'adamw':
     errors.require(
-        config.eps_root > 0 or not config.second_order,
+        config.eps_root > 0 or not (config.second_order and config.num_steps),
         'model.inner.eps_root',
         config.eps_root,
         'it must be positive, or outer gradients are NaN',

@@ -37,6 +37,7 @@ class OuterConfig:
   Attributes:
     learning_rate: of AdamW.
     weight_decay: of AdamW, on every learned meta-parameter.
+    decay_vectors: whether weight decay applies to vectors, such as biases.
     clip_norm: maximum global norm of the gradient; None for no clipping.
     max_consecutive_skips: steps with a gradient that is not finite are skipped
       and counted, but at most this many in a row. 0 never skips.
@@ -58,6 +59,7 @@ class OuterConfig:
   num_outer_steps: int | None = None
   final_fraction: float = 1.0
   gate_learning_rate: float = 0.0075
+  decay_vectors: bool = True
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:
@@ -177,10 +179,15 @@ def _adamw(
     rate = optax.cosine_decay_schedule(
         learning_rate, cast(int, config.num_outer_steps), config.final_fraction
     )
-  optimizer = optax.adamw(rate, weight_decay=weight_decay)
+  mask = None if config.decay_vectors else _is_matrix
+  optimizer = optax.adamw(rate, weight_decay=weight_decay, mask=mask)
   if config.clip_norm is None:
     return optimizer
   return optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
+
+
+def _is_matrix(params: Any) -> Any:
+  return jax.tree.map(lambda x: x.ndim > 1, params)
 
 
 def num_skipped(state: TrainState) -> jax.Array:

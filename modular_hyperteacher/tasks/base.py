@@ -168,6 +168,8 @@ class TaskDistribution:
     sample_latent: draws which task to solve.
     sample_examples: draws support and query set, given the latent.
     num_combinations: counts the combinations of modules in a split.
+    code_dim: input features that give the task, which come first; 0 if it must
+      be inferred. See `encodings`.
   """
 
   input_dim: int
@@ -179,6 +181,7 @@ class TaskDistribution:
   sample_latent: SampleLatent
   sample_examples: SampleExamples
   num_combinations: NumCombinations
+  code_dim: int = 0
 
   def sample(self, params: TaskParams, key: jax.Array, split: str) -> Task:
     """Returns a task of the given split."""

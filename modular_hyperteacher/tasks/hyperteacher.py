@@ -28,6 +28,7 @@ import jax.numpy as jnp
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
+from modular_hyperteacher.tasks import encodings
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import splits
 
@@ -112,6 +113,7 @@ def make(
     temperature: float,
     num_standardisation: int,
     repeat_empty: bool = False,
+    encoding: str | None = None,
 ) -> base.TaskDistribution:
   """Returns the hyperteacher's task distribution.
 
@@ -123,7 +125,8 @@ def make(
   Splits are those of `splits.make`, with OOD(K=k) for the powers of two up to
   `num_modules`. If training uses all combinations of k modules, OOD(K=k) is
   empty and has no results. With `repeat_empty`, training combinations are then
-  evaluated instead, as in the released code.
+  evaluated instead, as in the released code. With an `encoding`, tasks are
+  given, see `encodings`.
 
   Raises:
     UserError: for impossible sizes or splits; names the field.
@@ -181,7 +184,7 @@ def make(
         jax.tree.map(lambda x: x[num_support:], batch),
     )
 
-  return base.TaskDistribution(
+  task = base.TaskDistribution(
       input_dim=input_dim,
       output_dim=output_dim,
       num_modules=num_modules,
@@ -196,6 +199,14 @@ def make(
       num_combinations=lambda params, split: max(
           task_support_.count(params.split, split), int(repeat_empty)
       ),
+  )
+  if encoding is None:
+    return task
+  return encodings.give(
+      task,
+      encoding,
+      num_entries=teacher.num_layers * num_modules,
+      num_support=num_support,
   )
 
 

@@ -60,6 +60,9 @@ _ABSURD = [
         ('fuzzy_logic', 'task.num_support'),
         ('fuzzy_logic', 'task.num_query'),
         ('sparse_maml', 'models.sgd_sparse_maml.hidden_dim'),
+        ('scaling', 'task.num_modules'),
+        ('scaling', 'task.num_support'),
+        ('scaling', 'task.teacher_hidden_dim'),
     ]
 ]
 

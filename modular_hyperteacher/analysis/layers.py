@@ -1,0 +1,96 @@
+"""Linear decoding from layers: do hidden units reveal which modules combine?
+
+Source: Redhardt et al., "Scaling can lead to compositional generalization"
+(2025), and its released code. For models without fast parameters. A ridge
+regression per module predicts the latent from every layer, before its
+nonlinearity, and from the code that the model is given. It is fitted on half of
+the test tasks; R2 is that on the other half and on OOD tasks. A task is one
+vector, of a single example.
+
+Metrics of both splits:
+
+  decoding_r2_code, decoding_r2_layer_0, ...  as released, see `decoding`
+  decoding_r2_exact_...                       of the exact regression
+  decoding_r2                                 of the hidden layer that is best
+                                              on test tasks
+  decoding_r2_last                            of the last hidden layer
+"""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from modular_hyperteacher.analysis import base
+from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+
+_NAME = 'decoding_r2'
+
+
+def make_analysis(
+    task: tasks.TaskDistribution, activations: models.Activations
+) -> base.Analysis:
+  """Returns the analysis of a model, given its `activations`."""
+
+  @jax.jit
+  def features(
+      meta_params: Any, task_params: Any, latents: jax.Array, key: jax.Array
+  ) -> dict[str, jax.Array]:
+    def of_task(latent: jax.Array, task_key: jax.Array) -> dict[str, jax.Array]:
+      _, query = task.sample_examples(task_params, task_key, latent, 'test')
+      row = query.inputs[-1:]
+      layers = activations(meta_params, row)
+      named = {f'layer_{i}': layer[0] for i, layer in enumerate(layers)}
+      return {'code': row[0, : task.code_dim], **named}
+
+    return jax.vmap(of_task)(latents, jax.random.split(key, len(latents)))
+
+  def measure(adapted: base.Adapted) -> base.Metrics:
+    found = {}
+    for key, (split, latents) in zip(
+        jax.random.split(adapted.key, len(adapted.latents)),
+        adapted.latents.items(),
+    ):
+      drawn = features(adapted.meta_params, adapted.task_params, latents, key)
+      found[split] = jax.tree.map(np.asarray, drawn), latents
+    return score_layers(*found['test'], *found['ood'])
+
+  return base.Analysis(('test', 'ood'), measure)
+
+
+def score_layers(
+    features: dict[str, np.ndarray],
+    latents: np.ndarray,
+    new_features: dict[str, np.ndarray],
+    new_latents: np.ndarray,
+) -> dict[str, dict[str, float]]:
+  """Returns the metrics of test and OOD tasks.
+
+  Args:
+    features: of test tasks; 'code', then layer -> [tasks, F], the readout last.
+    latents: of test tasks, [tasks, L, M].
+    new_features: of OOD tasks.
+    new_latents: of OOD tasks.
+  """
+  half = len(latents) // 2
+  metrics: dict[str, dict[str, float]] = {'test': {}, 'ood': {}}
+  for name, known in features.items():
+    weights = decoding.fit(known[:half], latents[:half])
+    for split, of_layer, targets in (
+        ('test', known[half:], latents[half:]),
+        ('ood', new_features[name], new_latents),
+    ):
+      released = np.asarray(decoding.predict(weights, of_layer))
+      exact = decoding.predict_exactly(known[:half], latents[:half], of_layer)
+      for kind, decoded in ((_NAME, released), (f'{_NAME}_exact', exact)):
+        metric = f'{kind}_{name}'
+        scores = decoding.score(decoded, targets, metric)
+        metrics[split][metric] = scores[metric]
+  hidden = list(features)[1:-1]
+  best = max(hidden, key=lambda name: metrics['test'][f'{_NAME}_{name}'])
+  for scores in metrics.values():
+    scores[_NAME] = scores[f'{_NAME}_{best}']
+    scores[f'{_NAME}_last'] = scores[f'{_NAME}_{hidden[-1]}']
+  return metrics

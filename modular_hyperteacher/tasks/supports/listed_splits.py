@@ -1,0 +1,229 @@
+"""Splits of masks by how often modules occur in training.
+
+Source: Redhardt et al., "Scaling can lead to compositional generalization"
+(2025), as in the released code. All masks of 1 to K of M modules are listed, in
+the order of `combinations.masks_up_to`, and about `fraction_ood` of them are
+held out. Worked example, M = 4, K = 2, of whose ten masks 'unpopular' holds out
+three: the core is 0, 1, 2, whose six masks are trained on, and 03 is the only
+one with module 3.
+"""
+
+from collections.abc import Callable
+import math
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.tasks.supports import combinations
+
+_MAX_REDRAWS = 1000
+_MAX_MASKS = 2**23
+_MAX_CANDIDATES = 512  # Of each side, for a swap.
+
+
+class Split(NamedTuple):
+  """Masks of both sides, whose numbers do not depend on the draw."""
+
+  train: np.ndarray  # [C, M] bool
+  ood: np.ndarray  # [C', M] bool
+
+
+class _Draw(NamedTuple):
+  """What a rule gets."""
+
+  masks: np.ndarray  # [C, M] bool, all of them
+  num_ood: int  # To hold out, if the rule can.
+  fraction_ood: float
+  rng: np.random.Generator
+
+
+def is_connected(masks: np.ndarray) -> bool:
+  """Whether masks [C, M] contain all modules and join them into one graph.
+
+  An edge joins two modules that are both in some mask.
+  """
+  reached = masks.T.astype(np.float32) @ masks.astype(np.float32) > 0
+  for _ in range(masks.shape[1].bit_length()):  # Doubles the paths' lengths.
+    reached = reached @ reached
+  return bool(reached.all())
+
+
+def draw(
+    task_support: str,
+    num_modules: int,
+    max_active: int,
+    fraction_ood: float,
+    key: jax.Array,
+) -> Split:
+  """Returns a split; host code.
+
+  Args:
+    task_support: 'random'; 'equal', where modules occur equally often (to
+      within one); 'non_compositional', without the last module;
+      'disconnected', two sets of modules that no mask joins; 'popular', all
+      masks with some modules, and few of the others'; 'unpopular', few masks
+      with some modules. All but 'non_compositional' and 'disconnected' are
+      drawn anew until `is_connected`.
+    num_modules: M.
+    max_active: K.
+    fraction_ood: share of the masks to hold out; 'non_compositional' ignores
+      it.
+    key: of the draw.
+
+  Raises:
+    UserError: if there is no such split; names the field.
+  """
+  check(task_support, num_modules, max_active, fraction_ood)
+  masks = combinations.masks_up_to(num_modules, max_active)
+  num_ood = int(len(masks) * fraction_ood)
+  seed = np.asarray(jax.random.key_data(key))
+  drawing = _Draw(masks, num_ood, fraction_ood, np.random.default_rng(seed))
+  rule = RULES[task_support]
+  if task_support in ('non_compositional', 'disconnected'):
+    return _split(masks, rule(drawing))
+  for _ in range(_MAX_REDRAWS):
+    train = rule(drawing)
+    if len(train) and is_connected(masks[train]):
+      return _split(masks, train)
+  raise errors.UserError(
+      f'task.fraction_ood is {fraction_ood}; it must be smaller: none of'
+      f" {_MAX_REDRAWS} splits '{task_support}' of {len(masks)} masks, with"
+      f' {len(masks) - num_ood} for training, connects all modules.'
+  )
+
+
+def check(
+    task_support: str, num_modules: int, max_active: int, fraction_ood: float
+) -> None:
+  """Raises UserError for a field that no split can have."""
+  errors.require_choice('task.task_support', task_support, RULES)
+  errors.require_positive('task', num_modules=num_modules)
+  errors.require(
+      1 <= max_active <= num_modules,
+      'task.max_active',
+      max_active,
+      f'it must be between 1 and task.num_modules, which is {num_modules}',
+  )
+  sizes = range(1, max_active + 1)
+  number = sum(math.comb(num_modules, k) for k in sizes)
+  rule = f'{number} masks have up to {max_active} active modules; allowed are'
+  errors.require(
+      number <= _MAX_MASKS,
+      'task.num_modules',
+      num_modules,
+      f'{rule} {_MAX_MASKS}',
+  )
+  errors.require(
+      0 < fraction_ood < 1 and 0 < int(number * fraction_ood),
+      'task.fraction_ood',
+      fraction_ood,
+      f'it must be below 1, and hold out at least one of {number} masks',
+  )
+
+
+def _split(masks: np.ndarray, train: np.ndarray) -> Split:
+  is_train = np.zeros(len(masks), bool)
+  is_train[train] = True
+  return Split(masks[is_train], masks[~is_train])
+
+
+# Rules return the rows of the training masks.
+
+
+def _random(drawing: _Draw) -> np.ndarray:
+  return drawing.rng.permutation(len(drawing.masks))[drawing.num_ood :]
+
+
+def _equal(drawing: _Draw) -> np.ndarray:
+  """Swaps a training with an OOD mask while that evens out the modules' use."""
+  masks = drawing.masks.astype(int)
+  order = drawing.rng.permutation(len(masks))
+  ood, train = order[: drawing.num_ood], order[drawing.num_ood :]
+  while np.ptp(use := masks[train].sum(0)) > 1:
+    out, into = (
+        drawing.rng.permutation(len(rows))[:_MAX_CANDIDATES]
+        for rows in (train, ood)
+    )
+    change = masks[ood[into]][None] - masks[train[out]][:, None]
+    uneven = (use + change).var(-1)
+    i, j = np.unravel_index(uneven.argmin(), uneven.shape)
+    if uneven[i, j] >= use.var():
+      return np.array([], int)
+    i, j = out[i], into[j]
+    train[i], ood[j] = ood[j], train[i]
+  return train
+
+
+def _non_compositional(drawing: _Draw) -> np.ndarray:
+  return np.flatnonzero(~drawing.masks[:, -1])
+
+
+def _disconnected(drawing: _Draw) -> np.ndarray:
+  """Cuts as evenly as `fraction_ood` allows, then removes random masks."""
+  masks = drawing.masks
+  num_modules = masks.shape[1]
+  shares = []
+  for cut in range(1, num_modules // 2 + 1):
+    inside = ~(masks[:, :cut].any(1) & masks[:, cut:].any(1))
+    shares.append((1 - inside.mean(), np.flatnonzero(inside)))
+  allowed = [s for s in shares if s[0] <= drawing.fraction_ood]
+  errors.require(
+      allowed,
+      'task.fraction_ood',
+      drawing.fraction_ood,
+      'disconnected support holds out at least a share of'
+      f' {min((s for s, _ in shares), default=1):.3f}',
+  )
+  share, train = max(allowed, key=lambda s: s[0])
+  # As released: rounding may remove one fewer than the share asks for.
+  num_removed = int((drawing.fraction_ood - share) * len(masks))
+  return drawing.rng.permutation(train)[num_removed:]
+
+
+def _popular(drawing: _Draw) -> np.ndarray:
+  """Trains on all masks with modules 0 to n - 1, and random ones with n."""
+  masks = drawing.masks
+  target = len(masks) - drawing.num_ood
+  numbers = [masks[:, :n].any(1).sum() for n in range(masks.shape[1])]
+  n = int(np.searchsorted(numbers, target, side='right')) - 1
+  popular = masks[:, :n].any(1)
+  more = np.flatnonzero(masks[:, n] & ~popular)
+  more = drawing.rng.permutation(more)[: target - popular.sum()]
+  return np.concatenate([np.flatnonzero(popular), more])
+
+
+def _unpopular(drawing: _Draw) -> np.ndarray:
+  """Trains on all masks of a core, and on as few as possible of the others.
+
+  Each other module has a mask with module 0; the first has those with modules
+  of the core, too, as far as there is room.
+  """
+  masks = drawing.masks
+  num_modules = masks.shape[1]
+  target = len(masks) - drawing.num_ood
+
+  def core(n: int) -> np.ndarray:
+    return np.logical_not(masks[:, n:].any(axis=1))
+
+  sizes = [core(n).sum() + num_modules - n for n in range(num_modules)]
+  fitting = [n for n, size in enumerate(sizes) if size <= target and n]
+  if not fitting or masks.sum(1).max() < 2:
+    return np.array([], int)
+  n = max(fitting)
+  rare = masks[:, 0] & masks[:, n:].any(1) & (masks.sum(1) == 2)
+  chosen = core(n) | rare
+  more = np.flatnonzero(core(n + 1) & masks[:, n] & ~chosen)
+  room = target - chosen.sum()
+  return np.concatenate([np.flatnonzero(chosen), more[:room]])
+
+
+RULES: dict[str, Callable[[_Draw], np.ndarray]] = {
+    'random': _random,
+    'equal': _equal,
+    'non_compositional': _non_compositional,
+    'disconnected': _disconnected,
+    'popular': _popular,
+    'unpopular': _unpopular,
+}

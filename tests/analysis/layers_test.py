@@ -1,0 +1,103 @@
+"""Decoding from layers, on constructed features and a constructed network."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from modular_hyperteacher.analysis import base
+from modular_hyperteacher.analysis import layers
+from modular_hyperteacher.tasks import graded_hyperteacher
+
+_NAMES = ('code', 'layer_0', 'layer_1', 'layer_2')
+
+
+def _latents(key: int, number: int) -> np.ndarray:
+  rng = np.random.default_rng(key)
+  return rng.uniform(0.1, 1, (number, 1, 3)).astype(np.float32)
+
+
+def test_what_features_hold_can_be_decoded() -> None:
+  """The code mixes latents, one layer rotates them, another is noise."""
+  rng = np.random.default_rng(0)
+  mixing = rng.normal(size=(3, 6))
+  latents, new = _latents(1, 400), _latents(2, 200)
+
+  def features(z: np.ndarray, shift: float) -> dict[str, np.ndarray]:
+    z = z[:, 0]
+    return {
+        'code': z,
+        'layer_0': 3 * z @ mixing + shift,
+        'layer_1': rng.normal(size=(len(z), 6)),
+        'layer_2': z[:, :1] ** 2,
+    }
+
+  metrics = layers.score_layers(
+      features(latents, 1), latents, features(new, 1), new
+  )
+  assert set(metrics) == {'test', 'ood'}
+  for scores in metrics.values():
+    assert scores['decoding_r2_exact_layer_0'] > 0.98
+    assert scores['decoding_r2_exact_code'] > 0.8
+    assert scores['decoding_r2_layer_1'] < 0.1
+    # The readout does not count as a hidden layer.
+    assert scores['decoding_r2'] == scores['decoding_r2_layer_0']
+    assert scores['decoding_r2_last'] == scores['decoding_r2_layer_1']
+  # What differs between seen and new tasks is lost on new ones.
+  shifted = layers.score_layers(
+      features(latents, 1), latents, features(new, 9), new
+  )
+  assert shifted['test']['decoding_r2_exact_layer_0'] > 0.98
+  assert shifted['ood']['decoding_r2_exact_layer_0'] < 0.5
+
+
+def test_fit_and_scores_use_different_tasks() -> None:
+  """A feature per task: perfect on what is fitted, useless on the rest."""
+  latents = _latents(1, 60)
+  one_hot = {name: np.eye(60, dtype=np.float32) for name in _NAMES}
+  metrics = layers.score_layers(one_hot, latents, one_hot, latents)
+  assert metrics['test']['decoding_r2_exact_layer_0'] < 0.1
+  assert metrics['ood']['decoding_r2_exact_layer_0'] > 0.1  # Half are known.
+
+
+@pytest.mark.parametrize('encoding', ['identity', 'fewshot'])
+def test_analysis_reads_code_and_layers(encoding: str) -> None:
+  task = graded_hyperteacher.make(
+      num_modules=3,
+      max_active=2,
+      task_support='random',
+      fraction_ood=0.2,
+      encoding=encoding,
+      input_dim=2,
+      output_dim=2,
+      teacher_hidden_dim=4,
+      num_support=3,
+      num_query=4,
+  )
+  dim = task.code_dim
+  assert dim == {'identity': 3, 'fewshot': 3 * (2 + 2)}[encoding]
+  seen = []
+
+  def activations(meta_params: jax.Array, inputs: jax.Array) -> list[jax.Array]:
+    seen.append(inputs.shape)
+    return [meta_params * inputs[:, :dim], inputs[:, dim:], inputs[:, dim:]]
+
+  analysis = layers.make_analysis(task, activations)
+  params = task.init(jax.random.key(0))
+  keys = jax.random.split(jax.random.key(1), 200)
+  latents = {
+      split: np.asarray(
+          jax.vmap(lambda key, s=split: task.sample_latent(params, key, s))(
+              keys
+          )
+      )
+      for split in analysis.splits
+  }
+  metrics = analysis.measure(
+      base.Adapted(params, jnp.array(2.0), latents, {}, jax.random.key(2))
+  )
+  assert seen == [(1, dim + 2)]  # One example per task.
+  for split in ('test', 'ood'):
+    code = metrics[split]['decoding_r2_exact_code']
+    assert (code > 0.9) == (encoding == 'identity')
+    assert metrics[split]['decoding_r2_exact_layer_1'] < 0.2
