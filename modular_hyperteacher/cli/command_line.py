@@ -54,8 +54,8 @@ def define_config_flags(default: str | None = None) -> None:
   flags.DEFINE_multi_string(
       _ONLY,
       [],
-      'Only runs with field=value, such as model=maml; all conditions must'
-      ' hold',
+      'Only runs with field=value, such as model=maml, or with one of several'
+      ' values, as in model=maml,anil; all conditions must hold.',
   )
   flags.DEFINE_multi_string(
       _UNLISTED, [], 'Internal: --config.FIELD=VALUE of unlisted fields.'
