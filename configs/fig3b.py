@@ -9,10 +9,12 @@ module of the last layer held out) the hypernetworks fall below.
 To expect at laptop scale, OOD accuracy with compositional and with
 non-compositional support: 0.83 and 0.55 (linear hypernetwork), 0.81 and 0.52
 (nonlinear), 0.66 and 0.64 (ANIL), 0.66 and 0.62 (MAML). These eight runs of
-three seeds took 30 to 37 minutes of one core, by machine. Four more, of ANIL and
-MAML with as many meta-parameters as the linear hypernetwork, took 150.
+three seeds took 30 to 37 minutes of one core, by machine; --only selects them.
+Four more, of ANIL and MAML with as many meta-parameters as the linear
+hypernetwork, took 150.
 
-  python -m modular_hyperteacher.main --config=configs/fig3b.py
+  python -m modular_hyperteacher.main --config=configs/fig3b.py \
+      --only=hidden_dim=32,64
   python figures/make_all.py --only=fig3b
 """
 
