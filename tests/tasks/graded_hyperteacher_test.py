@@ -119,6 +119,6 @@ def test_r2_by_loops() -> None:
         ('num_support', 10**10),
     ],
 )
-def test_impossible_fields_are_refused(field: str, value: object) -> None:
+def test_impossible_fields_are_refused(field: str, value: Any) -> None:
   with pytest.raises(errors.UserError, match=f'task.*{field}'):
     graded_hyperteacher.make(**_FIELDS | {field: value})
