@@ -207,6 +207,8 @@ def draw_data(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_type='log',
       caption=[*found.caption, 'Code: the latent itself. Random splits.'],
   )
+  ticks = [step * 10**power for power in range(7) for step in (1, 2, 5)]
+  figure.update_xaxes(tickvals=ticks, ticktext=[f'{tick:,}' for tick in ticks])
   return figure, cells.make_table(found, _MEASURES)
 
 
@@ -249,7 +251,7 @@ def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 
 def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-  """Returns decoding by layer: panels of codes and of supports."""
+  """Returns decoding by layer: of all codes, and with rare modules."""
   found = find(library)
   depth = max(cell['model.num_hidden'] for cell in found.cells)
   by_code = {
@@ -260,23 +262,28 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       for cell in vary(found, 'task.encoding', 'model.num_hidden')
       if cell['model.num_hidden'] == depth
   }
-  supports = [
-      cell
-      for cell in vary(found, 'task.task_support')
-      if cell in decodable(found)
-  ]
+  # In the colours of the codes; names are shared, as the legend is.
+  shown = {'random': 'identity', 'unpopular': 'identity, rare modules'}
   by_support = {
-      cell['task.task_support'].replace('_', '-'): (cell, colour)
-      for cell, colour in zip(supports, CODES.values())
+      shown[cell['task.task_support']]: (cell, colour)
+      for cell, colour in zip(
+          (
+              cell
+              for cell in vary(found, 'task.task_support')
+              if cell['task.task_support'] in shown
+          ),
+          (_COLOUR, style.INK),
+      )
   }
+  usual_depth = usual(found.frame)['model.num_hidden']
   panels = {}
-  for title, shown in (
+  for title, by_name in (
       (f'Codes, {depth} hidden layers', by_code),
-      ('Training combinations, code identity', by_support),
+      (f'Rare modules, {usual_depth} hidden layers', by_support),
   ):
     panels[title] = [
         lines.Line(name, colour, _by_layer(found, cell))
-        for name, (cell, colour) in shown.items()
+        for name, (cell, colour) in by_name.items()
     ]
   figure = lines.draw(
       panels,
@@ -288,7 +295,6 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=[
           *found.caption,
           'Ridge regression of z_m, fitted on seen combinations; mean over m.',
-          _NOT_DECODABLE,
       ],
   )
   return figure, cells.make_table(found, _MEASURES)

@@ -126,11 +126,11 @@ def test_without_runs_nothing_is_claimed(
 
 def test_needed_combinations() -> None:
   """Half way between 10 and 40 on a log scale is 20."""
-  assert given_claims.needed([10, 40], [0.8, 1.0]) == pytest.approx(np.log(20))
-  assert given_claims.needed([10, 40], [0.95, 1.0]) == pytest.approx(np.log(10))
+  assert given_claims.needed([10, 40], [0.7, 0.9]) == pytest.approx(np.log(20))
+  assert given_claims.needed([10, 40], [0.85, 1.0]) == pytest.approx(np.log(10))
   assert np.isnan(given_claims.needed([10, 40], [0.5, 0.6]))
   # The first time counts.
-  between = given_claims.needed([5, 10, 20], [0.8, 0.95, 0.85])
+  between = given_claims.needed([5, 10, 20], [0.7, 0.85, 0.75])
   assert np.log(5) < between < np.log(10)
 
 

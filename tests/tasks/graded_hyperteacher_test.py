@@ -71,9 +71,8 @@ def test_latents_are_graded_masks_of_their_split() -> None:
 
 def test_scale_of_the_teacher() -> None:
   """Standard deviation 0.329 for 16 inputs; biases up to one half."""
-  world = graded_hyperteacher.make(
-      **_FIELDS | {'input_dim': 16, 'teacher_hidden_dim': 200}
-  )
+  sizes: dict[str, Any] = {'input_dim': 16, 'teacher_hidden_dim': 200}
+  world = graded_hyperteacher.make(**(_FIELDS | sizes))
   teacher = world.init(jax.random.key(0)).task
   assert float(teacher.modules.std()) == pytest.approx(0.329, abs=0.005)
   assert float(jnp.abs(teacher.modules).max()) < 2 * 0.329 / 0.8796
@@ -120,5 +119,6 @@ def test_r2_by_loops() -> None:
     ],
 )
 def test_impossible_fields_are_refused(field: str, value: Any) -> None:
+  fields: dict[str, Any] = _FIELDS | {field: value}
   with pytest.raises(errors.UserError, match=f'task.*{field}'):
-    graded_hyperteacher.make(**_FIELDS | {field: value})
+    graded_hyperteacher.make(**fields)
