@@ -99,7 +99,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       'From the residual stream (R²)': _bars(
-          found, tuple(_KINDS), 31, 0.7, 'decoding_r2'
+          found, MAIN, 31, 0.7, 'decoding_r2'
       ),
       'From codes (macro F1)': [
           bar._replace(label=f'{bar.label},<br>block {block + 1}')
