@@ -263,7 +263,7 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       if cell['model.num_hidden'] == depth
   }
   # In the colours of the codes; names are shared, as the legend is.
-  shown = {'random': 'identity', 'unpopular': 'identity, rare modules'}
+  shown = {'random': 'identity', 'unpopular': 'rare'}
   by_support = {
       shown[cell['task.task_support']]: (cell, colour)
       for cell, colour in zip(
