@@ -165,7 +165,7 @@ def test_a6_names_the_targets_that_do_not_vary(tmp_path: pathlib.Path) -> None:
   rows[-1] = rows[-1][~(single & (rows[-1]['seed'] == 2020))]
   found = cells.select('fig3e', pd.concat(rows), fig3e.CELL)
   (line,) = [' '.join(fig3e._undefined(found))]
-  assert line.endswith('number of seeds): 4/1 layer 1, module 3 (1).')
+  assert line.endswith('in how many seeds): 4/1 layer 1, module 3 (1).')
 
 
 @pytest.mark.parametrize(
