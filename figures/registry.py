@@ -31,6 +31,7 @@ from figures.extensions import sparse_maml
 from figures.extensions import theorem
 from figures.extensions import two_layers
 from figures.lake2019 import scan_attention
+from figures.lake2019 import scan_directions
 from figures.lake2019 import scan_lengths
 from figures.lake2019 import scan_tables
 from figures.library import data
@@ -210,6 +211,11 @@ SECTIONS = {
             scan_tables.TITLES['scan_table3'],
             ('scan_around_right', 'scan_length'),
             scan_tables.make_draw('scan_table3'),
+        ),
+        'scan_directions': Figure(
+            scan_directions.TITLE,
+            (scan_directions.EXPERIMENT, 'scan_around_right'),
+            scan_directions.draw,
         ),
         'scan_lengths': Figure(
             scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw

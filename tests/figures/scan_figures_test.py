@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from configs import scan_directions
 from figures import claims
 from figures import registry
 from figures.claims import verdicts
@@ -205,3 +206,28 @@ def test_accuracy_by_length(tmp_path: pathlib.Path) -> None:
   assert table['accuracy_mean'].tolist() == pytest.approx([0.1664, 0.1664])
   missing = 'No finished run: standard seq2seq (Longer outputs).'
   assert missing in made_up.texts(figure)
+
+
+@pytest.mark.parametrize(
+    'preset, other', [('laptop', 'paper'), ('paper', 'laptop')]
+)
+def test_each_run_on_directions_takes_one_setting_from_the_other_scale(
+    preset: str, other: str
+) -> None:
+  usual, *changed = reference.described_runs('scan_directions', preset)
+  assert usual.run_id in {
+      run.run_id
+      for run in reference.described_runs('scan_around_right', preset)
+  }
+  (theirs,) = (
+      dict(sweeps.flatten(run.config))
+      for run in reference.described_runs('scan_around_right', other)
+      if run.config['task']['num_extra'] == 20
+  )
+  ours = dict(sweeps.flatten(usual.config))
+  found = []
+  for run in changed:
+    fields = dict(sweeps.flatten(run.config))
+    found.append({path for path in ours if fields[path] != ours[path]})
+    assert all(fields[path] == theirs[path] for path in found[-1])
+  assert found == [set(paths) for paths in scan_directions.CHANGES.values()]
