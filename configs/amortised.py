@@ -36,7 +36,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   blocks = hyperteacher.blocks(preset, num_modules=8)
   for inference, inner in _INFERENCE.items():
-    # Made anew, so that they share no field with those above.
+    # New blocks, so that they share no field with those above.
     adapted = hyperteacher.blocks(preset)['models']
     for name in models.HYPERNETWORKS:
       predicting = {'name': f'amortised_{name}', 'inner': inner, **_ENCODER}

@@ -5,7 +5,7 @@ the families of Table A9, with discrete and with continuous latents. Module
 alignment on new combinations is close to one for connected families and lower
 for disconnected ones.
 
-To expect at laptop scale, converged inference: 1.00 for the ring, with and
+Expected at laptop scale, converged inference: 1.00 for the ring, with and
 without singles, 0.98 for the three triples, 0.72 to 0.93 for disconnected
 families. Seven runs of five seeds; an outer step of one takes 18.5 ms on two
 idle cores. With Adam 0.45 to 0.62 for all families: far from trained.

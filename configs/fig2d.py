@@ -6,7 +6,7 @@ latents. The paper finds that beyond twice the teacher's size alignment falls
 for discrete tasks, and stays for continuous ones. Figure A2 shows the OOD loss
 of the same runs.
 
-To expect at laptop scale, converged inference: 0.98 to 1.00 from twice the
+Expected at laptop scale, converged inference: 0.98 to 1.00 from twice the
 teacher's size on, with discrete latents, too.
 
   python -m modular_hyperteacher.main --config=configs/fig2d.py

@@ -6,9 +6,9 @@ With compositional support the hypernetworks solve module combinations that they
 never saw and ANIL and MAML do not; with non-compositional support (the last
 module of the last layer held out) the hypernetworks fall below.
 
-To expect at laptop scale, OOD accuracy with compositional and with
-non-compositional support: 0.83 and 0.55 (linear hypernetwork), 0.81 and 0.52
-(nonlinear), 0.66 and 0.64 (ANIL), 0.66 and 0.62 (MAML). These eight runs of
+Expected at laptop scale, OOD accuracy with compositional and with
+non-compositional support: 0.82 and 0.54 (linear hypernetwork), 0.81 and 0.50
+(nonlinear), 0.67 and 0.64 (ANIL), 0.65 and 0.61 (MAML). These eight runs of
 three seeds took 30 to 37 minutes of one core, by machine; --only selects them.
 Four more, of ANIL and MAML with as many meta-parameters as the linear
 hypernetwork, took 150.

@@ -6,8 +6,8 @@ and fail for K = 1, where no two tasks share part of a combination. The same
 runs make Figures A6 and A7 and Tables A2 to A8.
 
 'laptop' has a smaller teacher and is thinned: M of 4 and 8; K of 1, 2 and M for
-the hypernetworks; ANIL for M = 8 and K = 2 alone, and no MAML: no claim on the
-grid is about them.
+the hypernetworks; ANIL for M = 8 and K = 2 alone, and no MAML, so its
+verdict on 3E compares with ANIL in one cell only.
 
   python -m modular_hyperteacher.main --config=configs/fig3e.py
   python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6

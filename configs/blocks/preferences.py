@@ -2,7 +2,7 @@
 
 'laptop' keeps the world, the tasks, the models' kinds and their inner loops
 (but ANIL takes the whole support set at each of its steps, in place of 64
-examples), and makes do with narrower students, higher outer learning rates that
+examples), and uses narrower students, higher outer learning rates that
 decay, and fewer and smaller outer steps.
 """
 
