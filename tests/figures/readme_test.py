@@ -1,5 +1,6 @@
 """Generated tables are up to date, and pages say only what there is."""
 
+import json
 import pathlib
 import re
 from typing import Any
@@ -102,6 +103,34 @@ def test_different_verdicts_are_shown_with_their_claims(
       for entry in entries
   ]
   assert '| A (3B-1); B (3B-2) |' in readme.figure_table(library, mixed)
+
+
+def test_all_claims_of_few_seeds_are_listed(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  rows = readme.seeds_table(library, entries).splitlines()[2:]
+  listed = [name for row in rows for name in row.split(' | ')[1].split(', ')]
+  tested = {
+      entry['id']: min(c['num_seeds'] for c in entry['comparisons'])
+      for entry in entries
+      if entry['comparisons']
+  }
+  few = [name for name, number in tested.items() if number < 5]
+  assert sorted(listed) == sorted(few)
+  assert {'2D-d', 'SM-1'} < set(listed) < set(tested)
+
+
+def test_a_seed_costs_a_share_of_all_seeds(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  path = data.BUNDLED / 'fuzzy_logic' / 'laptop' / 'provenance.json'
+  seconds = 0.0
+  for run in json.loads(path.read_text())['runs'].values():
+    of_run = sum(session['cpu_s'] for session in run['sessions'])
+    seconds += of_run / len(run['config']['training']['seeds'])
+  table = readme.seeds_table(library, entries)
+  (row,) = [row for row in table.splitlines() if 'configs/fuzzy_logic.py' in row]
+  assert row.endswith(f' | {seconds / 60:.0f} |')
 
 
 def test_every_file_and_config_that_pages_name_exists() -> None:
