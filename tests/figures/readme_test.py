@@ -12,6 +12,7 @@ from figures import claims
 from figures import readme
 from figures.claims import verdicts
 from figures.library import data
+from figures.paper import table_a1
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
@@ -131,6 +132,15 @@ def test_a_seed_costs_a_share_of_all_seeds(
   table = readme.seeds_table(library, entries)
   (row,) = [row for row in table.splitlines() if 'configs/fuzzy_logic.py' in row]
   assert row.endswith(f' | {seconds / 60:.0f} |')
+
+
+def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
+  _, table = table_a1.draw(library)
+  columns = table.dropna(subset='closest')
+  assert len(columns) == 4 and set(columns['num_sizes']) == {10}
+  alike = columns['not_told_apart'].astype(int)
+  text = f'{alike.min()} to {alike.max()} of the ten are as close'
+  assert text in _PAGES['theory.md']
 
 
 def test_every_file_and_config_that_pages_name_exists() -> None:
