@@ -94,8 +94,8 @@ _FINDINGS = {
         ' modules, not with six.'
     ),
     'Figure A6': (
-        'Over six values of M and K, R² of decoding correlates with OOD accuracy;'
-        ' it is below zero in three.'
+        'Over six values of M and K, R² of decoding correlates with OOD'
+        ' accuracy; it is below zero in three.'
     ),
     'Tables A2-A8': (
         'Accuracies for every M and K; compared at the published scale only.'

@@ -2,9 +2,9 @@
 
 Accuracy is the fraction of a demonstration's actions that a model predicts; in
 Figure A9, the fraction of demonstrations predicted without a single mistake.
-Figure 4F is what non-compositional support costs, seed by seed. Where Figure 4E's
-hypernetworks have more modules than published, those of Figure A10 that do not
-are drawn beside them.
+Figure 4F is what non-compositional support costs, seed by seed. If Figure 4E's
+hypernetworks have more modules than published, those of Figure A10 that have as
+many are drawn beside them.
 """
 
 from typing import Any
