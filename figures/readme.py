@@ -3,14 +3,17 @@
   python figures/readme.py
 
 README.md has a row per figure of the paper, docs/results.md a row per claim,
-docs/ways_to_recompose.md a row per learner. All depend on the bundled results
-alone, so they are the same on all machines; a test compares them.
+docs/verdicts.md a row per experiment of few seeds, docs/ways_to_recompose.md a
+row per learner. All depend on the bundled results alone, so they are the same
+on all machines; a test compares them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 import re
 import textwrap
+
+import pandas as pd
 
 from figures import claims
 from figures import cli
@@ -29,7 +32,10 @@ from modular_hyperteacher.runs import run_folder
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = _ROOT / 'README.md'
 RESULTS = _ROOT / 'docs' / 'results.md'
+VERDICTS = _ROOT / 'docs' / 'verdicts.md'
 WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
+
+_ENOUGH_SEEDS = 5
 
 # Part of the paper -> what was found at laptop scale, whatever the verdict.
 # '{fig3b random accuracy}' stands for the accuracies on OOD tasks of the models
@@ -88,7 +94,8 @@ _FINDINGS = {
         ' modules, not with six.'
     ),
     'Figure A6': (
-        'Across values of M and K, R² of decoding correlates with OOD accuracy.'
+        'Over six values of M and K, R² of decoding correlates with OOD'
+        ' accuracy; it is below zero in three.'
     ),
     'Tables A2-A8': (
         'Accuracies for every M and K; compared at the published scale only.'
@@ -154,6 +161,9 @@ def pages(
               'claims': f'{all_claims}\n{rule}\n',
               'published': published_table(library),
           },
+      ),
+      VERDICTS: markdown.fill(
+          VERDICTS.read_text(), {'seeds': seeds_table(library, entries)}
       ),
       WAYS: markdown.fill(
           WAYS.read_text(),
@@ -225,6 +235,24 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   return _table(rows)
 
 
+def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
+  """Returns a row per experiment with claims of fewer than five seeds."""
+  few: dict[str, dict[str, int]] = {}
+  for entry in entries:
+    fewest = min((c['num_seeds'] for c in entry['comparisons']), default=0)
+    if 0 < fewest < _ENOUGH_SEEDS:
+      few.setdefault(entry['experiment'], {})[entry['id']] = fewest
+  return _table([
+      {
+          'flag of `main`': _flag(experiment),
+          'claims': ', '.join(claims_),
+          'seeds': ' to '.join(map(str, sorted(set(claims_.values())))),
+          'minutes for one more seed': _minutes_per_seed(library, experiment),
+      }
+      for experiment, claims_ in few.items()
+  ])
+
+
 def unplaced() -> Iterator[verdicts.Claim]:
   """Yields claims that the README's table does not show."""
   return (c for c in claims.CLAIMS if c.artefact not in _FINDINGS)
@@ -263,15 +291,33 @@ def _flag(experiment: str) -> str:
   return f'`--config=configs/{experiment}.py`'
 
 
+def _minutes_per_seed(library: data.Library, experiment: str) -> str:
+  """Returns CPU minutes of one seed of every run, or wall minutes."""
+  runs = _laptop_runs(library, experiment)
+  seconds = runs['cpu_s'].fillna(runs['wall_s'])
+  if seconds.isna().any():
+    return 'not timed'
+  totals = runs.assign(seconds=seconds).groupby('condition', observed=True)
+  totals = totals[['seconds', 'num_seeds']].sum()
+  minutes = (totals['seconds'] / totals['num_seeds']).sum() / 60
+  return f'{minutes:.0f}{" (wall)" * bool(runs["cpu_s"].isna().any())}'
+
+
+def _laptop_runs(library: data.Library, experiment: str) -> pd.DataFrame:
+  """Returns a row per bundled run that the laptop preset describes."""
+  described = reference.described_conditions(experiment, 'laptop')
+  frame = library.every_preset(experiment)
+  runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
+  return runs[runs['condition'].isin(described)]
+
+
 def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
   """Returns the time of the bundled runs; adds the experiment to `seen`."""
   described = reference.described_conditions(experiment, 'laptop')
   if experiment in seen or not described:
     return 'as above' if described else ''
   seen.add(experiment)
-  frame = library.every_preset(experiment)
-  runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
-  runs = runs[runs['condition'].isin(described)]
+  runs = _laptop_runs(library, experiment)
   if runs.empty:
     return 'not run'
   number = runs['condition'].nunique()

@@ -31,8 +31,8 @@ VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
 DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
 _CURVE_SPLITS = ('valid', 'test', 'ood', 'unrelated')
-# R2 of in-context learners; closed gates, by layer.
-_CURVE_METRICS = r'loss|accuracy|(prediction|decoding)_r2|closed(_\w+)?'
+# Also whole demonstrations, R2 of in-context learners, closed gates by layer.
+_CURVE_METRICS = r'loss|accuracy(_all)?|(prediction|decoding)_r2|closed(_\w+)?'
 _RESULTS = 'results.csv.gz'
 _CURVES = 'curves.csv.gz'
 
@@ -206,8 +206,8 @@ def _summary_rows(
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
   """Returns metrics at every evaluation, columns CURVE_COLUMNS.
 
-  These are loss and accuracy, the R2 of in-context learners and, of models with
-  gates, the share of closed ones.
+  These are loss, accuracy (also of whole demonstrations), R2 of in-context
+  learners and, of models with gates, the share of closed ones.
 
   Damaged curves are skipped with a warning on stderr.
   """

@@ -2,7 +2,9 @@
 
 Accuracy is the fraction of a demonstration's actions that a model predicts; in
 Figure A9, the fraction of demonstrations predicted without a single mistake.
-Figure 4F is what non-compositional support costs, seed by seed.
+Figure 4F is what non-compositional support costs, seed by seed. If Figure 4E's
+hypernetworks have more modules than published, those of Figure A10 that have as
+many are drawn beside them.
 """
 
 from typing import Any
@@ -12,6 +14,8 @@ import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
+from figures.paper import fig3f
+from figures.paper import fig_a8
 from figures.paper import model_bars
 from figures.plotting import bars
 from figures.plotting import stats
@@ -22,6 +26,7 @@ TITLE_4E = 'Figure 4E: accuracy on goals never seen in training'
 TITLE_4F = 'Figure 4F: what non-compositional support costs on new goals'
 TITLE_A9 = 'Figure A9: new goals demonstrated without a mistake'
 SUPPORTS = ('random', 'non_compositional')
+_PUBLISHED_MODULES = 8  # Table A12.
 _MEASURES = {
     'test': ('test', 'accuracy'),
     'ood': ('ood', 'accuracy'),
@@ -36,6 +41,9 @@ _MEASURES = {
 def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns Figure 4E and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, model_bars.CELL)
+  fewer = _of_published_modules(library, found)
+  small = [model_bars.ood_bar(fewer, cell) for cell in fewer.cells]
+  more = {f'{_PUBLISHED_MODULES} modules': small} if small else {}
   figure = model_bars.draw_bars(
       found,
       'accuracy',
@@ -43,10 +51,35 @@ def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
-      caption=found.caption,
+      caption=found.caption
+      + ['Right: hypernetworks of as few modules as published.'] * len(more),
+      more=more,
   )
   shown = found._replace(cells=found.find(task_support='random'))
-  return figure, cells.make_table(shown, _MEASURES)
+  tables = [cells.make_table(part, _MEASURES) for part in (shown, fewer)]
+  return figure, pd.concat(tables, ignore_index=True)
+
+
+def _of_published_modules(
+    library: data.Library, found: cells.Cells
+) -> cells.Cells:
+  """Returns Figure A10's students of Figure 4E's width and published modules.
+
+  There are none if Figure 4E's own students have as many.
+  """
+  grid = cells.read(library, 'fig_a10', fig_a8.CELL)
+  own = found.frame.get('model.num_modules', pd.Series(dtype=float))
+  kept = [
+      cell
+      for model in grid.models
+      for cell in fig3f.best_rates(grid, model, fig_a8.SIZE)
+      if cell['model.num_modules'] == _PUBLISHED_MODULES
+      and {name: cell[name] for name in model_bars.STUDENT}
+      in model_bars.students(found)
+      and not data.rows(grid.frame, cell).empty
+      and not (own == _PUBLISHED_MODULES).any()
+  ]
+  return grid._replace(cells=kept)
 
 
 def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:

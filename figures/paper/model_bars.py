@@ -4,7 +4,8 @@ Monolithic models can have a second width, at which they have as many
 meta-parameters as the hypernetworks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+import types
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -58,6 +59,20 @@ def bar(
   )
 
 
+def ood_bar(
+    found: cells.Cells, cell: cells.Cell, metric: str = 'accuracy'
+) -> bars.Bar:
+  """Returns a bar of OOD tasks; beside it, new tasks of seen combinations."""
+  seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
+  return bar(
+      found,
+      {name: cell[name] for name in STUDENT},
+      seeds=data.values(found.frame, cell, 'ood', metric=metric),
+      missing=found.missing(cell),
+      beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+  )
+
+
 def draw_bars(
     found: cells.Cells,
     metric: str,
@@ -67,6 +82,7 @@ def draw_bars(
     y_title: str,
     caption: Sequence[str],
     y_range: tuple[float, float] | None = None,
+    more: Mapping[str, Sequence[bars.Bar]] = types.MappingProxyType({}),
 ) -> go.Figure:
   """Returns bars of a metric of OOD tasks: a panel per support.
 
@@ -80,28 +96,18 @@ def draw_bars(
     y_title: with the unit.
     caption: lines below.
     y_range: fits the values, from zero on, if None.
+    more: further panels, title -> bars.
   """
-
-  def draw_one(student: cells.Cell, support: str) -> bars.Bar:
-    cell = {**student, SUPPORT: support}
-    seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
-    return bar(
-        found,
-        student,
-        seeds=data.values(found.frame, cell, 'ood', metric=metric),
-        missing=found.missing(cell),
-        beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
-    )
-
   return bars.draw(
       {
           style.SUPPORT_NAMES[support]: [
-              draw_one(student, support)
+              ood_bar(found, {**student, SUPPORT: support}, metric)
               for student in students(found)
               if {**student, SUPPORT: support} in found.cells
           ]
           for support in supports
-      },
+      }
+      | dict(more),
       title=title,
       y_title=y_title,
       y_range=y_range,

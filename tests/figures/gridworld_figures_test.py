@@ -98,7 +98,7 @@ def test_names_what_is_missing(tmp_path: pathlib.Path, name: str) -> None:
   figure, table = registry.FIGURES[name].draw(library(tmp_path))
   assert 'no finished runs' in made_up.texts(figure)
   assert len(table)
-  (experiment,) = registry.FIGURES[name].experiments
+  experiment = registry.FIGURES[name].experiments[0]
   write(
       tmp_path,
       experiment,
@@ -121,12 +121,34 @@ def test_what_older_runs_did_not_measure_is_said(
     tmp_path: pathlib.Path, name: str
 ) -> None:
   """Runs without the figure's metric are no reason not to draw."""
-  (experiment,) = registry.FIGURES[name].experiments
+  experiment = registry.FIGURES[name].experiments[0]
   config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
   other = {split: {'other': [1.0] * 3} for split in ('valid', 'test', 'ood')}
   made_up.write_experiment(tmp_path, config, lambda run: other)
   figure, _ = registry.FIGURES[name].draw(library(tmp_path))
   assert 'not measured' in made_up.texts(figure).replace('<br>', ' ')
+
+
+def test_hypernetworks_of_as_many_modules_as_published_are_drawn_beside(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'fig4e', lambda config, split: 0.5)
+  write(
+      tmp_path,
+      'fig_a10',
+      lambda config, split: (
+          config['model']['num_modules'] / 100
+          + config['model']['hidden_dim'] / 1000
+      ),
+  )
+  figure, table = registry.FIGURES['fig4e'].draw(library(tmp_path))
+  panels = [a.text for a in made_up.layout(figure).annotations]
+  assert '8 modules' in panels
+  heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
+  # Not those of 32 modules, nor the wider ones.
+  assert heights[-2:] == pytest.approx([0.112] * 2, abs=0.01)
+  assert min(heights[:-2]) == pytest.approx(0.5, abs=0.01)
+  assert table['ood_mean'].tail(2).max() < 0.2
 
 
 def test_bars_are_means_of_ood_tasks_beside_test_tasks(

@@ -15,6 +15,7 @@ from figures.library import reference
 from figures.paper import fig3b
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 from tests.helpers import made_up
 
@@ -239,6 +240,23 @@ def test_curves_of_a_bundle_are_those_of_its_runs(
   )
   assert set(own.loc[own['step'] == 500, 'value']) == {0.5}
   assert data.Library(none, none).curves('fig3b').empty
+
+
+def test_a_bundle_keeps_how_demonstrations_improve(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Claim A9 is about them."""
+  made_up.write_runs(tmp_path / 'own', {('anil', 'random'): 0.2})
+  subfolder = pathlib.Path('fig3b', 'laptop')
+  (path,) = (tmp_path / 'own' / subfolder).glob('*/metrics.csv')
+  folder = run_folder.RunFolder(path.parent)
+  frame = folder.read_metrics()
+  whole = frame[frame['metric'] == 'accuracy'].assign(metric='accuracy_all')
+  both = pd.concat([frame, whole])
+  folder.write_metrics(both.itertuples(index=False, name=None))
+  bundles.write_bundle(tmp_path / 'own' / subfolder, tmp_path / 'small')
+  curves = bundles.read_curves(tmp_path / 'small')
+  assert {'accuracy', 'accuracy_all'} <= set(curves['metric'])
 
 
 # Which runs, from where.

@@ -1,5 +1,6 @@
 """Generated tables are up to date, and pages say only what there is."""
 
+import json
 import pathlib
 import re
 from typing import Any
@@ -11,6 +12,7 @@ from figures import claims
 from figures import readme
 from figures.claims import verdicts
 from figures.library import data
+from figures.paper import table_a1
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
@@ -102,6 +104,43 @@ def test_different_verdicts_are_shown_with_their_claims(
       for entry in entries
   ]
   assert '| A (3B-1); B (3B-2) |' in readme.figure_table(library, mixed)
+
+
+def test_all_claims_of_few_seeds_are_listed(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  rows = readme.seeds_table(library, entries).splitlines()[2:]
+  listed = [name for row in rows for name in row.split(' | ')[1].split(', ')]
+  tested = {
+      entry['id']: min(c['num_seeds'] for c in entry['comparisons'])
+      for entry in entries
+      if entry['comparisons']
+  }
+  few = [name for name, number in tested.items() if number < 5]
+  assert sorted(listed) == sorted(few)
+  assert {'2D-d', 'SM-1'} < set(listed) < set(tested)
+
+
+def test_a_seed_costs_a_share_of_all_seeds(
+    library: data.Library, entries: list[verdicts.Entry]
+) -> None:
+  path = data.BUNDLED / 'fuzzy_logic' / 'laptop' / 'provenance.json'
+  seconds = 0.0
+  for run in json.loads(path.read_text())['runs'].values():
+    of_run = sum(session['cpu_s'] for session in run['sessions'])
+    seconds += of_run / len(run['config']['training']['seeds'])
+  rows = readme.seeds_table(library, entries).splitlines()
+  (row,) = [row for row in rows if 'configs/fuzzy_logic.py' in row]
+  assert row.endswith(f' | {seconds / 60:.0f} |')
+
+
+def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
+  _, table = table_a1.draw(library)
+  columns = table.dropna(subset='closest')
+  assert len(columns) == 4 and set(columns['num_sizes']) == {10}
+  alike = columns['not_told_apart'].astype(int)
+  text = f'{alike.min()} to {alike.max()} of the ten are as close'
+  assert text in _PAGES['theory.md']
 
 
 def test_every_file_and_config_that_pages_name_exists() -> None:

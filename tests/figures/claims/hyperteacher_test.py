@@ -247,6 +247,26 @@ def test_a_perfect_reproduction_misses_some() -> None:
   assert f'misses {low} to {high}' in _PAGE.read_text()
 
 
+def test_tasks_of_all_modules_are_evaluated_though_trained_on() -> None:
+  """Else Tables A4 and A8 have eight values without any of ours."""
+  columns = fig3e.CELL[1:]
+  last_rows = [
+      value.cell
+      for value in agreement.published()
+      if value.split == f'ood_k{value.cell[columns[0]]}'
+      and len({value.cell[column] for column in columns}) == 1
+  ]
+  assert len(last_rows) == 8
+  repeated = [
+      {column: fields[column] for column in fig3e.CELL}
+      for run in reference.described_runs('fig3e', 'paper')
+      for fields in [dict(sweeps.flatten(run.config))]
+      if fields.get('task.repeat_empty')
+  ]
+  assert all(cell in repeated for cell in last_rows)
+  assert all(cell[columns[0]] == cell[columns[1]] for cell in repeated)
+
+
 @pytest.mark.parametrize(
     'fall, of_control, verdict',
     [
