@@ -36,6 +36,7 @@ TITLES = {
     'sg_given_or_inferred': 'Given the mask, or left to infer it',
 }
 CELL = (
+    'model.name',
     'task.task_support',
     'task.num_modules',
     'task.max_active',
@@ -131,14 +132,15 @@ def vary(found: cells.Cells, *columns: str) -> list[cells.Cell]:
 
 
 def decodable(found: cells.Cells) -> list[cells.Cell]:
-  """Returns the cells whose modules all occur in what decoders are fitted on.
+  """Returns the MLP's cells whose modules all occur in what decoders see.
 
   No decoder can learn a module that is absent from all seen combinations.
   """
   return [
       cell
       for cell in found.cells
-      if cell['task.task_support'] != 'non_compositional'
+      if cell['model.name'] == multitask.NAME
+      and cell['task.task_support'] != 'non_compositional'
   ]
 
 
@@ -253,7 +255,7 @@ def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns decoding by layer: of all codes, and with rare modules."""
   found = find(library)
-  depth = max(cell['model.num_hidden'] for cell in found.cells)
+  depth = max(c['model.num_hidden'] for c in vary(found, 'model.num_hidden'))
   by_code = {
       cell['task.encoding'].replace('_', ' '): (
           cell,

@@ -18,7 +18,7 @@ from tests.helpers import made_up
 
 _SCALING = tuple(given_tasks.DRAW)
 _IDS = [f'SG-{number}' for number in (*range(1, 10), 11)]
-_NUM_RUNS = {'scaling': 41, 'given_or_inferred': 10}
+_NUM_RUNS = {'scaling': 50, 'given_or_inferred': 10}
 # As the claims say, by what changes R2.
 _AS_CLAIMED = {
     'non_compositional': -0.5,
