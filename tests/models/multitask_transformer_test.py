@@ -69,7 +69,7 @@ def _attend(tokens: list[np.ndarray], get: Any) -> list[np.ndarray]:
   """Attention, token by token and head by head."""
   size = _E // _HEADS
   outputs = []
-  for place, token in enumerate(tokens):
+  for place in range(len(tokens)):
     read = []
     for head in range(_HEADS):
       own = slice(head * size, (head + 1) * size)
