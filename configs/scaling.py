@@ -42,6 +42,15 @@ _PAPER_SHARES: _Shares = {
     for num_modules in (8, 16, 24, 32)
     for max_active in range(2, 8)
 }
+# Those of the transformer, which is compared with the MLP at each.
+_LAPTOP_FEWER: _Shares = {
+    (8, 2): (0.25, 0.5, 0.75),
+    (8, 3): (0.5, 0.75, 0.9),
+    (12, 3): (0.75, 0.9, 0.95),
+}
+_PAPER_FEWER: _Shares = {
+    size: shares[3:] for size, shares in _PAPER_SHARES.items() if size[1] > 3
+}
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -62,6 +71,10 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   def grid(**axes: list[Any]) -> sweeps.Grid:
     return sweeps.grid(model=[multitask.NAME], **usual | axes)
 
+  def of_transformer(**axes: list[Any]) -> sweeps.Grid:
+    shared = {k: v for k, v in usual.items() if k not in model}
+    return sweeps.grid(model=[multitask.TRANSFORMER], **shared | axes)
+
   if preset == 'paper':
     sweep = [
         grid(task_support=list(listed_splits.RULES)),
@@ -71,6 +84,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
             hidden_dim=[128, 256, 512, 1024, 2048],
             num_hidden=[2, 4],
         ),
+        *(of_transformer(**axes) for axes in _data(_PAPER_FEWER)),
     ]
   else:
     supports = [s for s in listed_splits.RULES if s != 'disconnected']
@@ -84,6 +98,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
             hidden_dim=[narrow, model['hidden_dim']],
             num_hidden=[2, 4],
         ),
+        *(of_transformer(**axes) for axes in _data(_LAPTOP_FEWER)),
     ]
   return experiment.make(
       'scaling',
@@ -108,12 +123,17 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           # Examples per task.
           'num_query': 16,
       },
-      models={multitask.NAME: model},
+      models={
+          multitask.NAME: model,
+          multitask.TRANSFORMER: multitask.transformer(preset, size),
+      },
       training=experiment.training(
           **presets.choose(
               preset,
               smoke=experiment.SMOKE,
               laptop={
+                  # Not those on which choices were made (docs/trials.md).
+                  'seeds': (4, 5, 6, 7, 8),
                   'num_outer_steps': 3000,
                   'meta_batch_size': 32,
                   'num_evaluation_tasks': 512,

@@ -95,8 +95,7 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
   'cost_paper' are CPU times in ms per task at these scales, for 32 tasks at
   once; they do not depend on the support.
   """
-  cost = inference_cost.load()
-  cost = cost[cost['tasks_at_once'] == max(inference_cost.BATCHES)]
+  cost = data.rows(inference_cost.load(), {'gates': None})
   cost = cost.set_index(['preset', 'model', 'num_steps'])['cpu_ms_per_task']
   rows = []
   for support, inference, model in itertools.product(
@@ -194,7 +193,7 @@ def _caption(
       ),
       (
           'CPU time per task from support set to fast parameters, with'
-          f' {max(inference_cost.BATCHES)} tasks at once: median of'
+          f' {inference_cost.NUM_TASKS} tasks at once: the smallest of'
           f' {timed["rounds"]} rounds on {timed["processor"]}.'
       ),
       (

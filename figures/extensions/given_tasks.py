@@ -6,6 +6,8 @@ also have the published mean over tasks and outputs (`unit_r2`), in which an
 output that hardly varies weighs heavily.
 """
 
+from collections.abc import Iterable, Mapping
+import itertools
 import math
 
 import numpy as np
@@ -31,11 +33,13 @@ TITLES = {
     'sg_support': 'Given the task: R² by the combinations in training',
     'sg_data': 'Given the task: R² by the number of training combinations',
     'sg_model': 'Given the task: R² by width, depth and code',
+    'sg_transformer': 'Given the task: a transformer and an MLP',
     'sg_decoding': 'Given the task: R² and how well modules are decoded',
     'sg_layers': 'Given the task: modules decoded from each layer',
     'sg_given_or_inferred': 'Given the mask, or left to infer it',
 }
 CELL = (
+    'model.name',
     'task.task_support',
     'task.num_modules',
     'task.max_active',
@@ -53,6 +57,7 @@ CODES = {
     'interval_shuffle': '#CC79A7',
     'fewshot': '#D55E00',
 }
+_SIZES = ('task.num_modules', 'task.max_active')
 _COLOUR = CODES['identity']
 _DEPTH_COLOURS = ('#0072B2', '#D55E00', '#009E73', '#E69F00')
 _MEASURES = {
@@ -130,15 +135,36 @@ def vary(found: cells.Cells, *columns: str) -> list[cells.Cell]:
   ]
 
 
+def by_size(given: Iterable[cells.Cell]) -> list[list[cells.Cell]]:
+  """Returns the cells of every (M, K), from fewest training masks to most."""
+  key = lambda cell: tuple(cell[name] for name in _SIZES)
+  return [
+      sorted(group, key=count_training)
+      for _, group in itertools.groupby(sorted(given, key=key), key)
+  ]
+
+
+def transformers(found: cells.Cells) -> list[cells.Cell]:
+  """Returns the cells of transformers."""
+  return found.find(name=multitask.TRANSFORMER)
+
+
+def of_mlp(found: cells.Cells, cell: cells.Cell) -> cells.Cell:
+  """Returns the cell of the usual MLP on the task of another cell."""
+  task = {k: v for k, v in cell.items() if k.startswith('task.')}
+  return usual(found.frame) | task
+
+
 def decodable(found: cells.Cells) -> list[cells.Cell]:
-  """Returns the cells whose modules all occur in what decoders are fitted on.
+  """Returns the MLP's cells whose modules all occur in what decoders see.
 
   No decoder can learn a module that is absent from all seen combinations.
   """
   return [
       cell
       for cell in found.cells
-      if cell['task.task_support'] != 'non_compositional'
+      if cell['model.name'] == multitask.NAME
+      and cell['task.task_support'] != 'non_compositional'
   ]
 
 
@@ -181,27 +207,54 @@ def draw_support(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def draw_data(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns R2 by the number of training combinations, a panel per (M, K)."""
   found = find(library)
-  sizes = ('task.num_modules', 'task.max_active')
-  shown = [
-      c
-      for c in vary(found, *sizes, 'task.fraction_ood')
-      if c['task.task_support'] == 'random'
-  ]
+  panels = {
+      _size_name(group): [
+          lines.Line(
+              name=style.SPLIT_NAMES[split],
+              colour=_COLOUR if split == 'ood' else style.MUTED,
+              seeds=_by_number(found, group, split),
+              dash=style.DASHES['train'] if split == 'test' else 'solid',
+          )
+          for split in ('test', 'ood')
+      ]
+      for group in by_size(vary(found, *_SIZES, 'task.fraction_ood'))
+  }
+  return _draw_numbers('sg_data', panels, found), cells.make_table(
+      found, _MEASURES
+  )
+
+
+def draw_transformer(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns R2 of transformers and MLPs by the number of combinations."""
+  found = find(library)
   panels = {}
-  for size in dict.fromkeys(tuple(c[name] for name in sizes) for c in shown):
-    drawn = [c for c in shown if tuple(c[name] for name in sizes) == size]
-    panels[f'M = {size[0]}, K = {size[1]}'] = [
+  for group in by_size(transformers(found)):
+    panels[_size_name(group)] = [
         lines.Line(
-            name=style.SPLIT_NAMES[split],
-            colour=_COLOUR if split == 'ood' else style.MUTED,
-            seeds=_table(found, {count_training(c): c for c in drawn}, split),
+            name=name,
+            colour=colour,
+            seeds=_by_number(found, of_model, split),
             dash=style.DASHES['train'] if split == 'test' else 'solid',
+            dash_name=style.SPLIT_NAMES[split],
         )
-        for split in ('test', 'ood')
+        for name, colour, of_model in (
+            ('transformer', CODES['fewshot'], group),
+            ('MLP', _COLOUR, [of_mlp(found, cell) for cell in group]),
+        )
+        for split in ('ood', 'test')
     ]
+  return _draw_numbers('sg_transformer', panels, found), cells.make_table(
+      found, _MEASURES
+  )
+
+
+def _draw_numbers(
+    name: str, panels: Mapping[str, list[lines.Line]], found: cells.Cells
+) -> go.Figure:
+  """Returns panels over the number of training combinations."""
   figure = lines.draw(
       panels,
-      title=TITLES['sg_data'],
+      title=TITLES[name],
       x_title='training combinations',
       y_title='R²',
       x_type='log',
@@ -209,7 +262,19 @@ def draw_data(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   )
   ticks = [step * 10**power for power in range(7) for step in (1, 2, 5)]
   figure.update_xaxes(tickvals=ticks, ticktext=[f'{tick:,}' for tick in ticks])
-  return figure, cells.make_table(found, _MEASURES)
+  return figure
+
+
+def _size_name(group: list[cells.Cell]) -> str:
+  num_modules, max_active = (group[0][name] for name in _SIZES)
+  return f'M = {num_modules}, K = {max_active}'
+
+
+def _by_number(
+    found: cells.Cells, group: list[cells.Cell], split: str
+) -> pd.DataFrame:
+  """Returns R2 by the number of training combinations."""
+  return _table(found, {count_training(cell): cell for cell in group}, split)
 
 
 def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -253,7 +318,7 @@ def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns decoding by layer: of all codes, and with rare modules."""
   found = find(library)
-  depth = max(cell['model.num_hidden'] for cell in found.cells)
+  depth = max(c['model.num_hidden'] for c in vary(found, 'model.num_hidden'))
   by_code = {
       cell['task.encoding'].replace('_', ' '): (
           cell,
@@ -422,6 +487,7 @@ DRAW = {
     'sg_support': draw_support,
     'sg_data': draw_data,
     'sg_model': draw_model,
+    'sg_transformer': draw_transformer,
     'sg_decoding': draw_decoding,
     'sg_layers': draw_layers,
 }

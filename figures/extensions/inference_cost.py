@@ -1,15 +1,15 @@
-"""Measures the CPU time of inference, for the figure of amortised inference.
+"""Measures the CPU time of inference, of all learners of a hyperteacher's task.
 
   python -m figures.extensions.inference_cost
 
-Times adaptation to a support set, with freshly initialised models at laptop and
-published scale, all models in turn and many times over. Writes
-figures/data/inference_cost.csv, which the figure reads. Counts CPU time of all
-threads, so other work on the machine matters little. Across machines, compare
-ratios, not values.
+Times freshly initialised learners in turn, many times over: from a support set
+to fast parameters; to the prediction of one query, if they learn in context or
+are given the task. Writes figures/data/inference_cost.csv, which figures read.
+Counts CPU time of all threads and keeps the smallest of all rounds, so other
+work on the machine matters little. Across machines, compare ratios.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import pathlib
 import time
 from typing import Any, cast
@@ -19,17 +19,41 @@ import numpy as np
 import pandas as pd
 
 from figures import cli
+from figures.library import data
 from figures.library import reference
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import in_context
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 
 PATH = pathlib.Path(__file__).parents[1] / 'data' / 'inference_cost.csv'
-EXPERIMENT = 'amortised'
-BATCHES = (1, 32)  # Tasks inferred at once.
+NUM_TASKS = 32  # Inferred at once.
 _ROUNDS = 20
 CALLS = {'laptop': 10, 'paper': 1}  # Calls timed together, once per round.
+# Preset -> experiment -> fields of those of its runs that are timed.
+_TIMED: dict[str, dict[str, dict[str, Any]]] = {
+    'laptop': {
+        'amortised': {},
+        'fig3b': {},
+        'in_context_hyperteacher': {},
+        'sparse_maml': {
+            'model.inner.solver': 'sgd',
+            'model.inner.num_steps': 10,
+        },
+        'given_or_inferred': {'model.name': 'multitask_mlp'},
+    },
+    'paper': {'amortised': {}},
+}
+# Column -> field that tells learners apart.
+FIELDS = {
+    'model': 'model.name',
+    'gates': 'model.gates',
+    'hidden_dim': 'model.hidden_dim',
+    'num_steps': 'model.inner.num_steps',
+}
 
 
 def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
@@ -37,25 +61,42 @@ def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
 
   Args:
     config: of a run.
-    num_tasks: how many. Their support sets are drawn once, for all calls.
+    num_tasks: how many. Their examples are drawn once, for all calls.
   """
-  built = cast(
-      bilevel.BilevelExperiment, experiments.build(config, num_devices=1)
+  keys = iter(jax.random.split(jax.random.key(0), 4))
+  if config['model']['name'] in in_context.MODELS:
+    block = dict(config['task'])
+    task = components.call(bilevel.task_entry(block).make, 'task', block)
+    learner = in_context.make_model(config, task)
+    params = learner.init(next(keys))
+
+    def infer(task_params: Any, given: Any, key: jax.Array) -> Any:
+      del task_params, key
+      query = given.query.inputs[:1]
+      return learner.apply(params, None, given.support, query, False).outputs
+
+  else:
+    built = cast(
+        bilevel.BilevelExperiment, experiments.build(config, num_devices=1)
+    )
+    task, model = built.task, built.model
+    meta_params = model.init(next(keys))
+
+    def infer(task_params: Any, given: Any, key: jax.Array) -> Any:
+      fast_params = built.learner.adapt(meta_params, task_params, given, key)
+      if jax.tree.leaves(fast_params):
+        return fast_params
+      query = model.encode(meta_params, given.query.inputs[:1])
+      return model.decode(meta_params, fast_params, query)
+
+  task_params = task.init(next(keys))
+  drawn = jax.vmap(lambda k: task.sample(task_params, k, 'test'))(
+      jax.random.split(next(keys), num_tasks)
   )
-  params_key, task_key, init_key, key = jax.random.split(jax.random.key(0), 4)
-  task_params = built.task.init(params_key)
-  drawn = jax.vmap(lambda k: built.task.sample(task_params, k, 'test'))(
-      jax.random.split(task_key, num_tasks)
-  )
-  meta_params = built.model.init(init_key)
-  infer = jax.jit(
-      jax.vmap(
-          lambda task, k: built.learner.adapt(meta_params, task_params, task, k)
-      )
-  )
-  keys = jax.random.split(key, num_tasks)
-  program = infer.lower(drawn, keys).compile()
-  return lambda: program(drawn, keys)
+  of_tasks = jax.vmap(infer, (None, 0, 0))
+  arguments = task_params, drawn, jax.random.split(next(keys), num_tasks)
+  program = jax.jit(of_tasks).lower(*arguments).compile()
+  return lambda: program(*arguments)
 
 
 def measure(
@@ -75,39 +116,60 @@ def measure(
 
 
 def load() -> pd.DataFrame:
-  """Returns what was measured: a row per preset, model, steps and batch."""
+  """Returns what was measured: a row per preset and learner."""
   return pd.read_csv(PATH)
 
 
-def measure_preset(preset: str) -> pd.DataFrame:
-  """Returns the rows of all models of a preset."""
+def find(config: Mapping[str, Any], preset: str = 'laptop') -> float:
+  """Returns the ms per task of the learner of a run's config.
+
+  Raises:
+    ValueError: if it was not measured.
+  """
+  rows = data.rows(load(), {'preset': preset, **_describe(config)})
+  (found,) = rows['cpu_ms_per_task']
+  return found
+
+
+def _describe(config: Mapping[str, Any]) -> dict[str, Any]:
+  fields = dict(sweeps.flatten(dict(config)))
+  return {column: fields.get(path) for column, path in FIELDS.items()}
+
+
+def timed_configs(preset: str) -> list[dict[str, Any]]:
+  """Returns a config of every learner that is timed."""
+  found = {}
+  for experiment, wanted in _TIMED[preset].items():
+    for run in reference.described_runs(experiment, preset):
+      if wanted.items() <= dict(sweeps.flatten(run.config)).items():
+        name = tuple(_describe(run.config).values())
+        found.setdefault(name, run.config)
+  return list(found.values())
+
+
+def measure_preset(
+    preset: str, rounds: int = _ROUNDS, calls: int | None = None
+) -> pd.DataFrame:
+  """Returns the rows of all learners of a preset."""
+  configs = timed_configs(preset)
   programs = {
-      (model['name'], model['inner']['num_steps'], num_tasks): make_infer(
-          run.config, num_tasks
-      )
-      for num_tasks in BATCHES
-      for run in reference.described_runs(EXPERIMENT, preset)
-      for model in [run.config['model']]
-      if run.config['task']['task_support'] == 'random'
+      index: make_infer(config, NUM_TASKS)
+      for index, config in enumerate(configs)
   }
-  seconds = measure(programs, _ROUNDS, CALLS[preset])
+  seconds = measure(programs, rounds, calls or CALLS[preset])
   return pd.DataFrame([
       {
           'preset': preset,
-          'model': name,
-          'num_steps': num_steps,
-          'tasks_at_once': num_tasks,
-          'cpu_ms_per_task': 1e3 * np.median(values) / num_tasks,
-          'first_quartile': 1e3 * np.quantile(values, 0.25) / num_tasks,
-          'third_quartile': 1e3 * np.quantile(values, 0.75) / num_tasks,
-          'rounds': _ROUNDS,
+          **_describe(configs[index]),
+          'cpu_ms_per_task': 1e3 * values.min() / NUM_TASKS,
+          'rounds': rounds,
       }
-      for (name, num_steps, num_tasks), values in seconds.items()
+      for index, values in seconds.items()
   ])
 
 
 def main() -> None:
-  """Measures all models of both presets."""
+  """Measures all learners of both presets."""
   facts = provenance.describe()
   frame = pd.concat([measure_preset(preset) for preset in CALLS])
   frame = frame.assign(

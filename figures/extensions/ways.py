@@ -49,9 +49,9 @@ def _predicted(model: str, name: str, num_steps: int) -> _Learner:
   return _Learner(name, infers, 'amortised', fields)
 
 
-def _gated(gates: str, name: str) -> _Learner:
+def _gated(gates: str, name: str, infers: str = '10 steps, gated') -> _Learner:
   fields = {'model.gates': gates, 'model.inner.solver': 'sgd'}
-  return _Learner(name, '10 steps, gated', 'sparse_maml', fields)
+  return _Learner(name, infers, 'sparse_maml', fields)
 
 
 def _in_context(model: str, name: str) -> _Learner:
@@ -70,6 +70,7 @@ _LEARNERS = (
     _predicted('amortised_nonlinear_hypernetwork', _NONLINEAR, 3),
     _gradient('maml', 'MAML', '10 gradient steps'),
     _gradient('anil', 'ANIL', '100 steps, readout'),
+    _gated('body', 'BOIL', '10 steps, body'),
     _gated('binary', 'sparse-MAML'),
     _gated('rates', 'Meta-SGD'),
     _in_context('transformer', 'transformer'),
@@ -107,7 +108,7 @@ def _row(library: data.Library, learner: _Learner) -> dict[str, str]:
       'R² of decoding': _value(frame, run, 'ood', learner.decoding) or _NOTHING,
       'meta-parameters': f'{_num_params(run.run_id, learner.experiment):,}',
       'examples, millions': f'{tasks * examples / 1e6:.1f}',
-      'ms per task': _cost(run.config['model']),
+      'ms per task': f'{inference_cost.find(run.config):.3f}',
   }
 
 
@@ -143,16 +144,3 @@ def _num_params(run_id: str, experiment: str) -> int:
   )
   num_meta, _ = build.build(run.config, 1).system.num_params
   return num_meta
-
-
-def _cost(model: dict[str, Any]) -> str:
-  """Returns the CPU time of inference that was measured."""
-  frame = inference_cost.load()
-  wanted = {
-      'preset': 'laptop',
-      'model': model['name'],
-      'num_steps': model.get('inner', {}).get('num_steps', -1),
-      'tasks_at_once': max(inference_cost.BATCHES),
-  }
-  found = data.rows(frame, wanted)['cpu_ms_per_task']
-  return f'{found.iloc[0]:.3f}' if len(found) else _NOTHING

@@ -33,6 +33,7 @@ from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.models import multitask_mlp
+from modular_hyperteacher.models import multitask_transformer
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.models import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
@@ -112,6 +113,7 @@ MODELS = {
     'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
     'modular_student': modular_student.make,
     'multitask_mlp': multitask_mlp.make,
+    'multitask_transformer': multitask_transformer.make,
 }
 # Tasks computed together on accelerators, where a step is thousands of small
 # kernels whose time hardly depends on the number of tasks. The second number

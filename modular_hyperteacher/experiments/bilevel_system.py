@@ -55,6 +55,7 @@ def make_system(
       num_params=models.count_params(model),
       draw_tasks=draw_tasks,
       num_combinations=task.num_combinations,
+      fixed_counts=task.fixed_counts,
       init=learner.init,
       step=learner.step,
       evaluate=evaluation.make_evaluate(

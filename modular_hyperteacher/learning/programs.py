@@ -114,6 +114,8 @@ class System(NamedTuple):
   step: outer_loop.Step
   evaluate: Evaluate
   make_analyse: MakeAnalyse
+  # split -> number of combinations, if it is the same for all seeds.
+  fixed_counts: Mapping[str, int] | None = None
 
 
 class Programs:

@@ -67,6 +67,12 @@ class PlannedRun:
     """Returns what `--describe` prints."""
     num_meta, num_fast = self.experiment.system.num_params
     config = self.spec.config
+    # Listing millions of combinations takes minutes.
+    counts = self.experiment.system.fixed_counts or {
+        # Sizes depend on the seed; report the smallest.
+        split: min(numbers)
+        for split, numbers in self.count().items()
+    }
     return {
         'run_id': self.spec.run_id,
         'model': config['model']['name'],
@@ -76,10 +82,7 @@ class PlannedRun:
         'num_meta_params': num_meta,
         'num_fast_params': num_fast,
         'num_outer_steps': config['training']['num_outer_steps'],
-        # Sizes depend on the seed; report the smallest.
-        'num_combinations': {
-            split: min(counts) for split, counts in self.count().items()
-        },
+        'num_combinations': counts,
         'deviations': sweeps.deviations(self.spec, published),
     }
 

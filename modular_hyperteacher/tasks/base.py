@@ -168,6 +168,8 @@ class TaskDistribution:
     sample_latent: draws which task to solve.
     sample_examples: draws support and query set, given the latent.
     num_combinations: counts the combinations of modules in a split.
+    fixed_counts: split -> that number, if it is the same for all `params`; then
+      nothing needs to be drawn to know it.
     code_dim: input features that give the task, which come first; 0 if it must
       be inferred. See `encodings`.
   """
@@ -181,6 +183,7 @@ class TaskDistribution:
   sample_latent: SampleLatent
   sample_examples: SampleExamples
   num_combinations: NumCombinations
+  fixed_counts: Mapping[str, int] | None = None
   code_dim: int = 0
 
   def sample(self, params: TaskParams, key: jax.Array, split: str) -> Task:

@@ -133,7 +133,9 @@ def make(
       num_support=num_support,
       num_query=num_query,
   )
-  listed_splits.check(task_support, num_modules, max_active, fraction_ood)
+  num_train, num_ood = listed_splits.count(
+      task_support, num_modules, max_active, fraction_ood
+  )
   for fields, size in (
       (
           'input_dim and task.teacher_hidden_dim',
@@ -204,6 +206,10 @@ def make(
       sample_latent=sample_latent,
       sample_examples=sample_examples,
       num_combinations=lambda params, split: len(masks(params, split)),
+      fixed_counts={
+          split: num_ood if split == 'ood' else num_train
+          for split in ('train', 'valid', 'test', 'ood')
+      },
   )
   return encodings.give(
       task, encoding, num_entries=num_modules, num_support=num_support

@@ -50,7 +50,7 @@ def test_all_runs_can_be_built(name: str, preset: str) -> None:
     assert num_meta > 0
     adapts = isinstance(built, bilevel.BilevelExperiment)
     # A network that is given the task has nothing to adapt.
-    adapts = adapts and run.config['model']['name'] != 'multitask_mlp'
+    adapts &= not run.config['model']['name'].startswith('multitask_')
     assert (num_fast > 0) == adapts
 
 

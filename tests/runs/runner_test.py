@@ -14,6 +14,7 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import trainer
+from modular_hyperteacher.tasks.supports import combinations
 from tests.helpers import small_sweep
 
 
@@ -45,6 +46,29 @@ def test_bugs_in_training_are_not_told_as_wrong_input(
     _execute(tmp_path)
   assert str(error) in str(caught.value)
   assert command_line.is_users(caught.value) == (raised is errors.UserError)
+
+
+def test_describing_lists_no_combinations(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  """There are 4,514,872 masks of up to seven of 32 modules."""
+
+  def fail(*_: int) -> NoReturn:
+    raise AssertionError('masks are listed')
+
+  monkeypatch.setattr(combinations, 'masks_up_to', fail)
+  runs = sweeps.described_runs('scaling', 'paper')
+  by_id = {run.run_id.rpartition('-')[0]: run for run in runs}
+  for name, train, ood in (
+      ('multitask_mlp-random-32-7-0.25-identity-1024-4', 3386154, 1128718),
+      ('multitask_transformer-random-32-7-0.75-identity', 1128718, 3386154),
+      ('multitask_mlp-disconnected-16-3-0.25-identity-1024-4', 523, 173),
+  ):
+    (planned,) = runner.plan([by_id[name]], tmp_path)
+    counts = planned.describe(list(runs))['num_combinations']
+    assert counts == dict.fromkeys(('train', 'valid', 'test'), train) | {
+        'ood': ood
+    }
 
 
 @pytest.mark.parametrize('preset', ['smoke', 'paper'])

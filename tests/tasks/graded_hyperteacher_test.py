@@ -67,6 +67,8 @@ def test_latents_are_graded_masks_of_their_split() -> None:
   assert seen['train'] == seen['test']
   assert not seen['train'] & seen['ood']
   assert len(seen['train']) == 31 and len(seen['ood']) == 10  # Of 41.
+  counts = {'train': 31, 'valid': 31, 'test': 31, 'ood': 10}
+  assert world.fixed_counts == counts
 
 
 def test_scale_of_the_teacher() -> None:

@@ -94,6 +94,26 @@ def draw(
   )
 
 
+def count(
+    task_support: str, num_modules: int, max_active: int, fraction_ood: float
+) -> tuple[int, int]:
+  """Returns the numbers of training and OOD masks of `draw`; lists none.
+
+  Raises:
+    UserError: as `draw`, but for splits that may not connect all modules.
+  """
+  check(task_support, num_modules, max_active, fraction_ood)
+  total = _num_masks(num_modules, max_active)
+  train = total - int(total * fraction_ood)
+  if task_support == 'non_compositional':
+    train = _num_masks(num_modules - 1, max_active)
+  elif task_support == 'disconnected':
+    share, cut = _choose_cut(num_modules, max_active, fraction_ood)
+    train = _num_inside(num_modules, max_active, cut)
+    train -= _num_removed(total, share, fraction_ood)
+  return train, total - train
+
+
 def check(
     task_support: str, num_modules: int, max_active: int, fraction_ood: float
 ) -> None:
@@ -106,8 +126,7 @@ def check(
       max_active,
       f'it must be between 1 and task.num_modules, which is {num_modules}',
   )
-  sizes = range(1, max_active + 1)
-  number = sum(math.comb(num_modules, k) for k in sizes)
+  number = _num_masks(num_modules, max_active)
   rule = f'{number} masks have up to {max_active} active modules; allowed are'
   errors.require(
       number <= _MAX_MASKS,
@@ -121,6 +140,41 @@ def check(
       fraction_ood,
       f'it must be below 1, and hold out at least one of {number} masks',
   )
+
+
+def _num_masks(num_modules: int, max_active: int) -> int:
+  return sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+
+
+def _num_inside(num_modules: int, max_active: int, cut: int) -> int:
+  """Returns the number of masks inside modules 0 to cut - 1, or the others."""
+  sizes = cut, num_modules - cut
+  return sum(_num_masks(size, max_active) for size in sizes)
+
+
+def _choose_cut(
+    num_modules: int, max_active: int, fraction_ood: float
+) -> tuple[float, int]:
+  """Returns the share that the most even cut allowed holds out, and the cut."""
+  total = _num_masks(num_modules, max_active)
+  shares = [
+      (1 - _num_inside(num_modules, max_active, cut) / total, cut)
+      for cut in range(1, num_modules // 2 + 1)
+  ]
+  allowed = [s for s in shares if s[0] <= fraction_ood]
+  errors.require(
+      allowed,
+      'task.fraction_ood',
+      fraction_ood,
+      'disconnected support holds out at least a share of'
+      f' {min((s for s, _ in shares), default=1):.3f}',
+  )
+  return max(allowed, key=lambda s: s[0])
+
+
+def _num_removed(total: int, share: float, fraction_ood: float) -> int:
+  # As released: rounding may remove one fewer than the share asks for.
+  return int((fraction_ood - share) * total)
 
 
 def _split(masks: np.ndarray, train: np.ndarray) -> Split:
@@ -163,23 +217,12 @@ def _non_compositional(drawing: _Draw) -> np.ndarray:
 def _disconnected(drawing: _Draw) -> np.ndarray:
   """Cuts as evenly as `fraction_ood` allows, then removes random masks."""
   masks = drawing.masks
-  num_modules = masks.shape[1]
-  shares = []
-  for cut in range(1, num_modules // 2 + 1):
-    inside = ~(masks[:, :cut].any(1) & masks[:, cut:].any(1))
-    shares.append((1 - inside.mean(), np.flatnonzero(inside)))
-  allowed = [s for s in shares if s[0] <= drawing.fraction_ood]
-  errors.require(
-      allowed,
-      'task.fraction_ood',
-      drawing.fraction_ood,
-      'disconnected support holds out at least a share of'
-      f' {min((s for s, _ in shares), default=1):.3f}',
+  share, cut = _choose_cut(
+      masks.shape[1], int(masks.sum(1).max()), drawing.fraction_ood
   )
-  share, train = max(allowed, key=lambda s: s[0])
-  # As released: rounding may remove one fewer than the share asks for.
-  num_removed = int((drawing.fraction_ood - share) * len(masks))
-  return drawing.rng.permutation(train)[num_removed:]
+  inside = ~(masks[:, :cut].any(1) & masks[:, cut:].any(1))
+  num_removed = _num_removed(len(masks), share, drawing.fraction_ood)
+  return drawing.rng.permutation(np.flatnonzero(inside))[num_removed:]
 
 
 def _popular(drawing: _Draw) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Splits by how often modules occur, against the published counts."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -67,6 +69,24 @@ def test_counts(
   is_fixed = name in ('non_compositional', 'unpopular')
   is_fixed |= (name, num_modules) == ('disconnected', 8)
   assert (_rows(other.train) == train) == is_fixed
+
+
+@pytest.mark.parametrize('name', listed_splits.RULES)
+def test_counts_are_those_of_drawn_splits(name: str) -> None:
+  number = 0
+  for num_modules, max_active, fraction in itertools.product(
+      (2, 3, 5, 6), (2, 3), (0.05, 0.1, 0.3, 0.5, 0.75)
+  ):
+    try:
+      split = _draw(name, num_modules, max_active, fraction)
+    except errors.UserError:
+      continue  # There is none.
+    assert listed_splits.count(name, num_modules, max_active, fraction) == (
+        len(split.train),
+        len(split.ood),
+    )
+    number += 1
+  assert number >= 7
 
 
 @pytest.mark.parametrize('name', ['random', 'equal', 'popular', 'unpopular'])
