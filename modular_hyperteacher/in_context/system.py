@@ -13,7 +13,7 @@ The same sequences are used at every evaluation. Metrics of a split:
                   model, fitted on 'valid': the last token's residual stream
                   after each block, the code of a hypernetwork
 
-`decoding_r2` is that of the last block. After the last step, `terms.py` adds
+`decoding_r2` is that of the last block. After the last step, `naming.py` adds
 how well terms of fuzzy logic can be named. The paper averages `prediction_r2`
 over sequences, which is dominated by those with small denominators.
 """
@@ -31,7 +31,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.in_context import decoding
 from modular_hyperteacher.in_context import learner as learners
 from modular_hyperteacher.in_context import models
-from modular_hyperteacher.in_context import terms
+from modular_hyperteacher.in_context import naming
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -88,10 +88,10 @@ def make_system(
       init=learner.init,
       step=learner.step,
       evaluate=_make_evaluate(
-          task, model, draw_unrelated, terms.KEPT if has_terms else ()
+          task, model, draw_unrelated, naming.KEPT if has_terms else ()
       ),
       make_analyse=lambda seed_tasks, roots: (
-          terms.make_analyse(splits, seed_tasks) if has_terms else None
+          naming.make_analyse(splits, seed_tasks) if has_terms else None
       ),
   )
 
