@@ -114,14 +114,15 @@ def _terms_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   recorded = [
       kind
       for kind in fuzzy_logic.BY_CODES
-      if not _r2(frame, kind, metric=naming.MAJORITY).values.empty
+      if not _r2(frame, kind, metric=naming.TERMS.majority).values.empty
   ]
   for kind in recorded or fuzzy_logic.BY_CODES:
     blocks = [
-        _r2(frame, kind, metric=naming.metric(block)) for block in range(2)
+        _r2(frame, kind, metric=naming.TERMS.metric(block))
+        for block in range(2)
     ]
     best = max(blocks, key=lambda s: s.values.mean())
-    majority = _r2(frame, kind, metric=naming.MAJORITY)
+    majority = _r2(frame, kind, metric=naming.TERMS.majority)
     found.append(comparisons.difference(best, majority, 0.2))
   return found
 

@@ -88,7 +88,7 @@ def test_claims_fail_otherwise(
 
 def _f1(scores: dict[str, tuple[float, ...]]) -> pd.DataFrame:
   """Returns F1 of both blocks and of the most frequent term, by kind."""
-  metrics = (*map(naming.metric, range(2)), naming.MAJORITY)
+  metrics = (*map(naming.TERMS.metric, range(2)), naming.TERMS.majority)
   parts = []
   for kind, values in scores.items():
     for metric, value in zip(metrics, values):
