@@ -33,13 +33,18 @@ from figures.report import page as report
 from figures.worlds import decoded
 from figures.worlds import fuzzy_logic_picture
 from figures.worlds import rollouts
+from figures.worlds import sraven_picture
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
 from modular_hyperteacher.runs import run_folder
 
 _FORMATS = ('html', *images.FORMATS)
-_DRAW = {**fig4a.WORLDS, 'fuzzy_logic': fuzzy_logic_picture.draw}
+_DRAW = {
+    **fig4a.WORLDS,
+    'fuzzy_logic': fuzzy_logic_picture.draw,
+    'sraven': sraven_picture.draw,
+}
 _WORLDS = (*_DRAW, 'hyperteacher')
 
 

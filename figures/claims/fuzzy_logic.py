@@ -13,7 +13,7 @@ from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.extensions import fuzzy_logic
 from figures.extensions import identities
-from modular_hyperteacher.in_context import terms
+from modular_hyperteacher.in_context import naming
 
 _UNKNOWN = 'ood_unknown_terms'
 _FRACTIONS = (0.3, 0.5, 0.7)
@@ -114,14 +114,15 @@ def _terms_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   recorded = [
       kind
       for kind in fuzzy_logic.BY_CODES
-      if not _r2(frame, kind, metric=terms.MAJORITY).values.empty
+      if not _r2(frame, kind, metric=naming.TERMS.majority).values.empty
   ]
   for kind in recorded or fuzzy_logic.BY_CODES:
     blocks = [
-        _r2(frame, kind, metric=terms.metric(block)) for block in range(2)
+        _r2(frame, kind, metric=naming.TERMS.metric(block))
+        for block in range(2)
     ]
     best = max(blocks, key=lambda s: s.values.mean())
-    majority = _r2(frame, kind, metric=terms.MAJORITY)
+    majority = _r2(frame, kind, metric=naming.TERMS.majority)
     found.append(comparisons.difference(best, majority, 0.2))
   return found
 

@@ -13,7 +13,7 @@ from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
 from figures.plotting import stats
-from modular_hyperteacher.in_context import terms
+from modular_hyperteacher.in_context import naming
 
 EXPERIMENT = 'fuzzy_logic'
 METRIC = 'relative_r2'
@@ -50,7 +50,7 @@ _MEASURES = {
     'decoding': ('ood', 'decoding_r2'),
     **{
         name: ('ood', name)
-        for name in (*map(terms.metric, range(2)), terms.MAJORITY)
+        for name in (*map(naming.TERMS.metric, range(2)), naming.TERMS.majority)
     },
 }
 
@@ -105,13 +105,13 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           bar._replace(label=f'{bar.label},<br>block {block + 1}')
           for kind in BY_CODES
           for block in range(2)
-          for bar in _bars(found, (kind,), 31, 0.7, terms.metric(block))
+          for bar in _bars(found, (kind,), 31, 0.7, naming.TERMS.metric(block))
       ],
   }
   majority = [
       stats.mean(
           data.values(
-              found.frame, make_cell(kind), 'ood', metric=terms.MAJORITY
+              found.frame, make_cell(kind), 'ood', metric=naming.TERMS.majority
           )
       )
       for kind in BY_CODES

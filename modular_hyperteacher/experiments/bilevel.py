@@ -41,6 +41,7 @@ from modular_hyperteacher.tasks import fuzzy_logic
 from modular_hyperteacher.tasks import graded_hyperteacher
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import modular_regression
+from modular_hyperteacher.tasks import sraven
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
@@ -90,6 +91,7 @@ TASKS = {
     ),
     'modular_regression': TaskEntry(modular_regression.make),
     'fuzzy_logic': TaskEntry(fuzzy_logic.make),
+    'sraven': TaskEntry(sraven.make),
     'preferences': TaskEntry(
         preferences.make,
         (_decode, acting.make_preferences_analysis),

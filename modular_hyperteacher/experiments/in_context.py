@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.in_context import learner
 from modular_hyperteacher.in_context import models
+from modular_hyperteacher.in_context import naming
 from modular_hyperteacher.in_context import system as systems
 from modular_hyperteacher.in_context import transformer
 from modular_hyperteacher.tasks import base as tasks
@@ -25,6 +27,8 @@ MODELS = {
 }
 # Task -> what the control's tasks are drawn from.
 _UNRELATED = {'modular_regression': modular_regression.draw_unrelated}
+# Task -> what is named from attention's codes after the last step.
+_NAMED = {'fuzzy_logic': naming.TERMS, 'sraven': naming.RULES}
 
 
 def blocks(
@@ -55,12 +59,23 @@ def make_model(
   body = components.call(
       transformer.TransformerConfig, 'model.body', block.pop('body')
   )
-  sizes = {
+  sizes: dict[str, Any] = {
       'body': body,
       'input_dim': task.input_dim,
       'output_dim': task.output_dim,
-      'num_support': config['task']['num_support'],
   }
+  if task.sequence_lengths is None:
+    sizes['num_support'] = config['task']['num_support']
+  else:
+    errors.require(
+        make is models.make_transformer,
+        'model.name',
+        f"'{config['model']['name']}'",
+        "only 'transformer' can read the sequences of"
+        f" {config['task']['name']}",
+    )
+    make = models.make_sequence_transformer
+    sizes['num_support'], sizes['num_query'] = task.sequence_lengths
   return components.call(make, 'model', block | sizes)
 
 
@@ -93,6 +108,6 @@ def build(
       outer,
       num_evaluation_tasks=training.num_evaluation_tasks,
       draw_unrelated=_UNRELATED.get(task_name),
-      has_terms=task_name == 'fuzzy_logic',
+      naming=_NAMED.get(task_name),
   )
   return settings.Experiment(system, training, execution)

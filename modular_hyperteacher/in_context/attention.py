@@ -119,8 +119,9 @@ class Attention(hk.Module):
       first_query: only this and later tokens attend.
 
     Returns:
-      Outputs [..., T - first_query, E], and the code with which the last token
-      reads itself: the heads' scores of this pair, [..., A].
+      Outputs [..., T - first_query, E], and the codes with which these tokens
+      read themselves: the heads' scores of such pairs, [..., T - first_query,
+      A].
     """
     num_tokens, width = tokens.shape[-2:]
     queries = self._heads(tokens[..., first_query:, :], 'query')
@@ -132,7 +133,8 @@ class Attention(hk.Module):
     outputs = mix_values(self._kind, self._drop(scores), values)
     outputs = outputs.reshape(*outputs.shape[:-2], -1)
     outputs = hk.Linear(width, w_init=WEIGHTS, name='output')(outputs)
-    return outputs, scores[..., -1, -1]
+    own = jnp.diagonal(scores[..., first_query:], axis1=-2, axis2=-1)
+    return outputs, own.swapaxes(-1, -2)
 
   def _heads(self, tokens: jax.Array, name: str) -> jax.Array:
     """Returns a projection of tokens [..., T, E] as [..., T, A, K].

@@ -10,7 +10,9 @@ Source: Section 3 and Figure 1 of Kobayashi et al. (2024).
 
     y = gelu(x sum_m code_m Theta_m / sqrt(X)) a
 
-Neither sees the query's target.
+Where the task is a sequence already, as in sRAVEN, `transformer` reads its
+tokens as they are, and predicts all queries from its last tokens. None sees a
+query's target.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +41,8 @@ class Prediction(NamedTuple):
   # Name -> features of the first query from which latents may be decoded.
   features: dict[str, jax.Array]
   # Of the token where the first query is read: the scores of its attention to
-  # itself, over the heads of each block, [blocks, A].
+  # itself, over the heads of each block, [blocks, A]; of all queries of a
+  # sequence, [Q, blocks, A].
   codes: jax.Array
 
 
@@ -100,11 +103,43 @@ def make_transformer(
         [jnp.broadcast_to(context[None], shape), queries[:, None]], 1
     )
     last = transformer.Transformer(body, is_training, 'body')(tokens)
-    outputs = transformer.linear(output_dim, 'readout')(last.output)
-    features = _name(stream[0] for stream in last.streams)
-    return Prediction(outputs, features, jnp.stack([c[0] for c in last.codes]))
+    outputs = transformer.linear(output_dim, 'readout')(last.output[:, 0])
+    features = _name(stream[0, 0] for stream in last.streams)
+    codes = jnp.stack([code[0, 0] for code in last.codes])
+    return Prediction(outputs, features, codes)
 
   return _make(apply, input_dim, output_dim, num_support)
+
+
+def make_sequence_transformer(
+    *,
+    input_dim: int,
+    output_dim: int,
+    num_support: int,
+    num_query: int,
+    body: transformer.TransformerConfig,
+) -> Model:
+  """Returns the transformer for tasks that are sequences.
+
+  Args:
+    input_dim: X.
+    output_dim: Y.
+    num_support: S, tokens that are given.
+    num_query: Q, tokens where predictions are read.
+    body: the blocks between embedding and readout.
+  """
+
+  def apply(
+      support: tasks.Batch, inputs: jax.Array, is_training: bool
+  ) -> Prediction:
+    tokens = jnp.concatenate([tasks.dense(support.inputs), inputs])
+    read = transformer.Transformer(body, is_training, 'body')
+    last = read(tokens, num_query)
+    outputs = transformer.linear(output_dim, 'readout')(last.output)
+    features = _name(stream[-1] for stream in last.streams)
+    return Prediction(outputs, features, jnp.stack(last.codes, axis=1))
+
+  return _make(apply, input_dim, output_dim, num_support, num_query)
 
 
 def make_hypernetwork_transformer(
@@ -160,10 +195,12 @@ def make_hypernetwork_transformer(
   ) -> Prediction:
     tokens = jnp.pad(_context(support), ((0, 1), (0, 0)))
     last = transformer.Transformer(body, is_training, 'body')(tokens)
-    code = transformer.linear(num_modules, 'code')(last.output)
+    code = transformer.linear(num_modules, 'code')(last.output[0])
     outputs = make_task_network().respond(code, inputs)
-    features = _name(last.streams) | {'code': code}
-    return Prediction(outputs, features, jnp.stack(last.codes))
+    features = _name(stream[0] for stream in last.streams) | {'code': code}
+    return Prediction(
+        outputs, features, jnp.stack([code[0] for code in last.codes])
+    )
 
   return _make(apply, input_dim, output_dim, num_support)
 
@@ -204,6 +241,7 @@ def _make(
     input_dim: int,
     output_dim: int,
     num_support: int,
+    num_query: int = 1,
 ) -> Model:
   transformed = hk.transform(apply)
   context = tasks.examples(
@@ -211,7 +249,7 @@ def _make(
   )
   return Model(
       init=lambda key: transformed.init(
-          key, context, jnp.zeros((1, input_dim)), False
+          key, context, jnp.zeros((num_query, input_dim)), False
       ),
       apply=transformed.apply,
   )

@@ -13,9 +13,10 @@ The same sequences are used at every evaluation. Metrics of a split:
                   model, fitted on 'valid': the last token's residual stream
                   after each block, the code of a hypernetwork
 
-`decoding_r2` is that of the last block. After the last step, `terms.py` adds
-how well terms of fuzzy logic can be named. The paper averages `prediction_r2`
-over sequences, which is dominated by those with small denominators.
+`decoding_r2` is that of the last block. After the last step, `naming.py` adds
+how well terms of fuzzy logic, or rules of sRAVEN, can be named. The paper
+averages `prediction_r2` over sequences, which is dominated by those with small
+denominators.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +32,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.in_context import decoding
 from modular_hyperteacher.in_context import learner as learners
 from modular_hyperteacher.in_context import models
-from modular_hyperteacher.in_context import terms
+from modular_hyperteacher.in_context import naming as naming_lib
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -52,7 +53,7 @@ def make_system(
     *,
     num_evaluation_tasks: int,
     draw_unrelated: DrawUnrelated | None = None,
-    has_terms: bool = False,
+    naming: naming_lib.Naming | None = None,
 ) -> programs.System:
   """Returns the system that trains a model on a distribution of tasks.
 
@@ -62,8 +63,7 @@ def make_system(
     outer: how to train it.
     num_evaluation_tasks: per split.
     draw_unrelated: what tasks of the control are drawn from; None for none.
-    has_terms: whether latents say which terms a function has; if so, these are
-      decoded from codes after the last step.
+    naming: what is named from codes after the last step; None for nothing.
   """
   learner = learners.make(task, model, outer)
   splits = task.evaluation_splits + ((UNRELATED,) if draw_unrelated else ())
@@ -88,10 +88,12 @@ def make_system(
       init=learner.init,
       step=learner.step,
       evaluate=_make_evaluate(
-          task, model, draw_unrelated, terms.KEPT if has_terms else ()
+          task, model, draw_unrelated, naming.kept if naming else ()
       ),
       make_analyse=lambda seed_tasks, roots: (
-          terms.make_analyse(splits, seed_tasks) if has_terms else None
+          naming_lib.make_analyse(naming, splits, seed_tasks)
+          if naming
+          else None
       ),
   )
 
@@ -103,17 +105,15 @@ def _make_evaluate(
     kept_splits: tuple[str, ...] = (),
 ) -> programs.Evaluate:
   """Returns `System.evaluate`, which returns the codes of some splits."""
-  # All splits draw examples in the same way, so use any.
-  split = task_distribution.evaluation_splits[0]
 
   def evaluate_task(
       params: models.Params,
       task_params: Any,
       latent: jax.Array,
       key: jax.Array,
-      is_unrelated: bool,
+      split: str,
   ) -> tuple[dict[str, jax.Array], dict[str, jax.Array], jax.Array]:
-    if is_unrelated and draw_unrelated is not None:
+    if split == UNRELATED and draw_unrelated is not None:
       task_params = draw_unrelated(
           task_params, randomness.stream(key, UNRELATED)
       )
@@ -132,18 +132,19 @@ def _make_evaluate(
       latents: jax.Array,
       key: jax.Array,
   ) -> tuple[programs.Evaluation, Any]:
+    splits = task_distribution.evaluation_splits
     if draw_unrelated is not None:
+      splits += (UNRELATED,)
       # Its latents are drawn like those of training, too.
       latents = jnp.concatenate([latents, latents[:1]])
     measured = []
     for index, split_key in enumerate(jax.random.split(key, len(latents))):
-      is_unrelated = index >= len(task_distribution.evaluation_splits)
       keys = jax.random.split(split_key, latents.shape[1])
       share = outer_loop.device_shard((latents[index], keys))
       measured.append(
           lax.map(
-              lambda drawn, is_unrelated=is_unrelated: evaluate_task(
-                  params, task_params, drawn[0], drawn[1], is_unrelated
+              lambda drawn, split=splits[index]: evaluate_task(
+                  params, task_params, drawn[0], drawn[1], split
               ),
               share,
               batch_size=math.gcd(len(share[1]), _CHUNK_SIZE),
@@ -152,9 +153,7 @@ def _make_evaluate(
     gathered = _gather([shares[:2] for shares in measured])
     kept = [
         codes
-        for name, (*_, codes) in zip(
-            task_distribution.evaluation_splits, measured
-        )
+        for name, (*_, codes) in zip(splits, measured)
         if name in kept_splits
     ]
     metrics = [_finish(jax.tree.map(jnp.mean, m)) for m, _ in gathered]

@@ -1,4 +1,4 @@
-"""A transformer on a sequence of examples, read at its last token.
+"""A transformer on a sequence of examples, read at its last tokens.
 
 Source: Section 3 of Kobayashi et al. (2024); details as in the released code
 of Schug et al. (2025). Blocks are pre-LayerNorm; every token sees all tokens.
@@ -67,17 +67,17 @@ class TransformerConfig:
     return self.embedding_dim if self.qkv_dim is None else self.qkv_dim
 
 
-class LastToken(NamedTuple):
-  """What a transformer makes of the last token of a sequence."""
+class LastTokens(NamedTuple):
+  """What a transformer makes of the last Q tokens of a sequence."""
 
-  output: jax.Array  # [..., E], normalised.
-  streams: list[jax.Array]  # The residual stream after each block, [..., E].
-  # Of each block, the heads' scores of the token with itself, [..., A].
+  output: jax.Array  # [..., Q, E], normalised.
+  streams: list[jax.Array]  # The residual stream after each block, [..., Q, E].
+  # Of each block, the heads' scores of a token with itself, [..., Q, A].
   codes: list[jax.Array]
 
 
 class Transformer(hk.Module):
-  """Embeds tokens, runs all blocks, returns the last token's states."""
+  """Embeds tokens, runs all blocks, returns the last tokens' states."""
 
   def __init__(
       self, config: TransformerConfig, is_training: bool, name: str
@@ -86,30 +86,32 @@ class Transformer(hk.Module):
     self._config = config
     self._dropout_rate = config.attention_dropout if is_training else 0.0
 
-  def __call__(self, tokens: jax.Array) -> LastToken:
+  def __call__(self, tokens: jax.Array, num_read: int = 1) -> LastTokens:
     """Reads sequences.
 
     Args:
       tokens: [..., T, features].
+      num_read: Q.
 
     Returns:
-      What has become of the last token.
+      What has become of the last Q tokens.
     """
     config = self._config
     hidden = linear(config.embedding_dim, 'embedding')(tokens)
     streams, codes = [], []
     for layer in range(config.num_layers):
-      # Nothing reads what the last block makes of other tokens than the last.
-      first = tokens.shape[-2] - 1 if layer == config.num_layers - 1 else 0
+      # Nothing reads what the last block makes of the other tokens.
+      is_last = layer == config.num_layers - 1
+      first = tokens.shape[-2] - num_read if is_last else 0
       hidden, code = self._block(hidden, first, f'block_{layer}')
-      streams.append(hidden[..., -1, :])
-      codes.append(code)
-    return LastToken(_layer_norm('final_norm')(streams[-1]), streams, codes)
+      streams.append(hidden[..., -num_read:, :])
+      codes.append(code[..., -num_read:, :])
+    return LastTokens(_layer_norm('final_norm')(streams[-1]), streams, codes)
 
   def _block(
       self, hidden: jax.Array, first: int, name: str
   ) -> tuple[jax.Array, jax.Array]:
-    """Returns the residual stream from token `first` on, and the code."""
+    """Returns the residual stream and the codes from token `first` on."""
     config = self._config
     attend = attention.Attention(
         config.attention,

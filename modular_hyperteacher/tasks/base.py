@@ -134,7 +134,8 @@ class SampleExamples(Protocol):
   ) -> tuple[Batch, Batch]:
     """Returns support and query set, given the latent; pure, jittable.
 
-    The split may change only the number of examples.
+    The split may change only the number of examples, or the order in which a
+    sequence shows them.
     """
     ...
 
@@ -172,6 +173,9 @@ class TaskDistribution:
       nothing needs to be drawn to know it.
     code_dim: input features that give the task, which come first; 0 if it must
       be inferred. See `encodings`.
+    sequence_lengths: the numbers of support and query examples that are tokens
+      of one sequence, to be read in order and predicted together; None where
+      examples are pairs that can be read in any order.
   """
 
   input_dim: int
@@ -185,6 +189,7 @@ class TaskDistribution:
   num_combinations: NumCombinations
   fixed_counts: Mapping[str, int] | None = None
   code_dim: int = 0
+  sequence_lengths: tuple[int, int] | None = None
 
   def sample(self, params: TaskParams, key: jax.Array, split: str) -> Task:
     """Returns a task of the given split."""

@@ -10,7 +10,7 @@ from figures import registry
 from figures.claims import verdicts
 from figures.extensions import fuzzy_logic
 from figures.library import data
-from modular_hyperteacher.in_context import terms
+from modular_hyperteacher.in_context import naming
 from tests.helpers import made_up
 
 _NAMES = ('fuzzy_logic', 'fuzzy_logic_a1', 'fuzzy_logic_decoding')
@@ -88,7 +88,7 @@ def test_claims_fail_otherwise(
 
 def _f1(scores: dict[str, tuple[float, ...]]) -> pd.DataFrame:
   """Returns F1 of both blocks and of the most frequent term, by kind."""
-  metrics = (*map(terms.metric, range(2)), terms.MAJORITY)
+  metrics = (*map(naming.TERMS.metric, range(2)), naming.TERMS.majority)
   parts = []
   for kind, values in scores.items():
     for metric, value in zip(metrics, values):

@@ -12,7 +12,10 @@ import pytest
 from figures.paper import fig4a
 from figures.plotting import pictures
 from figures.worlds import fuzzy_logic_picture
+from figures.worlds import sraven_picture
+from modular_hyperteacher.tasks import sraven
 from tests.helpers import made_up
+from tests.tasks import sraven_test
 
 
 def _panels(figure: Any) -> list[Any]:
@@ -155,3 +158,19 @@ def test_a_function_of_fuzzy_logic_is_the_maximum_of_its_terms() -> None:
     np.testing.assert_allclose(
         values, np.minimum.reduce(np.broadcast_arrays(*literals)), atol=1e-6
     )
+
+
+def test_an_instance_of_sraven_follows_its_rules() -> None:
+  """And what is shown has the same features in each panel, but not in order."""
+  figure, table = sraven_picture.draw(3, 'a title')
+  for (_, rule), rows in table.groupby(['feature', 'rule']):
+    values = rows['in_order'].to_numpy().reshape(3, 3)
+    assert sraven_test.follows(sraven.RULES.index(rule), values, 8)
+  panels = table.groupby(['row', 'column'])[['in_order', 'shown']]
+  assert len(panels) == 9
+  for _, panel in panels:
+    assert sorted(panel['in_order']) == sorted(panel['shown'])
+  assert not table['in_order'].equals(table['shown'])
+  _, shown = made_up.traces(figure)
+  assert np.isnan(shown.z).sum() == 2  # The answer is not drawn.
+  assert np.isnan(shown.z[2, -2:]).all()

@@ -24,6 +24,8 @@ _HASHES = {
     ('modular_regression', 'ood', 0): '530d61c706d7b3c8',
     ('fuzzy_logic', 'train', 1): 'a07512ed6b0750f9',
     ('fuzzy_logic', 'ood', 0): '88247d495ac57f12',
+    ('sraven', 'train', 1): '3986626d06701836',
+    ('sraven', 'ood', 0): '564ca6e359462e4c',
     ('graded_hyperteacher', 'train', 1): '2d193016b4f7f5ce',
     ('graded_hyperteacher', 'ood', 0): '5dddabf499152525',
     ('mutual_exclusivity', 'train', 0): 'c459f37e423d83e3',

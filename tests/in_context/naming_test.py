@@ -10,8 +10,8 @@ from configs import in_context
 from modular_hyperteacher import randomness
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.in_context import naming
 from modular_hyperteacher.in_context import system as systems
-from modular_hyperteacher.in_context import terms
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.tasks import fuzzy_logic
 from tests.in_context import learner_test
@@ -26,7 +26,7 @@ _WORLD = fuzzy_logic.make(
 def _draw(num_tasks: int = 400) -> np.ndarray:
   """Returns latents [len(KEPT), tasks, 6] of two terms each."""
   rng = np.random.default_rng(0)
-  latents = np.zeros((len(terms.KEPT), num_tasks, 6))
+  latents = np.zeros((len(naming.TERMS.kept), num_tasks, 6))
   for row in latents.reshape(-1, 6):
     row[rng.choice(6, 2, replace=False)] = 1
   return latents
@@ -44,7 +44,7 @@ def test_the_fit_is_the_least_penalised_loss() -> None:
       total += np.log(np.exp(logits).sum()) - logits[label]
     return float(total)
 
-  weights = terms.fit(x, labels, 3)
+  weights = naming.fit(x, labels, 3)
   for index in np.ndindex(*weights.shape):
     step = np.zeros_like(weights)
     step[index] = 1e-4
@@ -55,44 +55,48 @@ def test_the_fit_is_the_least_penalised_loss() -> None:
 def test_classes_without_examples_are_never_named() -> None:
   rng = np.random.default_rng(2)
   x, labels = rng.normal(size=(50, 2)), rng.integers(0, 2, 50) * 3
-  predicted = terms.predict(terms.fit(x, labels, 5), x)
+  predicted = naming.predict(naming.fit(x, labels, 5), x)
   assert set(predicted) <= {0, 3}
 
 
 def test_f1_written_out() -> None:
   truth, predicted = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1])
   # Class 0: precision 1, recall 1/2. Class 1: 1/3 and 1. Class 2: never named.
-  assert terms.macro_f1(truth, predicted) == pytest.approx((2 / 3 + 1 / 2) / 3)
-  assert terms.macro_f1(truth, truth) == 1
+  assert naming.macro_f1(truth, predicted) == pytest.approx((2 / 3 + 1 / 2) / 3)
+  assert naming.macro_f1(truth, truth) == 1
 
 
 def test_terms_are_in_ascending_order() -> None:
   latents = np.array([[[0, 1, 0, 1], [1, 0, 1, 0]]])
-  np.testing.assert_array_equal(terms.name_terms(latents), [[[1, 3], [0, 2]]])
+  np.testing.assert_array_equal(
+      naming.name_classes(latents), [[[1, 3], [0, 2]]]
+  )
 
 
 def test_codes_that_spell_the_terms_name_them_and_noise_does_not() -> None:
   latents = _draw()
   noise = np.random.default_rng(3).normal(size=latents.shape)
-  places = terms.name_terms(latents)
+  places = naming.name_classes(latents)
   spelt = np.eye(6)[places].reshape(*latents.shape[:2], -1)
   codes = np.stack([np.pad(noise, ((0, 0), (0, 0), (0, 6))), spelt], 2)
-  found = terms.measure(codes, latents)
-  for split in terms.SCORED:
-    assert found[split][terms.metric(1)] > 0.99
-    assert found[split][terms.metric(0)] < 0.3
-    assert found[split][terms.MAJORITY] < 0.2
+  found = naming.measure(naming.TERMS, codes, latents)
+  for split in naming.TERMS.scored:
+    assert found[split][naming.TERMS.metric(1)] > 0.99
+    assert found[split][naming.TERMS.metric(0)] < 0.3
+    assert found[split][naming.TERMS.majority] < 0.2
 
 
 def test_always_naming_the_most_frequent_term() -> None:
   """Of 10 tasks, 6 have term 0 first: F1 0.75 for it, 0 for the others."""
-  latents = np.zeros((len(terms.KEPT), 10, 4))
+  latents = np.zeros((len(naming.TERMS.kept), 10, 4))
   latents[:, :6, 0] = latents[:, 6:9, 1] = latents[:, 9:, 2] = 1
   latents[:, :, 3] = 1
-  codes = np.zeros((len(terms.KEPT), 10, 1, 2))
-  found = terms.measure(codes, latents)['ood']
-  assert found[terms.MAJORITY] == pytest.approx((0.75 / 3 + 1) / 2)
-  assert found[terms.metric(0)] == pytest.approx(found[terms.MAJORITY])
+  codes = np.zeros((len(naming.TERMS.kept), 10, 1, 2))
+  found = naming.measure(naming.TERMS, codes, latents)['ood']
+  assert found[naming.TERMS.majority] == pytest.approx((0.75 / 3 + 1) / 2)
+  assert found[naming.TERMS.metric(0)] == pytest.approx(
+      found[naming.TERMS.majority]
+  )
 
 
 def test_a_run_keeps_the_codes_of_its_tasks() -> None:
@@ -105,19 +109,19 @@ def test_a_run_keeps_the_codes_of_its_tasks() -> None:
       model,
       learner_test.make_config(),
       num_evaluation_tasks=_NUM_TASKS,
-      has_terms=True,
+      naming=naming.TERMS,
   )
   compiled, (drawn,) = learner_test.make_programs(system, [5])
   params = compiled.init().meta_params
   _, kept = compiled.evaluate(params)
   codes = programs.fetch_divided(kept)
-  assert codes.shape == (1, len(terms.KEPT), _NUM_TASKS, 2, 2)
+  assert codes.shape == (1, len(naming.TERMS.kept), _NUM_TASKS, 2, 2)
   root = randomness.root_key(5, 'threefry2x32')
   keys = jax.random.split(
       randomness.stream(root, 'evaluation'),
       len(system.evaluation_splits),
   )
-  for slot, split in enumerate(terms.KEPT):
+  for slot, split in enumerate(naming.TERMS.kept):
     index = system.evaluation_splits.index(split)
     latent = drawn.evaluation_latents[index][7]
     key = jax.random.split(keys[index], _NUM_TASKS)[7]
@@ -130,8 +134,11 @@ def test_a_run_keeps_the_codes_of_its_tasks() -> None:
   analyse = system.make_analyse([drawn], [root])
   assert analyse is not None
   found = analyse(None, codes)
-  assert set(found) == set(terms.SCORED)
-  assert set(found['ood']) == {*map(terms.metric, range(2)), terms.MAJORITY}
+  assert set(found) == set(naming.TERMS.scored)
+  assert set(found['ood']) == {
+      *map(naming.TERMS.metric, range(2)),
+      naming.TERMS.majority,
+  }
   assert all(0 <= v[0] <= 1 for v in found['ood'].values())
 
 

@@ -1,11 +1,15 @@
-"""Which terms a function has, named from attention's codes by a classifier.
+"""Terms of a function, or rules, named from attention's codes by a classifier.
 
-Source: Section 3.1 and Figure 2B of Schug et al., "Attention as a Hypernetwork"
-(2025). The code of a block is the vector of its heads' scores with which the
-token that is predicted reads itself. Terms of a function are ordered. For each
-block and each place in that order, a multinomial logistic regression on
-standardised codes names the term. It is fitted on seen combinations and scored
-on others by F1, averaged over terms; a metric is the mean over places.
+Source: Figures 2B and 5F of Schug et al., "Attention as a Hypernetwork" (2025).
+The code of a block is the vector of its heads' scores with which a token that
+is predicted reads itself. For each block, a multinomial logistic regression on
+standardised codes is fitted on seen combinations and scored on others by F1,
+averaged over classes.
+
+- Fuzzy logic: terms of a function are ordered. There is a classifier for each
+  place in that order; a metric is the mean over places.
+- sRAVEN: each predicted token has one rule, since instances are not permuted.
+  One classifier names it, whichever token it is.
 
 The paper does not name the average, the regularisation or the tasks: we take
 the macro average, an L2 penalty of strength 1 on the weights, and all
@@ -13,7 +17,7 @@ evaluation tasks.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -21,38 +25,67 @@ from scipy import special
 
 from modular_hyperteacher.learning import programs
 
-FITTED = 'valid'
-SCORED = ('test', 'ood')
-KEPT = (FITTED, *SCORED)  # Splits whose codes are kept for the analysis.
-MAJORITY = 'term_f1_majority'
 _STRENGTH = 1.0
 
 
-def metric(block: int) -> str:
-  """Returns the metric of a block's codes."""
-  return f'term_f1_block_{block}'
+class Naming(NamedTuple):
+  """What is named, and with which tasks.
+
+  Attributes:
+    what: is named; its metrics begin with it.
+    kept: splits whose codes are kept: classifiers are fitted on the first and
+      scored on the others.
+  """
+
+  what: str
+  kept: tuple[str, ...]
+
+  @property
+  def scored(self) -> tuple[str, ...]:
+    """Splits that have metrics."""
+    return self.kept[1:]
+
+  @property
+  def majority(self) -> str:
+    """The metric of always naming the class that is fitted most often."""
+    return f'{self.what}_f1_majority'
+
+  def metric(self, block: int) -> str:
+    """Returns the metric of a block's codes."""
+    return f'{self.what}_f1_block_{block}'
+
+
+TERMS = Naming('term', ('valid', 'test', 'ood'))
+RULES = Naming('rule', ('valid_unpermuted', 'ood_unpermuted'))
 
 
 def make_analyse(
-    splits: Sequence[str], seed_tasks: Sequence[programs.SeedTasks]
+    naming: Naming,
+    splits: Sequence[str],
+    seed_tasks: Sequence[programs.SeedTasks],
 ) -> programs.Analyse:
-  """Returns the analysis of codes [R, len(KEPT), tasks, blocks, A].
+  """Returns the analysis of codes [R, kept splits, tasks, ..., blocks, A].
 
-  Its metrics: F1 of every block, and `MAJORITY`, that of always naming the term
-  that is the most frequent one among the fitted tasks.
+  Its metrics: F1 of every block, and `naming.majority`.
 
   Args:
+    naming: what is named.
     splits: of the evaluation latents.
-    seed_tasks: one per seed; latents [splits, tasks, 1, M] have a 1 for each
-      term, and are 0 elsewhere.
+    seed_tasks: one per seed; latents [splits, tasks, L, M] have a 1 for each
+      class that is present, and are 0 elsewhere. For L > 1 there are L codes
+      for each task, [tasks, L, blocks, A].
   """
-  slots = [splits.index(split) for split in KEPT]
-  latents = [np.asarray(s.evaluation_latents)[slots, :, 0] for s in seed_tasks]
+  slots = [splits.index(split) for split in naming.kept]
+  latents = [np.asarray(s.evaluation_latents)[slots] for s in seed_tasks]
 
   def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
     del meta_params
     by_seed = [
-        measure(np.asarray(codes, float), present)
+        measure(
+            naming,
+            np.asarray(codes, float).reshape(len(slots), -1, *codes.shape[-2:]),
+            present.reshape(len(slots), -1, present.shape[-1]),
+        )
         for codes, present in zip(kept, latents, strict=True)
     ]
     return {
@@ -60,47 +93,49 @@ def make_analyse(
             name: np.array([seed[split][name] for seed in by_seed])
             for name in by_seed[0][split]
         }
-        for split in SCORED
+        for split in naming.scored
     }
 
   return analyse
 
 
 def measure(
-    codes: np.ndarray, latents: np.ndarray
+    naming: Naming, codes: np.ndarray, latents: np.ndarray
 ) -> dict[str, dict[str, float]]:
   """Returns split -> metric -> value of one seed.
 
   Args:
-    codes: [len(KEPT), tasks, blocks, A].
-    latents: [len(KEPT), tasks, M].
+    naming: what is named.
+    codes: [kept splits, tasks, blocks, A].
+    latents: [kept splits, tasks, M].
   """
-  labels = name_terms(latents)
-  num_terms, num_places = latents.shape[-1], labels.shape[-1]
-  found: dict[str, dict[str, float]] = {split: {} for split in SCORED}
+  labels = name_classes(latents)
+  num_classes, num_places = latents.shape[-1], labels.shape[-1]
+  found: dict[str, dict[str, float]] = {split: {} for split in naming.scored}
   for block in range(codes.shape[2]):
     x = codes[:, :, block]
     x = (x - x[0].mean(0)) / np.maximum(x[0].std(0), 1e-12)
     weights = [
-        fit(x[0], labels[0, :, place], num_terms) for place in range(num_places)
+        fit(x[0], labels[0, :, place], num_classes)
+        for place in range(num_places)
     ]
-    for index, split in enumerate(SCORED, start=1):
+    for index, split in enumerate(naming.scored, start=1):
       scores = [
           macro_f1(labels[index, :, place], predict(w, x[index]))
           for place, w in enumerate(weights)
       ]
-      found[split][metric(block)] = float(np.mean(scores))
-  for index, split in enumerate(SCORED, start=1):
+      found[split][naming.metric(block)] = float(np.mean(scores))
+  for index, split in enumerate(naming.scored, start=1):
     scores = [
         macro_f1(truth, np.full_like(truth, np.bincount(seen).argmax()))
         for seen, truth in zip(labels[0].T, labels[index].T)
     ]
-    found[split][MAJORITY] = float(np.mean(scores))
+    found[split][naming.majority] = float(np.mean(scores))
   return found
 
 
-def name_terms(latents: np.ndarray) -> np.ndarray:
-  """Returns the terms [..., K] in ascending order, of latents [..., M]."""
+def name_classes(latents: np.ndarray) -> np.ndarray:
+  """Returns what is present, [..., K] in ascending order, in [..., M]."""
   return np.nonzero(latents)[-1].reshape(*latents.shape[:-1], -1)
 
 
