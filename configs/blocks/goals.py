@@ -1,9 +1,10 @@
 """The blocks of compositional goals (Section 4.3, Appendix C.4).
 
 'laptop' keeps all 200 goals, the models' kinds and their inner loops, and uses
-mazes of 7 x 7 cells, narrower monolithic models, four times the modules, an outer learning rate that decays, and fewer and smaller steps. In the
-published mazes of 11 x 11, and with the published 8 modules, hypernetworks are
-far from trained after as many minutes.
+mazes of 7 x 7 cells, narrower monolithic models, four times the modules, an
+outer learning rate that decays, and fewer and smaller steps. In the published
+mazes of 11 x 11, and with the published 8 modules, hypernetworks are far from
+trained after as many minutes.
 """
 
 from typing import Any
