@@ -5,6 +5,8 @@
 Needs no training; takes seconds. Writes figures/data/sraven_ambiguity.csv.
 """
 
+from collections.abc import Callable
+import functools
 import pathlib
 
 import jax
@@ -40,12 +42,17 @@ def measure(
   multisets = jnp.asarray(sraven.list_multisets(num_features))
   rule_key, panel_key = jax.random.split(jax.random.key(seed))
   rules = jax.random.choice(rule_key, multisets, (number,))
-  draw = jax.jit(
-      jax.vmap(lambda key, rule: sraven.draw_panels(key, rule, num_values))
-  )
-  panels = np.asarray(draw(jax.random.split(panel_key, number), rules))
+  keys = jax.random.split(panel_key, number)
+  panels = np.asarray(_make_draw(num_values)(keys, rules))
   found = ambiguity.find(panels, num_values)
   return {name: float(x.mean()) for name, x in zip(METRICS, found)}
+
+
+@functools.cache
+def _make_draw(num_values: int) -> Callable[..., jax.Array]:
+  """Returns `draw(keys, rules) -> panels`, compiled."""
+  draw = functools.partial(sraven.draw_panels, num_values=num_values)
+  return jax.jit(jax.vmap(draw))
 
 
 def load() -> pd.DataFrame:
