@@ -19,6 +19,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.in_context import attention
 
 MAIN = ['softmax', 'linear', 'hyla']
+VARIED = ['softmax', 'hyla']
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -42,11 +43,17 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   # 20 million instances at the published scale.
   if preset != 'smoke':
     training['num_outer_steps'] = 156_250 if preset == 'paper' else 15_000
-  kinds = list(attention.KINDS) if preset == 'paper' else MAIN
+  sweep = [_grid(list(attention.KINDS) if preset == 'paper' else MAIN)]
+  if preset == 'laptop':
+    # Figures 5C and 5D.
+    sweep += [
+        _grid(VARIED, num_heads=[1]),
+        _grid(VARIED, num_features=[3]),
+    ]
   return experiment.make(
       'sraven',
       preset,
-      sweeps.grid(model=[in_context.VANILLA], attention=kinds),
+      sweep,
       task={
           'name': 'sraven',
           # Of a panel, each with its own rule; values of a feature.
@@ -58,3 +65,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       models={in_context.VANILLA: model},
       training=training,
   )
+
+
+def _grid(kinds: list[str], **axes: list[int]) -> sweeps.Grid:
+  return sweeps.grid(model=[in_context.VANILLA], attention=kinds, **axes)

@@ -28,6 +28,7 @@ from figures.extensions import restarts
 from figures.extensions import sample_complexity
 from figures.extensions import scaling_law
 from figures.extensions import sparse_maml
+from figures.extensions import sraven
 from figures.extensions import theorem
 from figures.extensions import two_layers
 from figures.lake2019 import scan_attention
@@ -242,6 +243,10 @@ SECTIONS = {
             fuzzy_logic.TITLE_DECODING,
             (fuzzy_logic.EXPERIMENT,),
             fuzzy_logic.draw_decoding,
+        ),
+        'sraven': Figure(sraven.TITLE, (sraven.EXPERIMENT,), sraven.draw),
+        'sraven_decoding': Figure(
+            sraven.TITLE_DECODING, (sraven.EXPERIMENT,), sraven.draw_decoding
         ),
     },
     'Hyperparameters': {

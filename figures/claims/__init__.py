@@ -10,6 +10,7 @@ from figures.claims import hyperteacher
 from figures.claims import in_context
 from figures.claims import seq2seq
 from figures.claims import sparse_maml
+from figures.claims import sraven
 from figures.claims import theory
 from figures.claims import verdicts
 from figures.library import data
@@ -26,6 +27,7 @@ CLAIMS: tuple[verdicts.Claim, ...] = (
     *seq2seq.CLAIMS,
     *in_context.CLAIMS,
     *fuzzy_logic.CLAIMS,
+    *sraven.CLAIMS,
 )
 
 

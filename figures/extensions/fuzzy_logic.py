@@ -40,7 +40,7 @@ _KINDS = {
     ),
     'hyla_softmax': ('HYLA with<br>softmax', (0.7098, 0.0708)),
 }
-_COLOURS = {'softmax': '#0072B2', 'linear': '#E69F00', 'hyla': '#009E73'}
+COLOURS = {'softmax': '#0072B2', 'linear': '#E69F00', 'hyla': '#009E73'}
 _ABLATION = '#999999'
 BY_CODES = ('softmax', 'hyla')  # Whose codes are decoded.
 _MEASURES = {
@@ -60,6 +60,11 @@ def make_cell(
 ) -> cells.Cell:
   """Returns a cell; one of the tokens is the query."""
   return dict(zip(CELL, (attention, num_tokens - 1, ood_fraction)))
+
+
+def label(attention: str) -> str:
+  """Returns how figures call a kind of attention; may hold <br>."""
+  return _KINDS[attention][0]
 
 
 def draw_2c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -141,7 +146,7 @@ def _bars(
     drawn.append(
         bars.Bar(
             label=_KINDS[kind][0],
-            colour=_COLOURS.get(kind, _ABLATION),
+            colour=COLOURS.get(kind, _ABLATION),
             seeds=data.values(found.frame, cell, 'ood', metric=metric),
             missing=found.missing(cell),
             beside=(seen.value, seen.standard_error)

@@ -1,6 +1,6 @@
 """An instance of sRAVEN: features in the order of their rules, and as shown."""
 
-from typing import cast
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -37,56 +37,38 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
       )
       for name in _ORDERS
   }
-  num_features = len(rules)
   figure = subplots.make_subplots(
       rows=1, cols=2, subplot_titles=list(_ORDERS.values())
   )
-  # Panels stand side by side, with a gap between them.
-  x = np.arange(3)[:, None] * (num_features + 1) + np.arange(num_features)
   for column, (name, panels) in enumerate(drawn.items(), start=1):
-    values = panels.reshape(3, -1).astype(float)
+    values = panels.astype(float)
+    text = panels.astype(str)
     if name == 'shown':
-      values[2, -num_features:] = np.nan
-    text = [['?' if np.isnan(v) else f'{v:.0f}' for v in row] for row in values]
-    figure.add_trace(
-        go.Heatmap(
-            x=x.ravel(),
-            y=np.arange(3),
-            z=values,
-            coloraxis='coloraxis',
-            hoverinfo='skip',
-        ),
-        row=1,
-        col=column,
+      values[2, 2], text[2, 2] = np.nan, '?'
+    trace = go.Heatmap(
+        z=_side_by_side(values, np.nan),
+        text=_side_by_side(text, ''),
+        texttemplate='%{text}',
+        textfont={'size': 16},
+        coloraxis='coloraxis',
+        hoverinfo='skip',
     )
-    for row, column_x, label in zip(
-        np.repeat(np.arange(3), x.size), np.tile(x.ravel(), 3), np.ravel(text)
-    ):
-      figure.add_annotation(
-          x=column_x,
-          y=row,
-          text=label,
-          showarrow=False,
-          font={'size': 16},
-          row=1,
-          col=column,
-      )
+    figure.add_trace(trace, row=1, col=column)
+  middles = np.arange(3) * (len(rules) + 1) + (len(rules) - 1) / 2
   figure.update_xaxes(
-      tickvals=x.mean(1), ticktext=[f'column {i}' for i in (1, 2, 3)]
+      tickvals=middles,
+      ticktext=[f'column {i}' for i in (1, 2, 3)],
+      showgrid=False,
   )
   figure.update_yaxes(
       tickvals=[0, 1, 2],
       ticktext=[f'row {i}' for i in (1, 2, 3)],
       autorange='reversed',
+      showgrid=False,
   )
-  figure.update_layout(
-      coloraxis={
-          'cmin': 0,
-          'cmax': num_values - 1,
-          'colorscale': 'Mint',
-          'showscale': False,
-      }
-  )
+  # Only the lighter half of the scale, on which text can be read.
+  scale = {'cmin': 0, 'cmax': 2 * num_values, 'colorscale': 'Mint'}
+  figure.update_layout(coloraxis={**scale, 'showscale': False})
   names = [sraven.RULES[rule] for rule in rules]
   caption = [
       f'Rules: {", ".join(names)}. Sums are modulo {num_values}.',
@@ -101,3 +83,9 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
       **{name: panels.ravel() for name, panels in drawn.items()},
   })
   return figure, table
+
+
+def _side_by_side(panels: np.ndarray, gap: Any) -> np.ndarray:
+  """Returns panels [3, 3, K] as a table [3, 3 (K + 1)] with gaps."""
+  padded = np.pad(panels, ((0, 0), (0, 0), (0, 1)), constant_values=gap)
+  return padded.reshape(3, -1)

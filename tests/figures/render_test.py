@@ -172,5 +172,6 @@ def test_an_instance_of_sraven_follows_its_rules() -> None:
     assert sorted(panel['in_order']) == sorted(panel['shown'])
   assert not table['in_order'].equals(table['shown'])
   _, shown = made_up.traces(figure)
-  assert np.isnan(shown.z).sum() == 2  # The answer is not drawn.
-  assert np.isnan(shown.z[2, -2:]).all()
+  # The answer is not drawn; panels are apart.
+  assert np.isnan(shown.z).sum() == 2 + 3 * 3
+  assert np.isnan(shown.z[2, 6:]).all() and (shown.text[2, 6:8] == '?').all()

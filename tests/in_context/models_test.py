@@ -3,7 +3,6 @@
 import math
 from typing import Any, cast
 
-import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +10,17 @@ import optax
 import pytest
 from scipy import optimize
 
+from configs import in_context as in_context_config
+from configs import sraven as sraven_config
 from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import in_context
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.in_context import models
 from modular_hyperteacher.in_context import transformer
 from modular_hyperteacher.models import base as models_lib
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import modular_regression
+from modular_hyperteacher.tasks import sraven
 
 _SMALL = dict(
     embedding_dim=8,
@@ -92,24 +96,71 @@ def test_parameters_in_modular_regression() -> None:
   assert _count(bottleneck) == 105_254
 
 
-def test_parameters_at_the_size_of_sraven() -> None:
-  """Of Schug et al. (2025): four layers, 36 tokens of eight features."""
-  body = _SMALL | dict(
-      embedding_dim=128,
-      num_layers=4,
-      num_heads=16,
-      qkv_dim=64,
-      feedforward_dim=256,
+def test_parameters_in_sraven() -> None:
+  """Of Schug et al. (2025), at the published size: four layers, 36 tokens."""
+  for run in sweeps.expand(sraven_config.get_config('paper')):
+    task = {k: v for k, v in run.config['task'].items() if k != 'name'}
+    model = in_context.make_model(run.config, sraven.make(**task))
+    assert _count(model) == 402_824
+
+
+def _make_sraven() -> tuple[models.Model, Any, Any]:
+  """Returns a small model of sRAVEN, the world and its parameters."""
+  run, *_ = sweeps.expand(sraven_config.get_config('smoke'))
+  world = sraven.make(num_features=3, num_values=5, ood_fraction=0.25)
+  model = in_context.make_model(run.config, world)
+  return model, world, world.init(jax.random.key(0))
+
+
+def test_a_sequence_is_read_once_and_in_order() -> None:
+  """Predictions of all features; panels count, and so does their order."""
+  model, world, world_params = _make_sraven()
+  task = world.sample(world_params, jax.random.key(1), 'train')
+  params = model.init(jax.random.key(2))
+
+  def predict(inputs: jax.Array) -> models.Prediction:
+    support = task.support._replace(inputs=inputs)
+    return model.apply(params, None, support, task.query.inputs, False)
+
+  found = predict(task.support.inputs)
+  assert found.outputs.shape == (3, 5)
+  assert found.codes.shape == (3, 2, 8)
+  # Queries are equal but for their positions, and so predictions differ.
+  assert np.abs(np.diff(found.outputs, axis=0)).max() > 1e-3
+  for changed in (
+      jnp.roll(task.support.inputs, 3, 0),
+      task.support.inputs[::-1],
+  ):
+    assert np.abs(predict(changed).outputs - found.outputs).max() > 1e-3
+  gradient = jax.grad(lambda x: predict(x).outputs.sum())(task.support.inputs)
+  assert (np.abs(gradient).max(-1) > 1e-9).all()
+
+
+def test_an_answer_of_sraven_reaches_no_input() -> None:
+  """Instances with the same context and other answers: same predictions."""
+  model, world, world_params = _make_sraven()
+  params = model.init(jax.random.key(2))
+  latent = world.sample_latent(world_params, jax.random.key(3), 'ood')
+  support, query = world.sample_examples(
+      world_params, jax.random.key(4), latent, 'ood'
   )
+  before = model.apply(params, None, support, query.inputs, False).outputs
+  # Nothing of the answer but its targets is given.
+  other = query._replace(targets=(query.targets + 1) % 5)
+  after = model.apply(params, None, support, other.inputs, False).outputs
+  np.testing.assert_array_equal(before, after)
+  np.testing.assert_array_equal(query.inputs, 0)
 
-  def apply(tokens: jax.Array) -> jax.Array:
-    config = transformer.TransformerConfig(**cast(Any, body))
-    last = transformer.Transformer(config, False, 'body')(tokens)
-    return transformer.linear(8, 'readout')(last.output)
 
-  init = hk.transform(apply).init
-  shapes = jax.eval_shape(init, jax.random.key(0), jnp.zeros((36, 8)))
-  assert models_lib.num_params(shapes) == 402_824
+def test_a_bottleneck_cannot_read_sequences() -> None:
+  run, *_ = sweeps.expand(in_context_config.get_config('smoke'))
+  blocks = {
+      'task': {'name': 'sraven'},
+      'model': run.config['model'] | {'name': 'hypernetwork_transformer'},
+  }
+  world = sraven.make(num_features=2, num_values=5, ood_fraction=0.25)
+  with pytest.raises(errors.UserError, match="only 'transformer' can read"):
+    in_context.make_model(blocks, world)
 
 
 @BOTH

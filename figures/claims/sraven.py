@@ -1,0 +1,167 @@
+"""Claims on sRAVEN: Schug et al. (2025).
+
+The laptop's instances have two features, the paper's four. HY-10, HY-13, HY-15,
+HY-17 and HY-18 need sizes that were not trained; docs/in_context.md lists them.
+"""
+
+import pandas as pd
+
+from figures.claims import comparisons
+from figures.claims import verdicts
+from figures.extensions import sraven
+from figures.extensions import sraven_ambiguity
+from modular_hyperteacher.in_context import naming
+
+_VARIED = ('softmax', 'hyla')
+# Values of a feature -> largest share of ambiguous instances that is 'rare'.
+_RARE = {4: 0.1, 8: 0.01, 16: 0.005}
+
+
+def _accuracy(
+    frame: pd.DataFrame,
+    attention: str,
+    num_heads: int = sraven.NUM_HEADS,
+    num_features: int = sraven.NUM_FEATURES,
+) -> comparisons.Sample:
+  cell = sraven.make_cell(attention, num_heads, num_features)
+  return comparisons.sample(frame, cell, 'ood', sraven.METRIC)
+
+
+def _hyla_above(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+  hyla = _accuracy(frame, 'hyla')
+  return [
+      comparisons.difference(hyla, _accuracy(frame, kind))
+      for kind in sraven.MAIN
+      if kind != 'hyla'
+  ]
+
+
+def _heads_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+  return [
+      comparisons.difference(
+          _accuracy(frame, kind), _accuracy(frame, kind, num_heads=1)
+      )
+      for kind in _VARIED
+  ]
+
+
+def _fewer_features_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+  return [
+      comparisons.difference(
+          _accuracy(frame, kind), _accuracy(frame, kind, num_features=3)
+      )
+      for kind in _VARIED
+  ]
+
+
+def _rules_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+  found = []
+  for kind in _VARIED:
+    cell = sraven.make_cell(kind)
+    first, last, majority = (
+        comparisons.sample(frame, cell, sraven.UNPERMUTED, metric)
+        for metric in (
+            naming.RULES.metric(0),
+            naming.RULES.metric(sraven.NUM_BLOCKS - 1),
+            naming.RULES.majority,
+        )
+    )
+    found += [
+        comparisons.difference(last, majority, 0.1),
+        comparisons.difference(last, first),
+    ]
+  return found
+
+
+def _is_rare(frame: pd.DataFrame, metric: str) -> list[comparisons.Comparison]:
+  return [
+      comparisons.below(
+          comparisons.sample(
+              frame,
+              dict(zip(sraven_ambiguity.CELL, (4, num_values))),
+              'test',
+              metric,
+          ),
+          bound,
+      )
+      for num_values, bound in _RARE.items()
+  ]
+
+
+def _claim(
+    id_: str,
+    sentence: str,
+    artefact: str,
+    compare: verdicts.Compare,
+    figure: str = 'sraven',
+) -> verdicts.Claim:
+  return verdicts.Claim(
+      id=id_,
+      sentence=sentence,
+      artefact=f'Schug et al. (2025), {artefact}',
+      experiment=sraven.EXPERIMENT,
+      figure=figure,
+      cell=sraven.CELL,
+      compare=compare,
+  )
+
+
+def _rare(id_: str, sentence: str, metric: str) -> verdicts.Claim:
+  return verdicts.Claim(
+      id=id_,
+      sentence=sentence,
+      artefact='Schug et al. (2025), Table A2',
+      experiment='sraven_ambiguity',
+      figure='sraven',
+      cell=sraven_ambiguity.CELL,
+      compare=lambda frame: _is_rare(frame, metric),
+      read=lambda library, experiment: sraven_ambiguity.as_runs(),
+  )
+
+
+_BOUNDS = 'below 10%, 1% and 0.5% with four features of 4, 8 and 16 values'
+CLAIMS = (
+    _claim(
+        'HY-9',
+        'On sRAVEN with new multisets of rules, HYLA gets more answers right'
+        ' than softmax and linear attention.',
+        'Table A1',
+        _hyla_above,
+    ),
+    _claim(
+        'HY-11',
+        'On new multisets of rules, one head gets fewer answers right than'
+        ' eight, with HYLA and with softmax attention.',
+        'Figure 5C',
+        _heads_help,
+    ),
+    _claim(
+        'HY-12',
+        'On new multisets of rules, fewer answers are right with three'
+        ' features than with two, with HYLA and with softmax attention.',
+        'Figure 5D',
+        _fewer_features_help,
+    ),
+    _claim(
+        'HY-14',
+        "Rules of new multisets can be named from the scores of a token's"
+        ' attention to itself: in the last block, macro F1 exceeds that of'
+        ' always naming the most frequent rule by more than 0.1, and that of'
+        ' the first block, for HYLA and softmax attention.',
+        'Figure 5F',
+        _rules_can_be_named,
+        'sraven_decoding',
+    ),
+    _rare(
+        'HY-16',
+        'Instances of sRAVEN whose context allows an answer that differs in'
+        f' every feature are rare: {_BOUNDS}.',
+        'in_every_feature',
+    ),
+    _rare(
+        'HY-16x',
+        "Ours, not the paper's: so are instances whose context allows an"
+        f' answer that differs in any feature: {_BOUNDS}.',
+        'in_any_feature',
+    ),
+)

@@ -1,0 +1,129 @@
+"""sRAVEN: Table A1 and Figure 5 of Schug et al. (2025), with two features.
+
+Bars are the share of instances whose whole answer is right, on multisets of
+rules that training never shows; beside each bar stands that on seen ones.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from figures.extensions import fuzzy_logic
+from figures.library import cells
+from figures.library import data
+from figures.plotting import bars
+from figures.plotting import stats
+from modular_hyperteacher.in_context import naming
+
+EXPERIMENT = 'sraven'
+METRIC = 'accuracy_all'
+TITLE = 'sRAVEN: accuracy by kind of attention, heads and features'
+TITLE_DECODING = 'sRAVEN: can rules be decoded from codes of attention?'
+MAIN = fuzzy_logic.MAIN
+CELL = ('model.body.attention', 'model.body.num_heads', 'task.num_features')
+NUM_HEADS, NUM_FEATURES = 8, 2
+NUM_BLOCKS = 3
+UNPERMUTED = naming.RULES.scored[0]
+_MEASURES = {
+    'test': ('test', METRIC),
+    'ood': ('ood', METRIC),
+    **{
+        name: (UNPERMUTED, name)
+        for name in (
+            *map(naming.RULES.metric, range(NUM_BLOCKS)),
+            naming.RULES.majority,
+        )
+    },
+}
+
+
+def make_cell(
+    attention: str,
+    num_heads: int = NUM_HEADS,
+    num_features: int = NUM_FEATURES,
+) -> cells.Cell:
+  """Returns a cell."""
+  return dict(zip(CELL, (attention, num_heads, num_features)))
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns bars of accuracies: a panel per number of features and heads."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  panels = {
+      f'{features} features, {heads} head{"s" * (heads > 1)}': [
+          _bar(found, make_cell(kind, heads, features))
+          for kind in MAIN
+          if found.find(attention=kind, num_heads=heads, num_features=features)
+      ]
+      for features in sorted(found.axis('num_features'))
+      for heads in sorted(found.axis('num_heads'), reverse=True)
+      if found.find(num_heads=heads, num_features=features)
+  }
+  return _figure(found, panels, TITLE, 'share of right answers, new multisets')
+
+
+def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns bars of how well rules are named from codes, by block."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  panels = {
+      fuzzy_logic.label(kind): [
+          _bar(
+              found,
+              make_cell(kind),
+              naming.RULES.metric(block),
+              f'block {block + 1}',
+          )
+          for block in range(NUM_BLOCKS)
+      ]
+      for kind in MAIN
+  }
+  majority = stats.mean(
+      data.values(
+          found.frame,
+          make_cell(MAIN[0]),
+          UNPERMUTED,
+          metric=naming.RULES.majority,
+      )
+  )
+  if majority.num_seeds:
+    line = f'F1 of always naming the most frequent rule: {majority.value:.2f}.'
+    found = found._replace(caption=[*found.caption, line])
+  return _figure(found, panels, TITLE_DECODING, 'macro F1 of rules')
+
+
+def _bar(
+    found: cells.Cells,
+    cell: cells.Cell,
+    metric: str = METRIC,
+    label: str | None = None,
+) -> bars.Bar:
+  kind = cell[CELL[0]]
+  is_decoded = metric != METRIC
+  seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
+  return bars.Bar(
+      label=label or fuzzy_logic.label(kind),
+      colour=fuzzy_logic.COLOURS[kind],
+      seeds=data.values(
+          found.frame, cell, UNPERMUTED if is_decoded else 'ood', metric=metric
+      ),
+      missing=found.missing(cell),
+      beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+  )
+
+
+def _figure(
+    found: cells.Cells,
+    panels: dict[str, Sequence[bars.Bar]],
+    title: str,
+    y_title: str,
+) -> tuple[go.Figure, pd.DataFrame]:
+  figure = bars.draw(
+      panels,
+      title=title,
+      y_title=y_title,
+      y_range=(0, 1),
+      caption=found.caption,
+      beside_name='seen multisets, whisker: standard error',
+  )
+  return figure, cells.make_table(found, _MEASURES)
