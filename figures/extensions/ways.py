@@ -114,8 +114,8 @@ _ACCURACIES = {
 }
 _PANELS = {
     'Accuracy': tuple(_ACCURACIES),
-    'R² of decoded modules,<br>new combinations': ('decoding',),
-    'CPU time of inference<br>per task, ms': ('cost',),
+    'R² of decoding': ('decoding',),
+    'CPU ms per task': ('cost',),
 }
 
 
@@ -165,8 +165,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               ' given.'
           ),
           (
-              f'CPU time: {inference_cost.NUM_TASKS} tasks at once, the'
-              ' smallest of many rounds, all learners in turn.'
+              'R² of decoding modules of new combinations. CPU time of'
+              f' inference, {inference_cost.NUM_TASKS} tasks at once.'
           ),
           *([f'No run: {"; ".join(missing)}.'] if len(missing) else []),
       ],
