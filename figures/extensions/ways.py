@@ -238,7 +238,7 @@ def _row(library: data.Library, learner: _Learner) -> dict[str, Any]:
   examples = task['num_support'] + task['num_query']
   if task.get('encoding'):
     examples = task['num_query']  # The others are not used.
-  row = {'learner': learner.name, 'infers': learner.infers}
+  row: dict[str, Any] = {'learner': learner.name, 'infers': learner.infers}
   for name, of_run, split, metric in (
       ('seen', run, 'test', 'accuracy'),
       ('new', run, 'ood', 'accuracy'),
