@@ -31,6 +31,7 @@ from figures.extensions import sparse_maml
 from figures.extensions import sraven
 from figures.extensions import theorem
 from figures.extensions import two_layers
+from figures.extensions import ways
 from figures.lake2019 import scan_attention
 from figures.lake2019 import scan_directions
 from figures.lake2019 import scan_lengths
@@ -170,6 +171,7 @@ SECTIONS = {
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
     },
     'Beyond the paper': {
+        'ways': Figure(ways.TITLE, ways.EXPERIMENTS, ways.draw),
         'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
         'sample_complexity': Figure(
             sample_complexity.TITLE,

@@ -95,8 +95,6 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
   'cost_paper' are CPU times in ms per task at these scales, for 32 tasks at
   once; they do not depend on the support.
   """
-  cost = data.rows(inference_cost.load(), {'gates': None})
-  cost = cost.set_index(['preset', 'model', 'num_steps'])['cpu_ms_per_task']
   rows = []
   for support, inference, model in itertools.product(
       SUPPORTS, INFERENCE, MODELS
@@ -113,8 +111,11 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
       row[f'{name}_se'] = mean.standard_error
     row['num_seeds'] = data.rows(frame, cell)['seed'].nunique()
     for preset in inference_cost.CALLS:
-      timed = preset, cell['model.name'], cell['model.inner.num_steps']
-      row[f'cost_{preset}'] = cost.get(timed)
+      row[f'cost_{preset}'] = inference_cost.find(
+          preset,
+          model=cell['model.name'],
+          num_steps=cell['model.inner.num_steps'],
+      )
     rows.append(row)
   return pd.DataFrame(rows)
 

@@ -145,7 +145,6 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
   Args:
     frames: experiment -> results, with one condition per cell.
   """
-  cost = data.rows(inference_cost.load(), {'preset': 'laptop', 'gates': None})
   rows = []
   for learner in LEARNERS:
     frame = frames[learner.experiment]
@@ -163,19 +162,15 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
       mean = stats.mean(data.values(frame, cell, split, metric=metric))
       row[f'{name}_mean'], row[f'{name}_se'] = mean.value, mean.standard_error
     row['num_seeds'] = data.rows(frame, _cell(learner))['seed'].nunique()
-    timed = data.rows(
-        cost,
-        {
-            key: value
-            for key, value in (
-                ('model', learner.model),
-                ('hidden_dim', learner.hidden_dim),
-                ('num_steps', learner.num_steps),
-            )
-            if value is not None
-        },
+    known = {
+        'hidden_dim': learner.hidden_dim,
+        'num_steps': learner.num_steps,
+    }
+    row['cpu_ms_per_task'] = inference_cost.find(
+        'laptop',
+        model=learner.model,
+        **{name: value for name, value in known.items() if value is not None},
     )
-    row['cpu_ms_per_task'] = timed['cpu_ms_per_task'].iloc[0]
     rows.append(row)
   return pd.DataFrame(rows)
 

@@ -47,8 +47,7 @@ _TIMED: dict[str, dict[str, dict[str, Any]]] = {
     },
     'paper': {'amortised': {}},
 }
-# Column -> field that tells learners apart.
-FIELDS = {
+_FIELDS = {
     'model': 'model.name',
     'gates': 'model.gates',
     'hidden_dim': 'model.hidden_dim',
@@ -120,20 +119,20 @@ def load() -> pd.DataFrame:
   return pd.read_csv(PATH)
 
 
-def find(config: Mapping[str, Any], preset: str = 'laptop') -> float:
-  """Returns the ms per task of the learner of a run's config.
+def find(preset: str, **fields: Any) -> float:
+  """Returns the ms per task of the one learner with these fields.
 
   Raises:
-    ValueError: if it was not measured.
+    ValueError: if none was measured, or several.
   """
-  rows = data.rows(load(), {'preset': preset, **_describe(config)})
-  (found,) = rows['cpu_ms_per_task']
+  (found,) = data.rows(load(), {'preset': preset, **fields})['cpu_ms_per_task']
   return found
 
 
-def _describe(config: Mapping[str, Any]) -> dict[str, Any]:
+def describe(config: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the fields that tell the learner of a run from others."""
   fields = dict(sweeps.flatten(dict(config)))
-  return {column: fields.get(path) for column, path in FIELDS.items()}
+  return {column: fields.get(path) for column, path in _FIELDS.items()}
 
 
 def timed_configs(preset: str) -> list[dict[str, Any]]:
@@ -142,7 +141,7 @@ def timed_configs(preset: str) -> list[dict[str, Any]]:
   for experiment, wanted in _TIMED[preset].items():
     for run in reference.described_runs(experiment, preset):
       if wanted.items() <= dict(sweeps.flatten(run.config)).items():
-        name = tuple(_describe(run.config).values())
+        name = tuple(describe(run.config).values())
         found.setdefault(name, run.config)
   return list(found.values())
 
@@ -160,7 +159,7 @@ def measure_preset(
   return pd.DataFrame([
       {
           'preset': preset,
-          **_describe(configs[index]),
+          **describe(configs[index]),
           'cpu_ms_per_task': 1e3 * values.min() / NUM_TASKS,
           'rounds': rounds,
       }

@@ -1,24 +1,37 @@
-"""The table of docs/ways_to_recompose.md: all learners on one hyperteacher.
+"""All learners on one hyperteacher: docs/ways_to_recompose.md.
 
-All see tasks of Figure 3B's teacher at laptop scale, on compositional support.
-Numbers come from the bundled results, sizes from the configs.
+A picture, and the page's table. All see tasks of Figure 3B's teacher at laptop
+scale, on compositional support. Numbers come from finished runs, sizes from the
+configs.
 """
 
+from collections.abc import Iterator
 import functools
 from typing import Any, NamedTuple
 
 import pandas as pd
+from plotly import subplots
+import plotly.graph_objects as go
 
 from figures.extensions import inference_cost
 from figures.library import data
 from figures.library import reference
+from figures.plotting import layout
 from figures.plotting import stats
+from figures.plotting import style
 from figures.plotting import tables
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 
+TITLE = 'Ways to recompose: all learners on one hyperteacher'
 _MISSING = 'not trained yet'
 _NOTHING = '\N{EN DASH}'
+# Others have no hypernetwork and infer a task by gradients.
+_COLOURS = {
+    'amortised': '#CC79A7',
+    'in_context_hyperteacher': '#009E73',
+    'given_or_inferred': style.INK,
+}
 
 
 class _Learner(NamedTuple):
@@ -37,6 +50,13 @@ class _Learner(NamedTuple):
   experiment: str
   fields: dict[str, Any]
   decoding: str = 'r2'
+
+  @property
+  def colour(self) -> str:
+    """The same for all learners that infer a task in one way."""
+    if self.experiment == 'fig3b' and self.name not in ('MAML', 'ANIL'):
+      return style.COLOURS['nonlinear_hypernetwork']
+    return _COLOURS.get(self.experiment, style.COLOURS['maml'])
 
 
 def _gradient(model: str, name: str, infers: str) -> _Learner:
@@ -85,30 +105,154 @@ _LEARNERS = (
 )
 
 
+EXPERIMENTS = tuple(dict.fromkeys(x.experiment for x in _LEARNERS))
+# Measure -> symbol and name in the legend.
+_ACCURACIES = {
+    'seen': ('circle-open', 'seen combinations'),
+    'new': ('circle', 'new combinations'),
+    'held_out': ('diamond', 'new ones, a module held out'),
+}
+_PANELS = {
+    'Accuracy': tuple(_ACCURACIES),
+    'R² of decoding': ('decoding',),
+    'CPU ms per task': ('cost',),
+}
+
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the picture and the numbers that it shows."""
+  numbers = measure(library)
+  figure = subplots.make_subplots(
+      rows=1,
+      cols=len(_PANELS),
+      shared_yaxes=True,
+      horizontal_spacing=0.03,
+      column_widths=[0.5, 0.25, 0.25],
+      subplot_titles=list(_PANELS),
+  )
+  for column, measures in enumerate(_PANELS.values(), start=1):
+    for trace in _traces(numbers, measures):
+      figure.add_trace(trace, row=1, col=column)
+    if numbers[f'{measures[0]}_mean'].isna().all():
+      layout.name_empty(figure, 'no finished run', 1, column)
+  names = numbers['learner'] + ', ' + numbers['infers']
+  figure.update_yaxes(
+      tickvals=list(range(len(names))),
+      ticktext=list(names),
+      range=[len(names) - 0.5, -0.5],
+  )
+  figure.update_xaxes(range=[0.4, 0.9], dtick=0.1, col=1)
+  figure.update_xaxes(range=[0, 1], dtick=0.25, col=2)
+  figure.update_xaxes(type='log', dtick=1, col=3)
+  line = {'color': style.INK, 'width': 2}
+  layout.explain(
+      figure,
+      [(name, mark, style.INK, line) for mark, name in _ACCURACIES.values()],
+  )
+  missing = numbers.loc[numbers['new_mean'].isna(), 'learner']
+  layout.finish(
+      figure,
+      title=TITLE,
+      plot_height=480,
+      caption=[
+          (
+              "Ours: laptop scale, Figure 3B's teacher, M = 8, K = 3. Whiskers:"
+              ' standard error over seeds.'
+          ),
+          (
+              'Blue: gradients, hypernetwork; orange: gradients, no'
+              ' hypernetwork; pink: forward pass; green: in context; black:'
+              ' given.'
+          ),
+          (
+              'R² of decoding modules of new combinations. CPU time of'
+              f' inference, {inference_cost.NUM_TASKS} tasks at once.'
+          ),
+          *([f'No run: {"; ".join(missing)}.'] if len(missing) else []),
+      ],
+  )
+  return figure, numbers
+
+
+def _traces(
+    numbers: pd.DataFrame, measures: tuple[str, ...]
+) -> Iterator[go.Scatter]:
+  for name in measures:
+    symbol, label = _ACCURACIES.get(name, ('circle', ''))
+    colours = [learner.colour for learner in _LEARNERS]
+    yield go.Scatter(
+        x=numbers[f'{name}_mean'],
+        y=list(range(len(numbers))),
+        error_x={
+            'array': numbers.get(f'{name}_se'),
+            'color': style.MUTED,
+            'thickness': 1.2,
+        },
+        mode='markers',
+        showlegend=False,
+        marker={
+            'color': colours,
+            'symbol': symbol,
+            'size': 10,
+            'line': {'width': 2, 'color': colours},
+        },
+        customdata=numbers['learner'],
+        hovertemplate=f'%{{customdata}}: %{{x:.3g}} {label}<extra></extra>',
+    )
+
+
 def table(library: data.Library) -> pd.DataFrame:
   """Returns a row per learner, all texts."""
+  return pd.DataFrame([_texts(row) for _, row in measure(library).iterrows()])
+
+
+def _texts(row: pd.Series) -> dict[str, str]:
+  def text(name: str) -> str:
+    return tables.with_error(row[f'{name}_mean'], row[f'{name}_se'])
+
+  return {
+      'learner': row['learner'],
+      'the task is inferred by': row['infers'],
+      'seen': text('seen') or _MISSING,
+      'new': text('new') or _MISSING,
+      'module held out': text('held_out') or _NOTHING,
+      'R² of decoding': text('decoding') or _NOTHING,
+      'meta-parameters': f'{row["num_params"]:,}',
+      'examples, millions': f'{row["examples"] / 1e6:.1f}',
+      'ms per task': f'{row["cost_mean"]:.3f}',
+  }
+
+
+def measure(library: data.Library) -> pd.DataFrame:
+  """Returns a row per learner: `_mean` and `_se` over seeds, and sizes."""
   return pd.DataFrame([_row(library, learner) for learner in _LEARNERS])
 
 
-def _row(library: data.Library, learner: _Learner) -> dict[str, str]:
+def _row(library: data.Library, learner: _Learner) -> dict[str, Any]:
   frame = library.values(learner.experiment)
   run = _run(learner, 'random')
   held_out = _run(learner, 'non_compositional')
   task, training = run.config['task'], run.config['training']
   tasks = training['num_outer_steps'] * training['meta_batch_size']
+  timed = inference_cost.describe(run.config)
   examples = task['num_support'] + task['num_query']
   if task.get('encoding'):
     examples = task['num_query']  # The others are not used.
-  return {
-      'learner': learner.name,
-      'the task is inferred by': learner.infers,
-      'seen': _value(frame, run, 'test') or _MISSING,
-      'new': _value(frame, run, 'ood') or _MISSING,
-      'module held out': _value(frame, held_out, 'ood') or _NOTHING,
-      'R² of decoding': _value(frame, run, 'ood', learner.decoding) or _NOTHING,
-      'meta-parameters': f'{_num_params(run.run_id, learner.experiment):,}',
-      'examples, millions': f'{tasks * examples / 1e6:.1f}',
-      'ms per task': f'{inference_cost.find(run.config):.3f}',
+  row: dict[str, Any] = {'learner': learner.name, 'infers': learner.infers}
+  for name, of_run, split, metric in (
+      ('seen', run, 'test', 'accuracy'),
+      ('new', run, 'ood', 'accuracy'),
+      ('held_out', held_out, 'ood', 'accuracy'),
+      ('decoding', run, 'ood', learner.decoding),
+  ):
+    estimate = _estimate(frame, of_run, split, metric)
+    row[f'{name}_mean'] = estimate.value
+    row[f'{name}_se'] = estimate.standard_error
+  return row | {
+      'num_params': _num_params(run.run_id, learner.experiment),
+      'examples': tasks * examples,
+      'cost_mean': inference_cost.find('laptop', **timed),
+      'preset': 'laptop',
   }
 
 
@@ -122,16 +266,13 @@ def _run(learner: _Learner, task_support: str) -> sweeps.Run:
   )
 
 
-def _value(
-    frame: pd.DataFrame, run: sweeps.Run, split: str, metric: str = 'accuracy'
-) -> str:
-  """Returns a metric of a run at the last step; '' if it is missing."""
-  if frame.empty:
-    return ''
+def _estimate(
+    frame: pd.DataFrame, run: sweeps.Run, split: str, metric: str
+) -> stats.Estimate:
+  """Returns a metric of a run at the last step."""
   cell = {'condition': reference.condition(run.config)}
   values = data.values(frame, cell, split, metric=metric)
-  estimate = stats.mean(values[~values.index.duplicated()])
-  return tables.with_error(estimate.value, estimate.standard_error)
+  return stats.mean(values[~values.index.duplicated()])
 
 
 @functools.cache

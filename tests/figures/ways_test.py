@@ -1,0 +1,46 @@
+"""The page's picture and table of all learners."""
+
+import pathlib
+import re
+
+import numpy as np
+
+from figures.extensions import inference_cost
+from figures.extensions import ways
+from figures.library import data
+from figures.library import reference
+from tests.helpers import made_up
+
+
+def test_the_picture_and_the_table_show_the_same(
+    tmp_path: pathlib.Path,
+) -> None:
+  library = data.Library(tmp_path)
+  figure, numbers = ways.draw(library)
+  table = ways.table(library)
+  drawn = [t for t in made_up.traces(figure) if len(t.x) == len(table)]
+  columns = ['seen', 'new', 'module held out', 'R² of decoding', 'ms per task']
+  assert len(drawn) == len(columns)
+  for trace, column in zip(drawn, columns):
+    written = [float(text.split()[0]) for text in table[column]]
+    np.testing.assert_allclose(trace.x, written, atol=5e-4)
+  assert list(numbers['learner']) == list(table['learner'])
+  assert {'BOIL', 'MAML', 'MLP'} <= set(table['learner'])
+
+
+def test_without_runs_it_says_so(tmp_path: pathlib.Path) -> None:
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  figure, _ = ways.draw(library)
+  assert re.search('no finished run', made_up.texts(figure))
+  assert set(ways.table(library)['seen']) == {'not trained yet'}
+
+
+def test_what_is_timed_ends_in_a_prediction_or_in_fast_parameters() -> None:
+  """A network that is given the task has nothing to infer, but predicts."""
+  for experiment, shape in (
+      ('given_or_inferred', (3, 1, 8)),
+      ('in_context_hyperteacher', (3, 1, 8)),
+  ):
+    run, *_ = reference.described_runs(experiment, 'smoke')
+    (output,) = [inference_cost.make_infer(run.config, 3)()]
+    assert output.shape == shape
