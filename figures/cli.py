@@ -9,6 +9,7 @@ from absl import flags
 from absl import logging
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.devices import compilation_cache
 
 
 def run(main: Callable[[], None]) -> None:
@@ -21,6 +22,7 @@ def _guard(main: Callable[[], None], argv: Sequence[str]) -> int:
   try:
     if len(argv) > 1:
       raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+    compilation_cache.enable_by_default()
     main()
   except (errors.MachineError, errors.UserError) as error:
     print(f'error: {error}', file=sys.stderr)

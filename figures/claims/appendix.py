@@ -71,7 +71,7 @@ def tasks_to_level(
   return comparisons.Sample(
       f'{style.cell_name(cell)}, to {level:g}',
       tasks.astype(float).mean(axis=1).apply(np.log2),
-      data.runs(curves, cell),
+      curves,
       cell,
       'ood',
       'log2 tasks',

@@ -3,6 +3,7 @@
 We fixed them before their runs were complete.
 """
 
+import dataclasses
 import math
 
 import numpy as np
@@ -34,7 +35,8 @@ def _slower_than_combinations(
       )
       num_hidden = tasks.runs['task.teacher_num_hidden'].iloc[0]
       combinations = _log2_combinations(size, max_active, num_hidden)
-      samples.append(tasks._replace(values=combinations - tasks.values))
+      saved = combinations - tasks.values
+      samples.append(dataclasses.replace(tasks, values=saved))
     name = f'difference of exponents, {style.MODEL_NAMES[model]}'
     found.append(comparisons.slope(name, samples, np.log2(sizes)))
   return found
@@ -80,7 +82,7 @@ def _after(
   return comparisons.Sample(
       f'{style.cell_name(cell)}, after {tasks} tasks',
       rows.set_index('seed')['value'].astype(float),
-      data.runs(curves, cell),
+      curves,
       cell,
       'ood',
       'accuracy after some tasks',

@@ -5,6 +5,8 @@ exceeds 0.9; a change that is "no noticeable fall" exceeds -0.05.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -23,16 +25,22 @@ SUPPORT = 'task.task_support'
 _RESOLUTION = 1e-6
 
 
-class Sample(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Sample:
   """A metric of one cell, over seeds."""
 
   name: str  # As in notes.
   values: pd.Series  # By seed, finite; empty if there is no finished run.
-  runs: pd.DataFrame  # One or more rows of each.
+  frame: pd.DataFrame  # Of all cells.
   cell: Mapping[str, Any]  # Column -> value.
   split: str
   metric: str
   lost: tuple[int, ...] = ()  # Trained seeds whose value is not finite.
+
+  @functools.cached_property
+  def runs(self) -> pd.DataFrame:
+    """A row per run and seed of the cell."""
+    return data.runs(self.frame, self.cell)
 
 
 class Comparison(NamedTuple):
@@ -89,15 +97,16 @@ def sample(
   what = [split] if metric == 'accuracy' else [split, metric]
   where = ', '.join([style.cell_name(rest), *what] if rest else what)
   model = style.cell_name({MODEL: cell[MODEL]}) if MODEL in cell else 'students'
-  runs = data.runs(frame, cell)
   values = data.values(frame, cell, split, metric=metric)
   values = values[np.isfinite(values)]
   # Some seeds may have no task in OOD(K=k).
-  expected = set() if '_k' in split or values.empty else set(runs['seed'])
+  expected = set()
+  if '_k' not in split and not values.empty:
+    expected = data.seeds(frame, cell)
   return Sample(
       name=f'{model} ({where})',
       values=values,
-      runs=runs,
+      frame=frame,
       cell=cell,
       split=split,
       metric=metric,

@@ -9,6 +9,7 @@ was evaluated on OOD tasks.
 """
 
 from collections.abc import Iterable
+import dataclasses
 import functools
 
 import pandas as pd
@@ -74,7 +75,8 @@ def _at(
   """
   frame = curves[curves['step'] == step].assign(kind='last')
   found = _sample(frame, model, *which)
-  return found._replace(name=f'{found.name} after {step or 0:,} steps')
+  name = f'{found.name} after {step or 0:,} steps'
+  return dataclasses.replace(found, name=name)
 
 
 def _step_after(curves: pd.DataFrame, fraction: float) -> int | None:
@@ -105,7 +107,7 @@ def _more_than_a_mix(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   mix = comparisons.Sample(
       name='best linear mix of training functions',
       values=data.rows(table, point).set_index('seed')['r2'],
-      runs=vanilla.runs.iloc[:0],  # It is computed, not trained.
+      frame=vanilla.frame.iloc[:0],  # It is computed, not trained.
       cell={},
       split='ood',
       metric=_R2,

@@ -136,11 +136,11 @@ def at_steps(
 
   At the last step these are the comparisons of the verdict.
   """
-  final = claim.read(library, claim.experiment)
+  where = claim.experiment, claim.cell, library
+  final, _ = verdicts.select(claim.read, *where)
   if final.empty:
     return
-  curves = library.curves(claim.experiment)
-  curves = data.select_conditions(curves, claim.cell)[0]
+  curves, _ = verdicts.select(data.Library.curves, *where)
   last = int(final['training.num_outer_steps'].max())
   preset = ' and '.join(final['preset'].unique())
   steps = sorted({int(step) for step in curves['step'] if 0 < step < last})
@@ -151,8 +151,7 @@ def at_steps(
     else:
       frame = curves[curves['step'] == step].assign(kind='last')
     yield step, preset, claim.compare(frame)
-  final = data.select_conditions(final, claim.cell)[0]
-  yield last, preset, claim.compare(final)
+  yield last, preset, verdicts.compare(claim, library)
 
 
 def _published_steps(claim: verdicts.Claim) -> int:

@@ -1,5 +1,6 @@
 """Claims of meta sequence-to-sequence learning (Lake, 2019)."""
 
+import dataclasses
 import functools
 
 import pandas as pd
@@ -30,7 +31,8 @@ def _sample(
   parts = [trained.network.name, trained.meanings, metric]
   if trained.num_extra:
     parts.insert(2, f'{trained.num_extra} extra words')
-  return found._replace(name=', '.join(part for part in parts if part))
+  name = ', '.join(part for part in parts if part)
+  return dataclasses.replace(found, name=name)
 
 
 def _mutual_exclusivity(frame: pd.DataFrame) -> list[comparisons.Comparison]:

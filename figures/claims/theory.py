@@ -182,7 +182,7 @@ def _students(
       yield output_dim, comparisons.Sample(
           f'{name}, outputs: {output_dim}',
           measure(found.set_index('seed')).dropna(),
-          data.runs(frame, cell),
+          frame,
           cell,
           'ood',
           name,

@@ -114,12 +114,26 @@ class Judgement(NamedTuple):
   decisive: Tested | None = None
 
 
+@functools.lru_cache(maxsize=64)
+def select(
+    read: Read, experiment: str, cell: tuple[str, ...], library: data.Library
+) -> tuple[pd.DataFrame, dict[str, tuple[Any, ...]]]:
+  """Returns a table as `data.select_conditions` does; not to be changed."""
+  return data.select_conditions(read(library, experiment), cell)
+
+
+@functools.lru_cache(maxsize=256)
+def compare(claim: Claim, library: data.Library) -> _Comparisons:
+  """Returns a claim's comparisons at the last step; not to be changed."""
+  frame, _ = select(claim.read, claim.experiment, claim.cell, library)
+  return () if frame.empty else tuple(claim.compare(frame))
+
+
 @functools.lru_cache(maxsize=256)
 def evaluate(claim: Claim, library: data.Library) -> Entry:
   """Returns a claim's entry of claims.json; not to be changed."""
-  frame = claim.read(library, claim.experiment)
-  frame, left_out = data.select_conditions(frame, claim.cell)
-  found = [] if frame.empty else list(claim.compare(frame))
+  frame, left_out = select(claim.read, claim.experiment, claim.cell, library)
+  found = compare(claim, library)
   samples = _samples(found).values()
   used = {tuple(s.cell.get(column) for column in claim.cell) for s in samples}
   judgement = _judge_claim(claim, frame, found)

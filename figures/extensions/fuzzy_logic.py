@@ -128,7 +128,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   ]
   if names:
     line = f'F1 of always naming the most frequent term: {", ".join(names)}.'
-    found = found._replace(caption=[*found.caption, line])
+    found = found._replace(notes=(line,))
   return _figure(found, panels, TITLE_DECODING, 'R² or F1')
 
 

@@ -89,7 +89,6 @@ def with_r2(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns the table with rows of R2, 1 - loss / variance, added."""
   if frame.empty:
     return frame
-  frame = frame.astype({'metric': object})
   point = ['run_id', 'seed', 'kind', 'split']
   loss = frame[frame['metric'] == 'loss']
   variance = frame[frame['metric'] == 'variance']
@@ -97,7 +96,7 @@ def with_r2(frame: pd.DataFrame) -> pd.DataFrame:
   ratio = both['value'] / both.pop('value_of')
   return pd.concat(
       [frame, both.assign(metric=R2, value=1 - ratio)], ignore_index=True
-  )
+  ).astype({'metric': 'category'})
 
 
 def read_values(library: data.Library, experiment: str) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from figures.library import data
 from figures.library import reference
 from figures.plotting import stats
 from figures.plotting import style
-from modular_hyperteacher.experiments import sweeps
 
 Cell = dict[str, Any]  # Column -> value.
 _MAX_NAMED = 6  # Missing runs that a caption names; it counts the others.
@@ -25,8 +24,28 @@ class Cells(NamedTuple):
   """The runs behind a figure over a grid."""
 
   frame: pd.DataFrame  # One condition per cell.
-  cells: list[Cell]  # In the order of the config's sweep.
-  caption: list[str]  # The scale, missing runs, and runs left out.
+  cells: list[Cell]  # Those of the config, in its order, then others.
+  num_described: int  # How many the config has.
+  left_out: Mapping[str, tuple[Any, ...]]  # As of `data.select_conditions`.
+  notes: tuple[str, ...] = ()  # More lines of the caption.
+
+  @property
+  def caption(self) -> list[str]:
+    """The scale, missing and diverged runs, runs left out, and notes."""
+    columns = list(self.cells[0]) if self.cells else []
+    described = self.cells[: self.num_described]
+    lines = [f'Ours: {style.scale_note(self.frame, columns)}.']
+    missing = [c for c in described if not data.has_rows(self.frame, c)]
+    if missing and len(missing) < len(described):
+      names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
+      more = len(missing) - len(names)
+      lines += textwrap.wrap(
+          f'{len(missing)} of {len(described)} runs are missing:'
+          f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
+          _LINE,
+      )
+    lines += _diverged(self.frame)
+    return [*lines, *style.left_out_notes(self.left_out), *self.notes]
 
   def find(self, **values: Any) -> list[Cell]:
     """Returns the cells with these values in the columns that end in names."""
@@ -47,8 +66,7 @@ class Cells(NamedTuple):
 
   def missing(self, cell: Cell) -> str:
     """Returns why a cell is empty."""
-    found = not data.rows(self.frame, cell).empty
-    return 'not measured' if found else 'no run'
+    return 'not measured' if data.has_rows(self.frame, cell) else 'no run'
 
 
 def read(
@@ -72,26 +90,15 @@ def select(
   frame, left_out = data.select_conditions(frame, tuple(columns))
   described = [
       {column: fields.get(column) for column in columns}
-      for run in reference.described_runs(experiment, preset)
-      for fields in [dict(sweeps.flatten(run.config))]
+      for fields in reference.described_fields(experiment, str(preset))
   ]
   cells = [c for i, c in enumerate(described) if c not in described[:i]]
-  missing = [cell for cell in cells if data.rows(frame, cell).empty]
-  caption = [f'Ours: {style.scale_note(frame, columns)}.']
-  if missing and len(missing) < len(cells):
-    names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
-    more = len(missing) - len(names)
-    caption += textwrap.wrap(
-        f'{len(missing)} of {len(cells)} runs are missing:'
-        f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
-        _LINE,
-    )
-  caption += _diverged(frame)
+  num_described = len(cells)
   for cell in data.distinct(frame, columns):
     cell = {k: None if _is_missing(v) else v for k, v in cell.items()}
     if not any(_same(cell, known) for known in cells):
       cells.append(cell)
-  return Cells(frame, cells, caption + style.left_out_notes(left_out))
+  return Cells(frame, cells, num_described, left_out)
 
 
 def _diverged(frame: pd.DataFrame) -> list[str]:

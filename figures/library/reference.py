@@ -20,6 +20,13 @@ described_runs = sweeps.described_runs
 
 
 @functools.cache
+def described_fields(experiment: str, preset: str) -> list[dict[str, Any]]:
+  """Returns path -> value of each described run; not to be changed."""
+  runs = described_runs(experiment, preset)
+  return [dict(sweeps.flatten(run.config)) for run in runs]
+
+
+@functools.cache
 def described_conditions(experiment: str, preset: str) -> frozenset[str]:
   """Returns the conditions of the runs of `configs/<experiment>.py`."""
   runs = described_runs(experiment, preset)
@@ -89,16 +96,10 @@ def published_accuracy(
     (mean, dispersion as printed), or None where the paper has no number.
   """
   runs = described_runs(experiment, 'paper')
-  for run, fields in zip(runs, _fields(experiment)):
+  for run, fields in zip(runs, described_fields(experiment, 'paper')):
     if all(fields.get(path) == value for path, value in cell.items()):
       return tabulated(run.config, split)
   return None
-
-
-@functools.cache
-def _fields(experiment: str) -> list[dict[str, Any]]:
-  runs = described_runs(experiment, 'paper')
-  return [dict(sweeps.flatten(run.config)) for run in runs]
 
 
 def tabulated(config: dict[str, Any], split: str) -> tuple[float, float] | None:

@@ -20,11 +20,12 @@ def mean(values: pd.Series) -> Estimate:
 
   Seeds without a value (NaN) are left out.
   """
-  values = values.dropna()
-  if values.empty:
+  found = values.to_numpy(float)  # Much faster than a series.
+  found = found[~np.isnan(found)]
+  if not len(found):
     return Estimate(math.nan, math.nan, 0)
   return Estimate(
-      float(np.mean(values)), math.sqrt(_squared_error(values)), len(values)
+      float(np.mean(found)), math.sqrt(_squared_error(found)), len(found)
   )
 
 
@@ -38,7 +39,7 @@ def paired_difference(higher: pd.Series, lower: pd.Series) -> Estimate:
   return mean(higher - lower)
 
 
-def _squared_error(values: pd.Series) -> float:
+def _squared_error(values: np.ndarray) -> float:
   if len(values) < 2:
     return math.nan
   return float(np.var(values, ddof=1)) / len(values)

@@ -11,6 +11,7 @@ what that script loads.
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
 import functools
 import gzip
 import hashlib
@@ -85,7 +86,8 @@ class Drawn(NamedTuple):
   table: pd.DataFrame
 
 
-class Report(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Report:
   """The content of all pages.
 
   Attributes:
@@ -115,7 +117,7 @@ class Report(NamedTuple):
         {
             'heading': heading,
             'anchor': heading.lower().replace(' ', '-'),
-            'figures': [self._figure(name) for name in names],
+            'figures': [self._figures[name] for name in names],
         }
         for heading, figures in registry.SECTIONS.items()
         if (names := [name for name in figures if name in self.drawn])
@@ -155,7 +157,7 @@ class Report(NamedTuple):
       home: file name of the page of all figures.
       downloads: endings of the files beside it.
     """
-    figure = self._figure(name)
+    figure = self._figures[name]
     return render(
         'figure.html',
         figure['title'],
@@ -165,7 +167,12 @@ class Report(NamedTuple):
         configs=_configs([name]),
     )
 
-  def _figure(self, name: str) -> dict[str, Any]:
+  @functools.cached_property
+  def _figures(self) -> dict[str, dict[str, Any]]:
+    """Name -> what the template shows of a figure, on both of its pages."""
+    return {name: self._describe(name) for name in self.drawn}
+
+  def _describe(self, name: str) -> dict[str, Any]:
     figure, table = self.drawn[name]
     return {
         'claims': [

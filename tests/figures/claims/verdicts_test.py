@@ -206,6 +206,7 @@ def _sample(
 ) -> comparisons.Sample:
   seeds = range(first_seed, first_seed + len(values))
   runs = pd.DataFrame({
+      'run_id': name,
       'seed': seeds,
       'task.num_modules': 4,
       'training.num_outer_steps': 9,
@@ -361,7 +362,7 @@ def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
 
 def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
   other = _sample([0.7, 0.8], 'b')
-  other.runs['task.num_modules'] = 8
+  other.frame['task.num_modules'] = 8
   found = comparisons.difference(other, _sample([0.1, 0.1]))
   assert verdicts.judge([found]).note == 'the runs differ in num_modules'
   assert verdicts.judge([found], ('task.num_modules',)).verdict == 'SUPPORTED'
