@@ -5,9 +5,9 @@
 
 First it measures how long the first runs of the list take on this device, which
 takes about a minute per program; RESULTS/timings keeps the measurements. Then
-it prints what the budget suffices for, and trains in the order of the list. At
-the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the same
-command resumes them. A run is only started if there is time to take and save a
+it prints which runs fit into the budget, and trains in the order of the list.
+At the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the
+same command resumes them. A run is only started if there is time to take and save a
 step. If a machine is lost, so are the steps since the last checkpoint, usually
 a minute of training.
 

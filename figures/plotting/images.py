@@ -48,7 +48,7 @@ def export(
   except ImportError:
     return (
         'no static images: kaleido is not installed; run'
-        " pip install 'modular_hyperteacher[figures]'."
+        " pip install kaleido."
     )
 
   async def draw() -> None:
