@@ -18,9 +18,9 @@ this package can reproduce. To write your own, see launch/campaign_list.py.
 launch.ray_cluster and launch.slurm (see `--on=ray --help`). For the estimates,
 set --workers to the number of runs that the cluster trains at once. Time in
 SLURM's queue counts as well: the command waits for jobs that start after the
-end of the budget, but they train nothing. Consecutive runs that divide a
-processor's cores in the same way are sent together; other runs wait until these
-have ended.
+end of the budget, but they train nothing. Runs are sent in groups: a new group
+begins, after the last has ended, where the list comes to a run that divides a
+processor's cores in another way.
 """
 
 import argparse
