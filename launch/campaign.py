@@ -7,9 +7,9 @@ First it measures how long the first runs of the list take on this device, which
 takes about a minute per program; RESULTS/timings keeps the measurements. Then
 it prints which runs fit into the budget, and trains in the order of the list.
 At the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the
-same command resumes them. A run is only started if there is time to take and save a
-step. If a machine is lost, so are the steps since the last checkpoint, usually
-a minute of training.
+same command resumes them. A run is only started if there is time to take and
+save a step. If a machine is lost, so are the steps since the last checkpoint,
+usually a minute of training.
 
 The default list holds all values of Schug et al. (2024) and Lake (2019) that
 this package can reproduce. To write your own, see launch/campaign_list.py.

@@ -117,9 +117,7 @@ def _thinned(found: cells.Cells) -> list[str]:
       left_out.append(f'{style.MODEL_NAMES[model]} {pairs}')
   if not left_out:
     return []
-  return [
-      f'Published, but not run at this scale (M/K): {"; ".join(left_out)}.'
-  ]
+  return [f'Published, but not run at this scale (M/K): {"; ".join(left_out)}.']
 
 
 def _undefined(found: cells.Cells) -> list[str]:
