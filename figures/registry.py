@@ -88,13 +88,6 @@ class Figure(NamedTuple):
 
 # Heading -> name -> figure, in the order of the report.
 SECTIONS = {
-    'Claims over training': {
-        'over_training': Figure(
-            over_training.TITLE,
-            (),
-            functools.partial(over_training.draw, claims.CLAIMS),
-        ),
-    },
     'Theory': {
         'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
         'published_solver': Figure(
@@ -249,6 +242,13 @@ SECTIONS = {
         'sraven': Figure(sraven.TITLE, (sraven.EXPERIMENT,), sraven.draw),
         'sraven_decoding': Figure(
             sraven.TITLE_DECODING, (sraven.EXPERIMENT,), sraven.draw_decoding
+        ),
+    },
+    'Claims over training': {
+        'over_training': Figure(
+            over_training.TITLE,
+            (),
+            functools.partial(over_training.draw, claims.CLAIMS),
         ),
     },
     'Hyperparameters': {

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 import math
-import textwrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -17,7 +16,6 @@ Cell = dict[str, Any]  # Column -> value.
 _MAX_NAMED = 6  # Missing runs that a caption names; it counts the others.
 # Metrics at every evaluation; others, such as R2, exist at the last step only.
 _EVALUATED = ('loss', 'accuracy', 'accuracy_all')
-_LINE = 110  # Characters on a line of a caption.
 
 
 class Cells(NamedTuple):
@@ -39,10 +37,9 @@ class Cells(NamedTuple):
     if missing and len(missing) < len(described):
       names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
       more = len(missing) - len(names)
-      lines += textwrap.wrap(
+      lines.append(
           f'{len(missing)} of {len(described)} runs are missing:'
-          f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
-          _LINE,
+          f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
       )
     lines += _diverged(self.frame)
     return [*lines, *style.left_out_notes(self.left_out), *self.notes]
@@ -110,8 +107,7 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
   names = '; '.join(
       f'{number} seeds of {run}' for run, number in counts.items()
   )
-  text = f'Diverged, and left out of the means: {names}' if names else ''
-  return textwrap.wrap(text, _LINE)
+  return [f'Diverged, and left out of the means: {names}'] if names else []
 
 
 def make_table(
