@@ -10,6 +10,7 @@ tokens, and plain transformers of half or twice the width. Not trained so far;
 much.
 
   python -m modular_hyperteacher.main --config=configs/in_context_sizes.py
+  python figures/make_all.py --only=in_context_sizes
 """
 
 from configs import in_context as usual

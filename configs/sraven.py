@@ -7,7 +7,7 @@ accuracy with four features: HYLA 0.69, softmax 0.57, linear 0.56. 'laptop' has
 two features.
 
   python -m modular_hyperteacher.main --config=configs/sraven.py
-  python figures/make_all.py --only=sraven
+  python figures/make_all.py --only=sraven,sraven_decoding
 """
 
 from ml_collections import config_dict

@@ -21,6 +21,7 @@ from figures.extensions import fuzzy_logic
 from figures.extensions import given_tasks
 from figures.extensions import in_context
 from figures.extensions import in_context_bridge
+from figures.extensions import in_context_sizes
 from figures.extensions import inference
 from figures.extensions import more_modules
 from figures.extensions import published_solver
@@ -222,6 +223,11 @@ SECTIONS = {
     'In-context learning': {
         'in_context': Figure(
             in_context.TITLE, (in_context.EXPERIMENT,), in_context.draw
+        ),
+        'in_context_sizes': Figure(
+            in_context_sizes.TITLE,
+            (in_context_sizes.EXPERIMENT,),
+            in_context_sizes.draw,
         ),
         'in_context_hyperteacher': Figure(
             in_context_bridge.TITLE,

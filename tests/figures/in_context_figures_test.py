@@ -255,6 +255,18 @@ def test_the_bridge_needs_both_kinds_of_runs(tmp_path: pathlib.Path) -> None:
     assert _verdict(claim_id, library) == verdicts.NOT_RUN
 
 
+def test_the_figure_of_sizes_names_missing_runs(
+    tmp_path: pathlib.Path,
+) -> None:
+  figure, table = registry.FIGURES['in_context_sizes'].make(
+      data.Library(tmp_path, tmp_path / 'nothing')
+  )
+  assert 'no run' in made_up.texts(figure)
+  sizes = {(row.num_support, row.embedding_dim) for row in table.itertuples()}
+  assert sizes == {(15, 64), (63, 64), (31, 128)}
+  assert (table['num_seeds'] == 0).all()
+
+
 def test_identities_are_what_the_code_measures(tmp_path: pathlib.Path) -> None:
   stored = identities.load().set_index(['identity', 'seed'])['value']
   for identity in (*identities.ATTENTION, identities.CONSTRUCTION):

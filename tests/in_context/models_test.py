@@ -136,22 +136,6 @@ def test_a_sequence_is_read_once_and_in_order() -> None:
   assert (np.abs(gradient).max(-1) > 1e-9).all()
 
 
-def test_an_answer_of_sraven_reaches_no_input() -> None:
-  """Instances with the same context and other answers: same predictions."""
-  model, world, world_params = _make_sraven()
-  params = model.init(jax.random.key(2))
-  latent = world.sample_latent(world_params, jax.random.key(3), 'ood')
-  support, query = world.sample_examples(
-      world_params, jax.random.key(4), latent, 'ood'
-  )
-  before = model.apply(params, None, support, query.inputs, False).outputs
-  # Nothing of the answer but its targets is given.
-  other = query._replace(targets=(query.targets + 1) % 5)
-  after = model.apply(params, None, support, other.inputs, False).outputs
-  np.testing.assert_array_equal(before, after)
-  np.testing.assert_array_equal(query.inputs, 0)
-
-
 def test_a_bottleneck_cannot_read_sequences() -> None:
   run, *_ = sweeps.expand(in_context_config.get_config('smoke'))
   blocks = {

@@ -99,6 +99,24 @@ def test_always_naming_the_most_frequent_term() -> None:
   )
 
 
+def test_rules_are_named_token_by_token() -> None:
+  """With a code for each feature of an instance, and a rule for each code."""
+  rng = np.random.default_rng(3)
+  splits = ('valid', 'valid_unpermuted', 'ood_unpermuted')
+  rules = rng.integers(0, 8, (len(splits), 300, 2))
+  latents = np.eye(8)[rules]
+  codes = rng.normal(size=(1, 2, 300, 2, 2, 8))
+  codes[0, ..., 1, :] = 5 * latents[1:] + 0.1 * codes[0, ..., 1, :]
+  seed_tasks = [programs.SeedTasks(None, latents)]
+  analyse = naming.make_analyse(naming.RULES, splits, seed_tasks)
+  found = analyse(None, codes)
+  assert set(found) == {'ood_unpermuted'}
+  (values,) = found.values()
+  assert values['rule_f1_block_1'] > 0.99
+  assert values['rule_f1_block_0'] < 0.3
+  assert 0 < values['rule_f1_majority'] < 0.2
+
+
 def test_a_run_keeps_the_codes_of_its_tasks() -> None:
   """They are those of the same tasks, computed one by one."""
   model = models_test.make(

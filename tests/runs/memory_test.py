@@ -59,6 +59,7 @@ _ABSURD = [
         ('in_context_hyperteacher', 'task.num_support'),
         ('fuzzy_logic', 'task.num_support'),
         ('fuzzy_logic', 'task.num_query'),
+        ('sraven', 'task.num_values'),
         ('sparse_maml', 'models.sgd_sparse_maml.hidden_dim'),
         ('scaling', 'task.num_modules'),
         ('scaling', 'task.num_support'),
