@@ -141,7 +141,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       ticktext=list(names),
       range=[len(names) - 0.5, -0.5],
   )
-  figure.update_xaxes(range=[0.4, 0.9], dtick=0.1, col=1)
+  figure.update_xaxes(range=[0.35, 0.9], dtick=0.1, col=1)
   figure.update_xaxes(range=[0, 1], dtick=0.25, col=2)
   figure.update_xaxes(type='log', dtick=1, col=3)
   line = {'color': style.INK, 'width': 2}
