@@ -283,7 +283,8 @@ def _equal(entries: pd.Series, value: Any) -> np.ndarray:
   if value is not None and isinstance(array, pd.Categorical):
     known = array.categories
     return array.codes == (known.get_loc(value) if value in known else -2)
-  if isinstance(value, numbers.Number) and array.dtype.kind in 'biuf':
+  plain = isinstance(entries.dtype, np.dtype) and entries.dtype.kind in 'biuf'
+  if plain and isinstance(value, numbers.Number):
     return entries.to_numpy() == value
   return (entries.isna() if value is None else entries == value).to_numpy()
 
