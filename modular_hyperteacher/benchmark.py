@@ -7,7 +7,8 @@ One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
 in the same process, so step times in MU are comparable across machines with the
 same kind of processor. FLOP utilisation is the FLOP/s of the step (its FLOPs
 are counted in the traced program) relative to those of this matrix product. A
-step includes drawing the data.
+step includes drawing the data. `operations` are those that a step starts: steps
+of small models are bound by their number, rather than by FLOPs.
 
 On a busy machine, compare CPU times: `cpu_mu` is a step's CPU time divided by
 that of the matrix product.
@@ -39,6 +40,7 @@ from modular_hyperteacher.experiments import components
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.profiling import operations
 from modular_hyperteacher.runs import run_folder
 
 command_line.define_config_flags('configs/fig3b.py:paper')
@@ -129,9 +131,10 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   )
   state = compiled.init()
   started = time.perf_counter()
-  # JAX declares None for platforms that cannot tell.
-  memory: Any = compiled.compile_training(state).memory_analysis()
+  program = compiled.compile_training(state)
   compile_seconds = time.perf_counter() - started
+  # JAX declares None for platforms that cannot tell.
+  memory: Any = program.memory_analysis()
   state = train(compiled, state)
   steps, units = [], []
   for _ in range(_REPEATS.value):
@@ -143,14 +146,14 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   step_seconds, step_cpu_seconds = np.median(steps, axis=0).tolist()
   unit, unit_cpu_seconds = np.median(units, axis=0).tolist()
   per_seed = flops.outer_step(config)
-  operations = per_seed and per_seed * len(seeds)
+  least_flops = per_seed and per_seed * len(seeds)
   return {
       'task': config['task']['name'],
       'model': config['model']['name'],
       'step_seconds': step_seconds,
       'mu': step_seconds / unit,
       'matmul_share': (
-          operations and operations / step_seconds / (2 * _SIZE**3 / unit)
+          least_flops and least_flops / step_seconds / (2 * _SIZE**3 / unit)
       ),
       'cpu_mu': step_cpu_seconds / unit_cpu_seconds,
       'peak_bytes': (
@@ -158,11 +161,12 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
           + memory.argument_size_in_bytes
           + memory.output_size_in_bytes
       ),
+      'operations': operations.count(program.as_text()),
       'compile_seconds': compile_seconds,
       'unit_seconds': unit,
       'step_cpu_seconds': step_cpu_seconds,
       'unit_cpu_seconds': unit_cpu_seconds,
-      'least_flops': operations,
+      'least_flops': least_flops,
       'num_seeds': len(seeds),
       'num_devices': jax.device_count(),
       'num_cores': len(os.sched_getaffinity(0)),
