@@ -8,6 +8,7 @@ The first line of output lists what can be loaded; nothing is trained.
 
 from absl import app
 from absl import flags
+from absl import logging
 import jax
 import numpy as np
 
@@ -25,6 +26,7 @@ _RESULTS = flags.DEFINE_string(
 def main(argv: list[str]) -> None:
   """Prints what can be loaded, then one task as a trained model sees it."""
   del argv
+  logging.set_verbosity(logging.WARNING)  # JAX logs missing TPUs.
   print(pretrained.available(_RESULTS.value).to_string(index=False))
   loaded = pretrained.load(
       _NAME.value,

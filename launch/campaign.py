@@ -5,11 +5,11 @@
 
 First it measures how long the first runs of the list take on this device, which
 takes about a minute per program; RESULTS/timings keeps the measurements. Then
-it prints what the budget suffices for, and trains in the order of the list. At
-the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the same
-command resumes them. A run is only started if there is time to take and save a
-step. If a machine is lost, so are the steps since the last checkpoint, usually
-a minute of training.
+it prints which runs fit into the budget, and trains in the order of the list.
+At the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the
+same command resumes them. A run is only started if there is time to take and
+save a step. If a machine is lost, so are the steps since the last checkpoint,
+usually a minute of training.
 
 The default list holds all values of Schug et al. (2024) and Lake (2019) that
 this package can reproduce. To write your own, see launch/campaign_list.py.
@@ -18,9 +18,9 @@ this package can reproduce. To write your own, see launch/campaign_list.py.
 launch.ray_cluster and launch.slurm (see `--on=ray --help`). For the estimates,
 set --workers to the number of runs that the cluster trains at once. Time in
 SLURM's queue counts as well: the command waits for jobs that start after the
-end of the budget, but they train nothing. Consecutive runs that divide a
-processor's cores in the same way are sent together; other runs wait until these
-have ended.
+end of the budget, but they train nothing. Runs are sent in groups: a new group
+begins, after the last has ended, where the list comes to a run that divides a
+processor's cores in another way.
 """
 
 import argparse

@@ -44,12 +44,22 @@ _CACHE = flags.DEFINE_string(
 
 
 def need(module: str, extra: str) -> Any:
-  """Imports a module of an optional package; exits if it is missing."""
+  """Imports a module of an optional package; exits if it is missing.
+
+  Args:
+    module: its name.
+    extra: the extra of this package that installs it.
+
+  Returns:
+    The module; None if it is missing and the command only prints its help.
+  """
   try:
     return importlib.import_module(module)
   except ModuleNotFoundError as error:
     if error.name != module:
       raise
+    if {'--help', '--helpfull'} & set(sys.argv):
+      return None
     print(
         f"error: {module} is not installed: pip install -e '.[{extra}]'",
         file=sys.stderr,

@@ -55,7 +55,7 @@ _PARALLEL = flags.DEFINE_integer(
     lower_bound=1,
 )
 _SLURM = flags.DEFINE_multi_string(
-    'slurm', [], 'Option of sbatch, as --slurm=account=NAME; can be repeated.'
+    'slurm', [], 'Option of sbatch, as in --slurm=account=NAME'
 )
 _JOBS = flags.DEFINE_string(
     'jobs', 'slurm_jobs', "Folder for the jobs' logs and pickled arguments."

@@ -49,9 +49,9 @@ _REPEATS = flags.DEFINE_integer(
 _STEPS = flags.DEFINE_integer(
     'steps',
     1,
-    'Outer steps timed together. Use more on a GPU or TPU, where starting a'
-    ' program takes longer than a step; training starts one about every'
-    ' second.',
+    'Outer steps per program that is timed. Use more on a GPU or TPU, where'
+    ' starting a program may take longer than a step; the programs of training'
+    ' take about a second.',
     lower_bound=1,
 )
 _HOST_DEVICES = flags.DEFINE_integer(

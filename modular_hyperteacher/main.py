@@ -1,6 +1,7 @@
 """Trains all runs of a config, and prints a table of results.
 
   python -m modular_hyperteacher.main --config=configs/fig3b.py
+  modular-hyperteacher --config=fig3b   # the same, if installed as a wheel
 
 This trains the laptop preset; `configs/fig3b.py:paper` is the published scale,
 and `:smoke` is a few steps. Any field can be overridden, as in
@@ -168,6 +169,7 @@ def _leave(exit_code: int, message: str) -> None:
 
 def run() -> Any:
   """Entry point of the console script."""
+  sys.modules['__main__'].__doc__ = __doc__  # absl prints it for --help.
   app.run(lambda argv: sys.exit(main(argv)), flags_parser=command_line.parse)
 
 

@@ -42,9 +42,11 @@ def test_a_wheel_in_an_empty_environment(tmp_path: pathlib.Path) -> None:
   expected = pretrained.available(tmp_path / 'none').drop(columns='folder')
   assert printed.strip() == expected.to_csv().strip()
 
+  command = programs / 'modular-hyperteacher'
+  assert 'Trains all runs of a config' in _run(command, '--help', cwd=tmp_path)
   described = json.loads(
       _run(
-          programs / 'modular-hyperteacher',
+          command,
           '--config=fig3b:smoke',
           '--describe',
           cwd=tmp_path,

@@ -55,7 +55,7 @@ def define_config_flags(default: str | None = None) -> None:
       _ONLY,
       [],
       'Only runs with field=value, such as model=maml, or with one of several'
-      ' values, as in model=maml,anil; all conditions must hold.',
+      ' values, as in model=maml,anil; all conditions must hold',
   )
   flags.DEFINE_multi_string(
       _UNLISTED, [], 'Internal: --config.FIELD=VALUE of unlisted fields.'

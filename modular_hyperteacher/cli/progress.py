@@ -16,11 +16,13 @@ class Bar:
   def __init__(self, run: runner.PlannedRun, index: int, num_runs: int) -> None:
     config = run.spec.config
     interactive = sys.stderr.isatty()
+    name = config['model']['name']
     support = config['task'].get('task_support', '')
     self._bar = tqdm.tqdm(
         total=config['training']['num_outer_steps'],
-        desc=f'[{index + 1}/{num_runs}] {config["model"]["name"]} {support}',
+        desc=f'[{index + 1}/{num_runs}] {name} {support}'.rstrip(),
         unit='step',
+        postfix='compiling',  # Until the first step is done.
         dynamic_ncols=interactive,
         # A log file needs few lines.
         mininterval=0.5 if interactive else 20,

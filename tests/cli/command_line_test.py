@@ -62,7 +62,13 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
 
 
 @pytest.mark.parametrize(
-    'module', ['modular_hyperteacher.main', 'launch.local']
+    'module',
+    [
+        'modular_hyperteacher.main',
+        'launch.local',
+        'launch.ray_cluster',
+        'launch.slurm',
+    ],
 )
 def test_help_lists_shared_flags_as_well(module: str) -> None:
   done = subprocess.run(

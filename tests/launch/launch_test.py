@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 from typing import Any
 
@@ -32,6 +33,15 @@ _NUM_RUNS = 4
 @pytest.fixture(autouse=True, scope='module')
 def fixture_flags() -> None:
   flags.FLAGS(['tests'])
+
+
+def test_only_help_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+  monkeypatch.setitem(sys.modules, 'submitit', None)
+  monkeypatch.setattr(sys, 'argv', ['launch.slurm', '--help'])
+  assert plans.need('submitit', 'slurm') is None
+  monkeypatch.setattr(sys, 'argv', ['launch.slurm'])
+  with pytest.raises(SystemExit, match='2'):
+    plans.need('submitit', 'slurm')
 
 
 def _sweep(root: pathlib.Path, preset: str = 'smoke') -> command_line.Sweep:
