@@ -31,7 +31,10 @@ from figures.report import site
 from modular_hyperteacher import errors
 
 _ONLY = flags.DEFINE_list(
-    'only', [], 'Figures to draw, such as fig3b,fig4e; default: all.'
+    'only',
+    [],
+    'Figures to draw, such as fig3b,fig4e; the report then has only these.'
+    ' Default: all.',
 )
 _RESULTS = flags.DEFINE_string(
     'results', 'results', 'Folder with your results.'
@@ -103,12 +106,14 @@ def main() -> None:
 
   for name in names:
     print(f'{output / name}.{{{",".join(["html", *endings[name]])}}}')
+  print()
+  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+    if claim.figure in names:
+      print(_line(entry))
+  print(f'Numbers of all claims: {output}/claims.json and claims.md')
   if obstacle:
-    print(obstacle)
+    print(f'\n{obstacle}')
   print(f'\nAll on one page: {output / home}')
-  print(f'\nClaims, in {output}/claims.json and claims.md:')
-  for entry in entries:
-    print(_line(entry))
 
 
 def _make(
@@ -171,11 +176,7 @@ def _print_origins(names: Iterable[str], library: data.Library) -> None:
 
 
 def _line(entry: verdicts.Entry) -> str:
-  text = f'{entry["id"]:12} {entry["verdict"]:13}'
-  if entry['effect'] is not None:
-    effect = tables.with_error(entry['effect'], entry['standard_error'])
-    text += f'{effect} ({entry["preset"]}, seeds: {entry["num_seeds"]}) '
-  return f'{text}{entry["note"]}'
+  return f'{entry["id"]:12}{entry["verdict"]:14}{entry["sentence"]}'
 
 
 def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:

@@ -85,13 +85,6 @@ class Figure(NamedTuple):
 
 # Heading -> name -> figure, in the order of the report.
 SECTIONS = {
-    'Claims over training': {
-        'over_training': Figure(
-            over_training.TITLE,
-            (),
-            functools.partial(over_training.draw, claims.CLAIMS),
-        ),
-    },
     'Theory': {
         'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
         'published_solver': Figure(
@@ -234,6 +227,13 @@ SECTIONS = {
             fuzzy_logic.TITLE_DECODING,
             (fuzzy_logic.EXPERIMENT,),
             fuzzy_logic.draw_decoding,
+        ),
+    },
+    'Claims over training': {
+        'over_training': Figure(
+            over_training.TITLE,
+            (),
+            functools.partial(over_training.draw, claims.CLAIMS),
         ),
     },
     'Hyperparameters': {

@@ -78,6 +78,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
         figure.add_trace(trace, row=index // 4 + 1, col=index % 4 + 1)
   ticks = found.axis('num_modules')
   figure.update_xaxes(tickvals=ticks, ticktext=[str(tick) for tick in ticks])
+  tasks = [digit * 10**power for power in range(9) for digit in (1, 2, 3, 5)]
+  figure.update_yaxes(tickvals=tasks, tickformat='~s')
   return figure, pd.DataFrame(rows)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 import math
-import textwrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,7 +17,6 @@ Cell = dict[str, Any]  # Column -> value.
 _MAX_NAMED = 6  # Missing runs that a caption names; it counts the others.
 # Metrics at every evaluation; others, such as R2, exist at the last step only.
 _EVALUATED = ('loss', 'accuracy', 'accuracy_all')
-_LINE = 110  # Characters on a line of a caption.
 
 
 class Cells(NamedTuple):
@@ -81,10 +79,9 @@ def select(
   if missing and len(missing) < len(cells):
     names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
     more = len(missing) - len(names)
-    caption += textwrap.wrap(
+    caption.append(
         f'{len(missing)} of {len(cells)} runs are missing:'
-        f' {"; ".join(names)}{f"; and {more} more" if more else ""}.',
-        _LINE,
+        f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
     )
   caption += _diverged(frame)
   for cell in data.distinct(frame, columns):
@@ -103,8 +100,7 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
   names = '; '.join(
       f'{number} seeds of {run}' for run, number in counts.items()
   )
-  text = f'Diverged, and left out of the means: {names}' if names else ''
-  return textwrap.wrap(text, _LINE)
+  return [f'Diverged, and left out of the means: {names}'] if names else []
 
 
 def make_table(

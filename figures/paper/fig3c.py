@@ -5,7 +5,6 @@ scored on OOD tasks, for four kinds of training support.
 """
 
 from collections.abc import Sequence
-import textwrap
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -85,9 +84,8 @@ def _undefined(found: cells.Cells, supports: Sequence[str]) -> list[str]:
         for metric, number in decoding_targets.undefined(runs).items()
     ]
     if names:
-      lines += textwrap.wrap(
+      lines.append(
           f'{style.SUPPORT_NAMES[support]}: without {"; ".join(names)}, which'
-          ' do not vary over OOD tasks.',
-          110,
+          ' do not vary over OOD tasks.'
       )
   return lines

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 import math
-import textwrap
 from typing import Any
 
 import pandas as pd
@@ -118,9 +117,7 @@ def _thinned(found: cells.Cells) -> list[str]:
       left_out.append(f'{style.MODEL_NAMES[model]} {pairs}')
   if not left_out:
     return []
-  return textwrap.wrap(
-      f'Published, but not run at this scale (M/K): {"; ".join(left_out)}.', 110
-  )
+  return [f'Published, but not run at this scale (M/K): {"; ".join(left_out)}.']
 
 
 def _undefined(found: cells.Cells) -> list[str]:
@@ -136,11 +133,10 @@ def _undefined(found: cells.Cells) -> list[str]:
       lacking.append(f'{size[0]}/{size[1]} {", ".join(names)}')
   if not lacking:
     return []
-  return textwrap.wrap(
+  return [
       'Left out, because they do not vary over OOD tasks (after M/K; in'
-      f' brackets, in how many seeds): {"; ".join(lacking)}.',
-      110,
-  )
+      f' brackets, in how many seeds): {"; ".join(lacking)}.'
+  ]
 
 
 def _published(cell: cells.Cell) -> tuple[float, float] | None:

@@ -47,8 +47,7 @@ def export(
     import kaleido  # pyright: ignore[reportMissingImports]
   except ImportError:
     return (
-        'no static images: kaleido is not installed; run'
-        " pip install 'modular_hyperteacher[figures]'."
+        'no static images: kaleido is not installed; run pip install kaleido.'
     )
 
   async def draw() -> None:

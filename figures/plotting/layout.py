@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 import math
+import textwrap
 from typing import Any
 
 from plotly import subplots
@@ -11,6 +12,7 @@ from figures.plotting import style
 
 CAPTION = 'caption'  # Name of its annotation.
 _LEGEND_ROW = 32  # Pixels.
+_LINE = 110  # Characters on a line of a caption.
 
 
 def make_grid(
@@ -47,10 +49,12 @@ def finish(
   Args:
     figure: panels and their axes.
     title: above the panels.
-    caption: lines below the panels: the scale, and what is missing.
+    caption: below the panels: the scale, and what is missing. Long lines are
+      broken, though not in the report, which breaks them to its own width.
     plot_height: without the caption, in pixels.
     width: in pixels.
   """
+  lines = [part for line in caption for part in textwrap.wrap(line, _LINE)]
   figure.add_annotation(
       name=CAPTION,
       x=0,
@@ -59,13 +63,13 @@ def finish(
       yref='paper',
       yshift=-56,
       yanchor='top',
-      text='<br>'.join(caption),
+      text='<br>'.join(lines),
       align='left',
       showarrow=False,
       font={'size': 12, 'color': style.MUTED},
   )
   figure.update_yaxes(automargin=True)
-  bottom = 80 + 17 * len(caption)
+  bottom = 80 + 17 * len(lines)
   figure.update_layout(
       template=style.TEMPLATE,
       title={'text': title, 'y': 1, 'yanchor': 'top', 'pad': {'t': 18}},

@@ -16,6 +16,7 @@ import gzip
 import hashlib
 import json
 import pathlib
+import re
 from typing import Any, NamedTuple
 
 import jinja2
@@ -129,6 +130,7 @@ class Report(NamedTuple):
         links=[*((f'#{anchor}', text) for anchor, text in anchors), *links],
         packed=_packed_plotly() if packed else '',
         findings=list(self._findings(described)),
+        shown=[c.id for c in self.claims if c.figure in self.drawn],
         worlds=self._worlds(described),
         counts=overview.count(described.values()),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
@@ -259,8 +261,15 @@ def _environment() -> jinja2.Environment:
       undefined=jinja2.StrictUndefined,
   )
   environment.filters['rows'] = lambda columns: zip(*columns.values())
+  environment.filters['code'] = _mark_code
   environment.policies['json.dumps_kwargs'] = {'separators': (',', ':')}
   return environment
+
+
+def _mark_code(text: str) -> markupsafe.Markup:
+  """Returns text, escaped, with what stands between backticks as code."""
+  escaped = str(markupsafe.escape(text))
+  return markupsafe.Markup(re.sub('`([^`]+)`', r'<code>\1</code>', escaped))
 
 
 @functools.cache

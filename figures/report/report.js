@@ -43,7 +43,9 @@
     const axes = Object.keys(layout).filter((key) => /^xaxis/.test(key)).map(
         (key) => [layout[key], layout[layout[key].anchor.replace('y', 'yaxis')]]);
     const rows = axes.some(([, y]) => y.domain[1] - y.domain[0] < 0.9);
-    if (rows || axes.some(([x]) => (x.ticktext || []).length > 5)) return false;
+    const beside = (layout.legend || {}).orientation !== 'h';  // Takes width.
+    const many = axes.some(([x]) => (x.ticktext || []).length > 5);
+    if (rows || beside || many) return false;
     const step = 330;  // Pixels from panel to panel.
     const drawn = 220;
     const all = step * (axes.length - 1) + drawn;

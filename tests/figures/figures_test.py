@@ -97,14 +97,17 @@ def test_bars_stand_at_their_means_beside_their_seeds() -> None:
       {'one': [shown, hidden], 'two': [shown]},
       title='t',
       y_title='y',
-      caption=['first', 'second'],
+      caption=['first', 'second ' * 20],
   )
   heights = [
       trace.y[0] for trace in made_up.traces(figure) if trace.type == 'bar'
   ]
   assert heights == pytest.approx([0.3, 0.3])
   assert made_up.texts(figure).count('no such run') == 1
-  assert made_up.layout(figure).meta['caption'] == ['first', 'second']
+  # The report breaks lines itself.
+  assert made_up.layout(figure).meta['caption'] == ['first', 'second ' * 20]
+  lines = made_up.layout(figure).annotations[-1].text.split('<br>')
+  assert [len(line) for line in lines] == [5, 104, 34]
   errors = [
       t.error_y.array[0] for t in made_up.traces(figure) if t.error_y.array
   ]

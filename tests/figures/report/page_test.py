@@ -54,6 +54,14 @@ def _make_report(library: data.Library) -> str:
   return report.Report(drawn, claims.CLAIMS, entries, library).page()
 
 
+def test_names_between_backticks_are_code() -> None:
+  picture = dict(name='a', title='t', chart=None, caption=[], claims=[])
+  table = {'choice': ['set `a_b` & c']}
+  figure = dict(picture, table=table, num_rows=1, max_rows=1, runs=[])
+  text = report.render('figure.html', 't', figure=figure)
+  assert 'set <code>a_b</code> &amp; c' in text
+
+
 @pytest.fixture(scope='module', name='page')
 def make_page(text: str) -> reading.Page:
   return reading.Page(text)
