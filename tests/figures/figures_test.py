@@ -106,7 +106,8 @@ def test_bars_stand_at_their_means_beside_their_seeds() -> None:
   assert made_up.texts(figure).count('no such run') == 1
   # The report breaks lines itself.
   assert made_up.layout(figure).meta['caption'] == ['first', 'second ' * 20]
-  assert max(len(t) for t in made_up.texts(figure)[-1].split('<br>')) <= 110
+  lines = made_up.layout(figure).annotations[-1].text.split('<br>')
+  assert [len(line) for line in lines] == [5, 104, 34]
   errors = [
       t.error_y.array[0] for t in made_up.traces(figure) if t.error_y.array
   ]
