@@ -257,13 +257,6 @@ SECTIONS = {
             functools.partial(over_training.draw, claims.CLAIMS),
         ),
     },
-    'Claims over training': {
-        'over_training': Figure(
-            over_training.TITLE,
-            (),
-            functools.partial(over_training.draw, claims.CLAIMS),
-        ),
-    },
     'Hyperparameters': {
         f'table_{name.lower()}': Figure(
             tables_a10_a12.title(name), (), tables_a10_a12.make_draw(name)
