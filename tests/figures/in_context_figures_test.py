@@ -13,8 +13,10 @@ from figures import registry
 from figures.claims import verdicts
 from figures.extensions import identities
 from figures.extensions import in_context_references
+from figures.extensions import in_context_sizes
 from figures.library import bundles
 from figures.library import data
+from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
 from tests.helpers import made_up
 
@@ -262,7 +264,8 @@ def test_the_figure_of_sizes_names_missing_runs(
       data.Library(tmp_path, tmp_path / 'nothing')
   )
   assert 'no run' in made_up.texts(figure)
-  sizes = {(row.num_support, row.embedding_dim) for row in table.itertuples()}
+  columns = [style.column_name(c) for c in in_context_sizes.CELL[1:]]
+  sizes = set(table[columns].itertuples(index=False, name=None))
   assert sizes == {(15, 64), (63, 64), (31, 128)}
   assert (table['num_seeds'] == 0).all()
 
