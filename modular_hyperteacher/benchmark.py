@@ -161,7 +161,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
           + memory.argument_size_in_bytes
           + memory.output_size_in_bytes
       ),
-      'operations': operations.count(program.as_text()),
+      'operations': operations.count(program),
       'compile_seconds': compile_seconds,
       'unit_seconds': unit,
       'step_cpu_seconds': step_cpu_seconds,

@@ -7,6 +7,8 @@ does little, a step's time depends on their number rather than on its FLOPs.
 from collections.abc import Mapping
 import re
 
+import jax
+
 # `name (arguments) -> result {` opens a computation.
 _COMPUTATION = re.compile(r'^(ENTRY )?%?(\S+) \(.*\{$')
 _INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?\S+ = .*?[\])}] ([a-z][\w-]*)\(')
@@ -16,12 +18,16 @@ _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _FREE = ('parameter', 'constant', 'tuple', 'get-tuple-element', 'bitcast')
 
 
-def count(text: str) -> int:
-  """Returns the operations that a program starts, from `compiled.as_text()`.
+def count(program: jax.stages.Compiled) -> int | None:
+  """Returns the operations that a program starts.
 
   The body of a loop counts once per iteration; if their number is not known at
-  compile time, as that of outer steps, once.
+  compile time, as that of outer steps, once. None if the platform does not show
+  its programs.
   """
+  text = program.as_text()
+  if text is None:
+    return None
   computations: dict[str, list[str]] = {}
   lines: list[str] = []
   entry = ''

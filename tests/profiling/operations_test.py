@@ -42,7 +42,7 @@ def test_as_many_as_the_profiler_sees(
       if 'hlo_op' in dict(event.stats)
   ]
   started = [name for name in seen if not name.startswith(('while', 'call'))]
-  assert operations.count(program.as_text()) == len(started), sorted(set(seen))
+  assert operations.count(program) == len(started), sorted(set(seen))
 
 
 def test_a_loop_of_unknown_length_counts_once() -> None:
@@ -50,5 +50,5 @@ def test_a_loop_of_unknown_length_counts_once() -> None:
   def run(x: jax.Array, length: int) -> jax.Array:
     return lax.fori_loop(0, length, lambda _, x: jnp.sin(x @ x), x)
 
-  text = run.lower(jnp.ones((40, 40)), 3).compile().as_text()
-  assert 2 <= operations.count(text) < 10
+  number = operations.count(run.lower(jnp.ones((40, 40)), 3).compile())
+  assert number is not None and 2 <= number < 10
