@@ -88,7 +88,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   )
   if majority.num_seeds:
     line = f'F1 of always naming the most frequent rule: {majority.value:.2f}.'
-    found = found._replace(caption=[*found.caption, line])
+    found = found._replace(notes=(line,))
   return _figure(found, panels, TITLE_DECODING, 'macro F1 of rules')
 
 

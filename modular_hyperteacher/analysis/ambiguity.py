@@ -38,7 +38,8 @@ def find(panels: np.ndarray, num_values: int) -> Ambiguous:
   is_other = np.arange(num_values) != answer
   possible = allowed.any(-1)
   differs = (allowed & is_other).any(-1)
-  in_any, in_every = np.zeros((2, len(panels)), bool)
+  in_any = np.zeros(len(panels), bool)
+  in_every = np.zeros(len(panels), bool)
   num_features = panels.shape[-1]
   orders = list(itertools.permutations(range(num_features)))
   for second, third in itertools.product(orders, repeat=2):
