@@ -104,10 +104,14 @@ def _whole_demonstrations(
   metric = 'accuracy_all'
   found = _modular_are_better(frame, metric)
   for name, samples in _falls(frame, metric):
+    # Seeds that some of the runs lack do not count as lost.
+    table = pd.concat([s.values for s in samples], axis=1).dropna()
     modular, modular_without, monolithic, monolithic_without = (
-        s.values for s in samples
+        table.to_numpy().T
     )
-    kept = monolithic_without / monolithic - modular_without / modular
+    kept = pd.Series(
+        monolithic_without / monolithic - modular_without / modular, table.index
+    )
     found.append(
         comparisons.Comparison(f'relative {name}', kept, tuple(samples))
     )

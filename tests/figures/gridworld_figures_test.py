@@ -342,6 +342,21 @@ def test_claim_4b(
   assert entry['effect'] == pytest.approx(disconnected - connected, abs=0.01)
 
 
+def test_seeds_of_one_support_alone_do_not_undecide_a9(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.1), supports(0.5, 0.4)))
+  frame = library(tmp_path).values('fig4e')
+  linear = frame['model.name'] == 'linear_hypernetwork'
+  more = frame[linear & (frame['task.task_support'] == 'random')]
+  frame = pd.concat([frame, more.assign(seed=more['seed'] + 10)])
+  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A9')
+  found = claim.compare(data.select_conditions(frame, claim.cell)[0])
+  judged = verdicts.judge(found, claim.cell)
+  assert judged.verdict == 'SUPPORTED', judged.note
+  assert {tested['num_seeds'] for tested in judged.tested} == {3}
+
+
 def test_a_difference_in_differences_is_taken_seed_by_seed(
     tmp_path: pathlib.Path,
 ) -> None:
