@@ -4,7 +4,7 @@ Bars are the share of instances whose whole answer is right, on multisets of
 rules that training never shows; beside each bar stands that on seen ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -114,7 +114,7 @@ def _bar(
 
 def _figure(
     found: cells.Cells,
-    panels: dict[str, Sequence[bars.Bar]],
+    panels: Mapping[str, Sequence[bars.Bar]],
     title: str,
     y_title: str,
 ) -> tuple[go.Figure, pd.DataFrame]:
