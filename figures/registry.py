@@ -156,9 +156,7 @@ SECTIONS = {
         'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
         'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
         'fig4d': Figure(fig4a.TITLE_4D, (), fig4a.draw_4d),
-        'fig4e': Figure(
-            fig4e.TITLE_4E, ('fig4e', 'fig_a10'), fig4e.draw_4e
-        ),
+        'fig4e': Figure(fig4e.TITLE_4E, ('fig4e', 'fig_a10'), fig4e.draw_4e),
         'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
         'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
         'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
