@@ -36,8 +36,8 @@ def find(panels: np.ndarray, num_values: int) -> Ambiguous:
   allowed = _allow(panels, num_values)  # [N, i, j, l, F]
   answer = panels[:, 2, 2, None, None, :, None]
   is_other = np.arange(num_values) != answer
-  possible = allowed.any(-1)
-  differs = (allowed & is_other).any(-1)
+  possible = np.asarray(allowed.any(-1))
+  differs = np.asarray((allowed & is_other).any(-1))
   in_any = np.zeros(len(panels), bool)
   in_every = np.zeros(len(panels), bool)
   num_features = panels.shape[-1]
