@@ -40,7 +40,7 @@ _CONFIGS = _FOLDER.parents[1] / 'configs'
 _SHARED_CONFIGS = tuple(
     f'blocks/{path.stem}' for path in sorted(_CONFIGS.glob('blocks/[a-z]*.py'))
 )
-_MAX_ROWS = 120  # Of a table on the page; the CSV file has all.
+_MAX_ROWS = 30  # Of a table on the page; the CSV file has all.
 _TITLE = (
     'Discovering modular solutions that generalize compositionally: a'
     ' reproduction'
