@@ -35,8 +35,9 @@ def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
   grid = data.rows(library.values('fig2d'), _DISCRETE)
   sizes, _ = data.select_conditions(pd.concat([frame, grid]), CELL)
   published = pd.concat([_published_rows(), rank(sizes)], ignore_index=True)
-  # Integers stay integers where other rows have no value.
-  rows = [table.convert_dtypes(convert_floating=False), published]
+  # A type of integers that may be missing, as they are in the other rows.
+  integers = dict.fromkeys(table.select_dtypes('integer'), 'Int64')
+  rows = [table.astype(integers), published]
   return None, pd.concat(rows, ignore_index=True)
 
 
