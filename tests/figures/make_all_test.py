@@ -91,7 +91,7 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     'argument, message',
     [
-        ('--only=fig9', "--only is 'fig9'; choose one of over_training"),
+        ('--only=fig9', "--only is 'fig9'; choose one of fig2c"),
         ('--format=gif', "--format is 'gif'; choose one of html, svg, png,"),
         ('--results=/nowhere', "--results is '/nowhere'; it must be a folder"),
         ('--onyl=fig3b', "Unknown command line flag 'onyl'"),
