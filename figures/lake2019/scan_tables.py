@@ -77,21 +77,21 @@ PANELS = {
     },
     'scan_table3': {
         '"around right"': (
-            _around_right('meta seq2seq', (cells.META, 'extended', 2)),
+            _around_right('meta<br>seq2seq', (cells.META, 'extended', 2)),
             _around_right(
-                'the same, "turn<br>around right" too',
+                'also "turn<br>around<br>right"',
                 (cells.META, 'extended', 2),
                 'accuracy_all_uses',
             ),
             _around_right(
-                'with 20<br>extra words', (cells.META, 'extended', 20)
+                'with 20<br>extra<br>words', (cells.META, 'extended', 20)
             ),
             _around_right('standard<br>seq2seq', (cells.STANDARD, 'fixed', 0)),
         ),
         'Longer outputs': tuple(
             _Row(label, cells.Trained('scan_length', *trained))
             for label, trained in (
-                ('meta seq2seq', (cells.META, 'extended', 20)),
+                ('meta<br>seq2seq', (cells.META, 'extended', 20)),
                 ('standard<br>seq2seq', (cells.STANDARD, 'fixed', 0)),
             )
         ),
