@@ -6,7 +6,7 @@ a task that combines them anew can be decoded linearly: with compositional
 support (R2 close to one) better than with non-compositional support (3C), and
 with connected better than with disconnected support (3D). At the published
 scale, half of the runs are Figure 3B's. At laptop scale, with one generated
-layer, 3D does not show; with two, R² is higher with connected support, but
+layer, 3D only just shows; with two, R² is higher with connected support, but
 about zero.
 
   python -m modular_hyperteacher.main --config=configs/fig3c.py

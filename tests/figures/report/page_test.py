@@ -21,7 +21,7 @@ from tests.figures.report import reading
 from tests.helpers import made_up
 
 _ENTRY: Any = dict(
-    id='3D',
+    id='4B',
     verdict='UNDECIDED',
     effect=0.1,
     standard_error=0.2,
@@ -156,9 +156,9 @@ def test_every_claim_that_is_not_supported_is_explained() -> None:
 
 
 def test_explanations_stand_beside_what_is_not_supported() -> None:
-  (claim,) = [c for c in claims.CLAIMS if c.id == '3D']
+  (claim,) = [c for c in claims.CLAIMS if c.id == '4B']
   described = overview.describe(claim, _ENTRY)
-  assert 'With two (figure `two_layers`' in described.why
+  assert 'too little to recompose anything' in described.why
   assert described.measured == (
       '0.100 ± 0.200 (90% interval -0.500 to 0.700, t = 0.500, p = 0.330), 3'
       ' seeds, laptop scale.'
@@ -172,7 +172,7 @@ def test_explanations_stand_beside_what_is_not_supported() -> None:
 
 
 def test_marks_stand_where_effects_are() -> None:
-  (claim,) = [c for c in claims.CLAIMS if c.id == '3D']
+  (claim,) = [c for c in claims.CLAIMS if c.id == '4B']
   described = overview.describe(claim, _ENTRY)
   mark = overview.mark(described, _ENTRY, linked=True)
   assert mark.low is not None and mark.high is not None
