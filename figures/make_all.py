@@ -14,7 +14,12 @@ in place of `report.html`, and the documentation as web pages.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent import futures
+import functools
+import gc
+import multiprocessing
 import pathlib
+import sys
 
 from absl import flags
 
@@ -58,6 +63,9 @@ _FORMAT = flags.DEFINE_list(
 
 def main() -> None:
   """Writes everything, and prints the files, their origin and the verdicts."""
+  # Figures are large trees that stay: looking for garbage costs a tenth of the
+  # time and finds little.
+  gc.set_threshold(50_000)
   for name in _ONLY.value:
     errors.require_choice('--only', name, registry.FIGURES)
   for name in _FORMAT.value:
@@ -79,7 +87,7 @@ def main() -> None:
   errors.require(
       _OUTPUT.value, '--output', "''", 'name a folder, such as figures/output'
   )
-  library = data.Library(root)
+  library = _library(root)
   _print_origins(names, library)
   folder = 'site' if _SITE.value else 'output'
   home = 'index.html' if _SITE.value else 'report.html'
@@ -89,10 +97,9 @@ def main() -> None:
     if _SITE.value:
       site.write_docs(output, home)
     images.write_script(output)
-    drawn = {name: _make(name, library, output) for name in names}
+    drawn, entries = _draw(names, root, output)
     charts = {name: d.figure for name, d in drawn.items() if d.figure}
     obstacle = images.export(charts, formats, output)
-    entries = claims.evaluate(library)
     _write(output, verdicts.write(entries))
     endings = {name: ['csv', 'md'] for name in names}
     for name in charts if not obstacle else ():
@@ -116,11 +123,45 @@ def main() -> None:
   print(f'\nAll on one page: {output / home}')
 
 
-def _make(
-    name: str, library: data.Library, output: pathlib.Path
-) -> report.Drawn:
+@functools.cache
+def _library(root: pathlib.Path) -> data.Library:
+  """Reads all results, once: a fork of this process has them already."""
+  return data.Library(root)
+
+
+def _draw(
+    names: Sequence[str], root: pathlib.Path, output: pathlib.Path
+) -> tuple[dict[str, report.Drawn], list[verdicts.Entry]]:
+  """Draws figures and evaluates all claims, in two processes if possible.
+
+  A second process starts with the first figure, this one with the last, until
+  they meet. So this one draws effects over training, which evaluate claims.
+  """
+  library = _library(root)
+  # Only on Linux is a fork safe, and only before JAX starts threads, as it does
+  # to score predictions.
+  if sys.platform != 'linux' or _PREDICTIONS.value is not None:
+    drawn = {name: _make(name, root, output) for name in names}
+    return drawn, claims.evaluate(library)
+  fork = multiprocessing.get_context('fork')
+  sys.stdout.flush()  # Else BrokenPipeError would be raised in the fork.
+  with futures.ProcessPoolExecutor(1, fork) as pool:
+    waiting = {name: pool.submit(_make, name, root, output) for name in names}
+    try:
+      drawn = {
+          name: _make(name, root, output)
+          for name in reversed(names)
+          if waiting[name].cancel()
+      }
+      entries = claims.evaluate(library)
+      return {n: drawn.get(n) or waiting[n].result() for n in names}, entries
+    finally:
+      pool.shutdown(cancel_futures=True)  # After an error, do not go on.
+
+
+def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
   """Draws one figure and writes its table."""
-  figure, table = registry.FIGURES[name].make(library)
+  figure, table = registry.FIGURES[name].make(_library(root))
   for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
   _write(

@@ -56,7 +56,8 @@ class Comparison(NamedTuple):
   @property
   def estimate(self) -> stats.Estimate:
     """The mean over the seeds whose value is finite."""
-    return stats.mean(self.values[np.isfinite(self.values)])
+    values = self.values.to_numpy(float)  # Much faster than a series.
+    return stats.mean(values[np.isfinite(values)])
 
   @property
   def interval(self) -> tuple[float, float]:
@@ -82,7 +83,7 @@ class Comparison(NamedTuple):
     if num_seeds < 2 or self.lost:
       return math.nan
     terms = [s.values.reindex(self.values.index) for s in self.samples]
-    largest = np.nanmax(np.abs([self.bound, *pd.concat([self.values, *terms])]))
+    largest = np.nanmax(np.abs(np.hstack([self.bound, self.values, *terms])))
     return (mean - self.bound) / (max(error, _RESOLUTION * largest) or 1.0)
 
 

@@ -5,6 +5,7 @@ each claim are computed at evaluations during training.
 """
 
 from collections.abc import Iterator, Sequence
+import functools
 import math
 from typing import Any
 
@@ -149,9 +150,18 @@ def at_steps(
     if claim.read is data.Library.curves:
       frame = curves[curves['step'] <= step]
     else:
-      frame = curves[curves['step'] == step].assign(kind='last')
+      frame = _at_step(step, *where)
     yield step, preset, claim.compare(frame)
   yield last, preset, verdicts.compare(claim, library)
+
+
+@functools.lru_cache(maxsize=256)
+def _at_step(
+    step: int, experiment: str, cell: tuple[str, ...], library: data.Library
+) -> pd.DataFrame:
+  """Returns curves at one step as `Library.values`; not to be changed."""
+  curves, _ = verdicts.select(data.Library.curves, experiment, cell, library)
+  return curves[curves['step'] == step].assign(kind='last')
 
 
 def _published_steps(claim: verdicts.Claim) -> int:

@@ -15,7 +15,7 @@ from modular_hyperteacher import errors
 
 DEFAULT = '~/.cache/modular_hyperteacher'
 # Programs that take less than this to compile are not worth a file.
-_MIN_COMPILE_S = 0.3
+_MIN_COMPILE_S = 0.02
 
 
 def enable(cache: str = DEFAULT) -> None:
