@@ -114,8 +114,8 @@ _FINDINGS = {
         ' {fig4e non_compositional accuracy}.'
     ),
     'Figure A8': (
-        'Larger students have no higher OOD loss, each size at the better of two'
-        ' learning rates.'
+        'Larger students have no higher OOD loss, each size at the better of'
+        ' two learning rates.'
     ),
     'Figure A9': (
         'Demonstrations predicted without a mistake:'
