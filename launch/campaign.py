@@ -18,9 +18,9 @@ this package can reproduce. To write your own, see launch/campaign_list.py.
 launch.ray_cluster and launch.slurm (see `--on=ray --help`). For the estimates,
 set --workers to the number of runs that the cluster trains at once. Time in
 SLURM's queue counts as well: the command waits for jobs that start after the
-end of the budget, but they train nothing. Runs are sent in groups: a new group
-begins, after the last has ended, where the list comes to a run that divides a
-processor's cores in another way.
+end of the budget, but they train nothing. Runs are sent in groups: all runs of
+a group divide a processor's cores in the same way, and the next group starts
+when the last one has ended.
 """
 
 import argparse

@@ -65,15 +65,17 @@ _FINDINGS = (
         'fig3b',
         (
             'On new combinations of modules, hypernetworks are more accurate'
-            ' than MAML and ANIL if, and only if, training covered all modules.'
+            ' than MAML and ANIL if training covered all modules, and less'
+            ' accurate if it left one out. Diamonds: published values.'
         ),
         ('3B-1', '3B-2'),
     ),
     (
         'fig4e',
         (
-            'The same holds for imitating agents in mazes: on new combinations'
-            ' of goals, hypernetworks predict more actions.'
+            'When imitating agents in mazes, hypernetworks predict more actions'
+            ' on new combinations of goals, and lose more accuracy if training'
+            ' leaves out a quadrant. Diamonds: seen combinations.'
         ),
         ('4E', '4F'),
     ),
@@ -331,10 +333,16 @@ def _small(figure: go.Figure | None) -> dict[str, Any]:
       axis.update(ticktext=labels, tickangle=-90)
   small.update_xaxes(showticklabels=not many, tickfont={'size': 9})
   small.update_yaxes(title={'font': {'size': 10}}, tickfont={'size': 9})
+  tall = any('<br>' in note.text for note in small_layout.annotations)
   small.update_layout(
       showlegend=False,
       height=260,
-      margin={'l': 45, 'r': 5, 't': 30, 'b': 10 if many else 80},
+      margin={
+          'l': 45,
+          'r': 5,
+          't': 40 if tall else 30,
+          'b': 10 if many else 80,
+      },
   )
   return json.loads(str(small.to_json())) | {'static': True}
 
