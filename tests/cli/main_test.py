@@ -179,6 +179,7 @@ def _on_disk(files: Iterable[pathlib.Path]) -> int:
   return sum(-(-path.stat().st_size // 4096) * 4096 for path in files)
 
 
+@pytest.mark.slow
 def test_after_a_full_disk_the_same_command_goes_on(
     finished: tuple[pathlib.Path, subprocess.CompletedProcess[str]],
     tmp_path: pathlib.Path,

@@ -65,6 +65,7 @@ def fixture_unbroken(
   return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('num_devices', [1, 8])
 def test_curves_do_not_depend_on_devices_and_processes(
     unbroken: pathlib.Path,

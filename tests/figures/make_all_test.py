@@ -55,6 +55,7 @@ def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert '| 3B-1 | Figure 3B |' in (output / 'claims.md').read_text()
 
 
+@pytest.mark.slow
 def test_images_are_made_or_the_way_to_them_is_told(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -75,6 +75,7 @@ def test_bars_stand_beside_the_built_in_models(
   assert mine['accuracy_mean'] in heights and len(heights) == 14
 
 
+@pytest.mark.slow
 def test_the_command_draws_them(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

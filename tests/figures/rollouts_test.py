@@ -135,6 +135,7 @@ def _optimal_values(scenes: observations.Scenes) -> jax.Array:
   return arrival[remaining[:, None], jnp.asarray(preferences.NEXT)[cells]]
 
 
+@pytest.mark.slow
 def test_an_agent_with_optimal_values_earns_the_optimal_return() -> None:
   agent = _agent('preferences', _optimal_values)
   figure, table = rollouts.draw_preferences(agent, 'ood', _KEY, '')

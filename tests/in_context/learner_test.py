@@ -98,6 +98,7 @@ def test_what_weight_decay_applies_to() -> None:
   assert decaying == expected
 
 
+@pytest.mark.slow
 @models_test.BOTH
 def test_devices_and_chunks_do_not_change_a_step(name: str) -> None:
   model = models_test.make(name, attention_dropout=0.3)
@@ -168,6 +169,7 @@ def test_a_query_s_target_reaches_no_input() -> None:
     assert loss == pytest.approx(float((error**2).sum()), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_learns_and_a_seed_s_results_do_not_depend_on_others() -> None:
   curves = {}
   for seeds in ([1, 2], [2]):
@@ -184,6 +186,7 @@ def test_it_learns_and_a_seed_s_results_do_not_depend_on_others() -> None:
   assert curves[1][1] < 0.5 * curves[1][0]
 
 
+@pytest.mark.slow
 @models_test.BOTH
 def test_evaluation_written_out(name: str) -> None:
   """Pooled R^2, the control, and decoding in float64."""

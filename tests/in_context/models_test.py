@@ -112,6 +112,7 @@ def _make_sraven() -> tuple[models.Model, Any, Any]:
   return model, world, world.init(jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_a_sequence_is_read_once_and_in_order() -> None:
   """Predictions of all features; panels count, and so does their order."""
   model, world, world_params = _make_sraven()
@@ -332,6 +333,7 @@ def test_a_generated_network_written_out() -> None:
   np.testing.assert_allclose(found.outputs, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize('kind', ['softmax', 'hyla'])
 def test_gradients_against_finite_differences(name: str, kind: str) -> None:

@@ -117,6 +117,7 @@ def test_rules_are_named_token_by_token() -> None:
   assert 0 < values['rule_f1_majority'] < 0.2
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_codes_of_its_tasks() -> None:
   """They are those of the same tasks, computed one by one."""
   model = models_test.make(

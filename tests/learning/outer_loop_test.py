@@ -15,6 +15,17 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
 from tests.helpers import tiny
 
+# All models; those that take longest to compile, with the slow tests.
+_SLOW = (
+    'nonlinear_hypernetwork',
+    'amortised_linear_hypernetwork',
+    'amortised_nonlinear_hypernetwork',
+)
+_MODELS = [
+    pytest.param(name, marks=[pytest.mark.slow] if name in _SLOW else [])
+    for name in tiny.MODELS
+]
+
 
 def _assert_trees_close(
     actual: Any, expected: Any, rtol: float, atol: float
@@ -26,7 +37,7 @@ def _assert_trees_close(
   )
 
 
-@pytest.mark.parametrize('name', tiny.MODELS)
+@pytest.mark.parametrize('name', _MODELS)
 def test_second_order_gradient_against_finite_differences(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +94,7 @@ def _one_step(
   return step(state, params, jax.random.key(2))
 
 
-@pytest.mark.parametrize('name', tiny.MODELS)
+@pytest.mark.parametrize('name', _MODELS)
 def test_one_and_eight_devices_take_the_same_step(name: str) -> None:
   state, metrics = _one_step(name, 1)
   state_8, metrics_8 = _one_step(name, 8)

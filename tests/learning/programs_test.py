@@ -33,7 +33,10 @@ def test_a_run_cut_into_calls_is_the_same_run_bit_for_bit() -> None:
   assert whole.step.tolist() == [6, 6]
 
 
-@pytest.mark.parametrize('name', ['maml', 'linear_hypernetwork'])
+@pytest.mark.parametrize(
+    'name',
+    [pytest.param('maml', marks=pytest.mark.slow), 'linear_hypernetwork'],
+)
 def test_a_seed_alone_and_among_three_has_the_same_curve(name: str) -> None:
   # In float32, Adam's first steps turn rounding into a part of the curve.
   with jax.enable_x64(True):

@@ -175,7 +175,9 @@ def _draw_batch(rng: np.random.Generator, loss: str) -> base.Batch:
     ('name', 'loss'),
     [
         ('anil', 'soft labels'),
-        ('nonlinear_hypernetwork', 'soft labels'),
+        pytest.param(
+            'nonlinear_hypernetwork', 'soft labels', marks=pytest.mark.slow
+        ),
         ('linear_hypernetwork', 'actions'),
     ],
 )

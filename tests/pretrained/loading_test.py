@@ -365,6 +365,7 @@ def test_the_example_runs(root: pathlib.Path) -> None:
   assert 'accuracy 0.' in done.stdout and 'decoded [' in done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
   arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')
   arguments += (f'--results={root / "own"}', f'--output={tmp_path}')

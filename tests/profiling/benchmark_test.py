@@ -75,6 +75,7 @@ def test_the_command_measures_what_it_says(tmp_path: pathlib.Path) -> None:
   assert 'linear_hypernetwork' in run.stdout
 
 
+@pytest.mark.slow
 def test_as_many_devices_as_asked_for(tmp_path: pathlib.Path) -> None:
   path = tmp_path / 'rows.json'
   run = _benchmark(
@@ -125,6 +126,7 @@ print(row['step_seconds'], row['mu'])
 """
 
 
+@pytest.mark.slow
 def test_steps_timed_together_are_told_one_by_one() -> None:
   run = subprocess.run(
       [sys.executable, '-c', _TIMED_TOGETHER],

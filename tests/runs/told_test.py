@@ -49,6 +49,7 @@ def test_what_decides_the_last_bits_is_compared(field: str) -> None:
   assert not provenance.changes(before, {**before, field: 'other'})
 
 
+@pytest.mark.slow
 def test_resuming_on_other_hardware_is_told(tmp_path: pathlib.Path) -> None:
   """And the run is finished all the same."""
   arguments = [*training.ONE_RUN, f'--results={tmp_path}']

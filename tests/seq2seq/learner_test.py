@@ -397,11 +397,16 @@ def test_operations_are_two_per_weight_and_symbol() -> None:
 @pytest.mark.parametrize(
     'conditions, fields',
     [
-        (
+        pytest.param(
             _OF_MEMORY,
             {'mask_padding': False, 'outer': {'support_loss': False}},
+            marks=pytest.mark.slow,
         ),
-        (_OF_MEMORY, {'use_decoder_attention': False}),
+        pytest.param(
+            _OF_MEMORY,
+            {'use_decoder_attention': False},
+            marks=pytest.mark.slow,
+        ),
         (('model=seq2seq', 'meanings=fixed'), {}),
     ],
 )
