@@ -5,7 +5,6 @@ shown; the choice does not use OOD tasks.
 """
 
 from collections.abc import Sequence
-import math
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -65,17 +64,23 @@ def make_panels(
 def best_rates(
     found: cells.Cells, model: str, size_columns: Sequence[str] = SIZE
 ) -> list[cells.Cell]:
-  """Returns a cell per size: the one with the lowest validation loss."""
-  best = {}
+  """Returns a cell per size: the one with the lowest validation loss.
+
+  Losses are means over the seeds that all of a size's trained cells have.
+  """
+  sizes: dict[tuple[float, ...], list[cells.Cell]] = {}
   for cell in found.find(name=model):
-    loss = validation_loss(found, cell)
     size = tuple(cell[column] for column in size_columns)
-    if size not in best or loss < best[size][0]:
-      best[size] = loss, cell
-  return [best[size][1] for size in sorted(best)]
+    sizes.setdefault(size, []).append(cell)
+  return [_best(found.frame, sizes[size]) for size in sorted(sizes)]
 
 
-def validation_loss(found: cells.Cells, cell: cells.Cell) -> float:
-  """Returns the mean over seeds at the last step; infinite without a run."""
-  loss = data.values(found.frame, cell, 'valid', metric='loss').mean()
-  return math.inf if math.isnan(loss) else float(loss)
+def _best(frame: pd.DataFrame, rates: Sequence[cells.Cell]) -> cells.Cell:
+  losses = pd.DataFrame({
+      index: data.values(frame, cell, 'valid', metric='loss')
+      for index, cell in enumerate(rates)
+  }).dropna(axis='columns', how='all')
+  if losses.empty:  # Not trained yet.
+    return rates[0]
+  shared = losses.dropna()
+  return rates[(losses if shared.empty else shared).mean().idxmin()]

@@ -46,8 +46,13 @@ def _parser() -> argparse.ArgumentParser:
       prog='python -m modular_hyperteacher.worlds',
       description=(
           'Writes tasks to files and scores files of predictions; see'
-          ' docs/worlds.md. COMMAND --help lists the options of a command.'
+          ' docs/worlds.md.\nCOMMAND --help lists the options of a command.'
       ),
+      epilog=(
+          'example:\n'
+          '  %(prog)s export --world=goals --split=ood --out=goals.npz'
+      ),
+      formatter_class=argparse.RawDescriptionHelpFormatter,  # Breaks no lines.
   )
   commands = parser.add_subparsers(required=True, metavar='COMMAND')
 

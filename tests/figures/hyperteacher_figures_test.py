@@ -10,6 +10,7 @@ import pytest
 
 from configs.blocks import models
 from figures import registry
+from figures.library import cells
 from figures.paper import fig3a
 from figures.paper import fig3c
 from figures.paper import fig3f
@@ -113,6 +114,20 @@ def test_the_learning_rate_of_the_lowest_validation_loss_is_shown(
   values = [value for value in shown if value is not None]
   assert values == pytest.approx([0.1] * 10)
   assert len(table) == 5 * 6 * 3 * 2
+
+
+def test_learning_rates_are_compared_on_the_seeds_that_they_share() -> None:
+  size = {'model.name': 'anil', 'model.hidden_dim': 64}
+  size['model.modules_per_teacher_module'] = 1
+  rows = [(1e-3, seed, loss) for seed, loss in enumerate((0.2, 0.2, 0.8))]
+  rows += [(3e-3, seed, 0.3) for seed in range(2)]  # The hard seed is missing.
+  rate = 'model.outer.learning_rate'
+  frame = pd.DataFrame(rows, columns=[rate, 'seed', 'value']).assign(
+      split='valid', metric='loss', kind='last', **size
+  )
+  rates = [size | {rate: value} for value in (1e-3, 3e-3)]
+  found = cells.Cells(frame, rates, len(rates), {})
+  assert fig3f.best_rates(found, 'anil') == rates[:1]
 
 
 def test_training_tasks_to_a_level() -> None:
