@@ -97,10 +97,10 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
   ).read('summary.json', records.Summary)
   assert summary is not None
   index = summary['seeds'].index(seed)
-  # Bundled parameters are rounded to half precision, which may flip one of the
+  # Bundled parameters are rounded to half precision, which may flip two of the
   # forty examples.
   rtol = 2e-4 if source == 'own' else 1e-2
-  atol = {'own': 1e-5, 'bundled': 0.026}
+  atol = {'own': 1e-5, 'bundled': 0.051}
   evaluated = loaded.student(seed).evaluate()
   for split, metrics in evaluated.items():
     for name, value in metrics.items():
