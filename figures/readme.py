@@ -85,8 +85,8 @@ _FINDINGS = {
         ' than a control that was trained on combinations of any size.'
     ),
     'Figure A3': (
-        'An OOD accuracy of 0.7 takes no more training tasks with 10 modules'
-        ' than with 4.'
+        'A given OOD accuracy takes most training tasks with the fewest modules'
+        ' (4).'
     ),
     'Figure A4': 'OOD accuracy falls with fewer shots.',
     'Figure A5': (

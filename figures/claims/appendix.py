@@ -26,18 +26,36 @@ _NOTICEABLE = 0.05
 def _more_tasks_for_more_modules(
     curves: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  """Slope of log2 tasks over M, at the accuracy level of the scaling law."""
-  return [
-      comparisons.slope(
-          f'doublings per module, {style.MODEL_NAMES[model]}, K = {max_active}',
-          [
-              tasks_to_level(curves, bounds, (model, max_active, m), level)
-              for m in sorted(bounds['x'].unique())
-          ],
-          sorted(bounds['x'].unique()),
+  """Slope of log2 tasks over M, at the accuracy level of `_level`."""
+  selected = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
+  groups: Any = fig_a3.make_table(selected).groupby(['model', 'K'])
+  found = []
+  for (model, max_active), table in groups:
+    level, sizes = _level(table), sorted(table['M'].unique())
+    if model in style.HYPERNETWORKS and level is not None and len(sizes) > 2:
+      rows = data.rows(table, {'level': level})
+      # A seed that never gets there counts with all of its tasks, and one that
+      # does so before the first evaluation, with the tasks until then.
+      bounds = rows.assign(
+          x=rows['M'],
+          low=rows['tasks_before'].replace(0, np.nan),
+          high=rows['tasks'],
       )
-      for model, max_active, level, bounds in scaling_levels(curves)
-  ]
+      samples = [
+          tasks_to_level(curves, bounds, (model, max_active, m), level)
+          for m in sizes
+      ]
+      name = f'doublings per module, {style.MODEL_NAMES[model]}'
+      name = f'{name}, K = {max_active}'
+      found.append(comparisons.slope(name, samples, sizes))
+  return found
+
+
+def _level(table: pd.DataFrame) -> float | None:
+  """Returns the highest level that most runs reach, after one below it."""
+  reached = table['tasks'].notna() & (table['tasks_before'] > 0)
+  shares = reached.groupby(table['level']).mean()
+  return max(shares.index[shares > 0.5], default=None)
 
 
 def scaling_levels(

@@ -83,4 +83,5 @@ def _best(frame: pd.DataFrame, rates: Sequence[cells.Cell]) -> cells.Cell:
   if losses.empty:  # Not trained yet.
     return rates[0]
   shared = losses.dropna()
-  return rates[(losses if shared.empty else shared).mean().idxmin()]
+  means = (losses if shared.empty else shared).mean()
+  return rates[int(means.index[int(means.argmin())])]

@@ -70,8 +70,8 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
 
   Returns:
     Columns model, K, M, level, seed, tasks (until the first evaluation at the
-    level; NaN if never reached), tasks_before (until the evaluation before that
-    one; 0 if there is none) and preset.
+    level; NaN if never reached), tasks_before (until the last evaluation before
+    the level was reached; 0 if there is none) and preset.
   """
   columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'tasks_before']
   columns.append('preset')
@@ -82,7 +82,7 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
     for seed, curve in runs.groupby('seed'):
       for level in LEVELS:
         tasks = tasks_to_reach(curve, level)
-        before = max((n for n in _tasks(curve) if n < tasks), default=0)
+        before = max((n for n in _tasks(curve) if not n >= tasks), default=0)
         preset = curve['preset'].iloc[0]
         rows.append([*cell.values(), level, seed, tasks, before, preset])
   return pd.DataFrame(rows, columns=columns)
