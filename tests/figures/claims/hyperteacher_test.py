@@ -1,5 +1,6 @@
 """Claims on the hyperteacher, on made-up results."""
 
+import math
 import pathlib
 import shutil
 from typing import Any
@@ -128,6 +129,13 @@ def test_claim_a3_reads_the_curves(
   found = claim.compare(data.select_conditions(curves, claim.cell)[0])
   assert len(found) == 2
   assert verdicts.judge(found, claim.cell).verdict == verdict
+  # Seeds that miss the level count with all of their tasks, 750 steps of 32.
+  missed = (curves['task.num_modules'] == 10) & (curves['seed'] == 2020)
+  curves.loc[missed, 'value'] = 0.1
+  for comparison in claim.compare(curves):
+    largest = comparison.samples[-1].values
+    assert largest[2020] == pytest.approx(math.log2(750 * 32))
+    assert largest[2020] > largest[2021]
   # What every curve has reached by the first evaluation says nothing.
   curves['value'] = 0.65
   assert not claim.compare(data.select_conditions(curves, claim.cell)[0])
