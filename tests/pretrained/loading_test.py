@@ -97,9 +97,10 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
   ).read('summary.json', records.Summary)
   assert summary is not None
   index = summary['seeds'].index(seed)
-  # Bundled parameters are rounded to half precision, which may flip two of the
+  # Bundled parameters are rounded to half precision. On some processors this
+  # changes losses by 1.4% after ten inner steps, and flips two of the
   # forty examples.
-  rtol = 2e-4 if source == 'own' else 1e-2
+  rtol = 2e-4 if source == 'own' else 5e-2
   atol = {'own': 1e-5, 'bundled': 0.051}
   evaluated = loaded.student(seed).evaluate()
   for split, metrics in evaluated.items():
