@@ -13,10 +13,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures import claims
+from figures.claims import longer
 from figures.claims import over_training
 from figures.extensions import acting
 from figures.extensions import amortised
 from figures.extensions import bridges
+from figures.extensions import fig_a3_students
 from figures.extensions import fuzzy_logic
 from figures.extensions import given_tasks
 from figures.extensions import in_context
@@ -117,6 +119,11 @@ SECTIONS = {
         'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
         'fig3f': Figure(fig3f.TITLE, ('fig3f',), fig3f.draw),
         'fig_a3': Figure(fig_a3.TITLE, ('fig_a3',), fig_a3.draw),
+        'fig_a3_students': Figure(
+            fig_a3_students.TITLE,
+            (fig_a3_students.EXPERIMENT,),
+            fig_a3_students.draw,
+        ),
         'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
         'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
         'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
@@ -253,6 +260,11 @@ SECTIONS = {
             over_training.TITLE,
             (),
             functools.partial(over_training.draw, claims.CLAIMS),
+        ),
+        'longer': Figure(
+            longer.TITLE,
+            tuple(claim.experiment for claim in longer.CLAIMS),
+            longer.draw,
         ),
     },
     'Hyperparameters': {

@@ -81,6 +81,24 @@ def make(
   })
 
 
+def longer(
+    config: Config, sweep: sweeps.Grid | Iterable[sweeps.Grid]
+) -> Config:
+  """Changes a config to train some of its runs four times as long.
+
+  Only 'laptop' trains longer; the published training stays as it is.
+
+  Args:
+    config: of a figure; its experiment is renamed to '<experiment>_longer'.
+    sweep: the runs to train.
+  """
+  factor = presets.choose(config.preset, smoke=1, laptop=4, paper=1)
+  config.experiment += '_longer'
+  config.training.num_outer_steps *= factor
+  config.sweep = (sweep,) if isinstance(sweep, dict) else tuple(sweep)
+  return config
+
+
 def training(**fields: Any) -> Block:
   """Returns a training block; published values but for `fields` (C.2.2)."""
   return {

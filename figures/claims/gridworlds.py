@@ -121,7 +121,7 @@ def _whole_demonstrations(
 def _loss_is_not_raised(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   """Compares every size with all that are no smaller in width and modules."""
   found = []
-  for small, large in _pairs_of_sizes(frame, 'fig_a8'):
+  for small, large in _pairs_of_sizes(frame):
     if any(small[column] > large[column] for column in fig_a8.SIZE):
       continue
     samples = [
@@ -139,14 +139,15 @@ def _accuracy_is_stable(frame: pd.DataFrame) -> list[comparisons.Comparison]:
       comparisons.difference(
           *(comparisons.sample(frame, cell) for cell in pair), bound=-_UNSTABLE
       )
-      for pair in _pairs_of_sizes(frame, 'fig_a10')
+      for pair in _pairs_of_sizes(frame)
   ]
 
 
 def _pairs_of_sizes(
-    frame: pd.DataFrame, experiment: str
+    frame: pd.DataFrame,
 ) -> Iterator[tuple[cells.Cell, cells.Cell]]:
   """Yields the ordered pairs of sizes of a model, at their best rates."""
+  experiment = str(frame['experiment'].iloc[0])
   found = cells.select(experiment, frame, fig_a8.CELL)
   for model in style.HYPERNETWORKS:
     by_size = fig3f.best_rates(found, model, fig_a8.SIZE)

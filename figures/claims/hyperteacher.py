@@ -137,7 +137,8 @@ def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   For each seed, the best size is chosen by OOD accuracy on the other seeds.
   Choosing on the same seed would bias the comparison upwards.
   """
-  found = cells.select(fig3f.EXPERIMENT, frame, fig3f.CELL)
+  experiment = str(frame['experiment'].iloc[0])
+  found = cells.select(experiment, frame, fig3f.CELL)
   result = []
   for model in style.HYPERNETWORKS:
     by_size = fig3f.best_rates(found, model)

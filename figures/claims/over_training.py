@@ -32,7 +32,10 @@ _COLOURS = {
 
 
 def draw(
-    claims: Sequence[verdicts.Claim], library: data.Library
+    claims: Sequence[verdicts.Claim],
+    library: data.Library,
+    *,
+    title: str = TITLE,
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns a panel per claim, and the table of all comparisons.
 
@@ -42,6 +45,7 @@ def draw(
   Args:
     claims: those without runs have no panel.
     library: all finished runs.
+    title: of the figure.
   """
   entries = {claim.id: verdicts.evaluate(claim, library) for claim in claims}
   shown = [claim for claim in claims if entries[claim.id]['effect'] is not None]
@@ -86,7 +90,7 @@ def draw(
   )
   layout.finish(
       figure,
-      title=TITLE,
+      title=title,
       caption=[
           (
               'Colour: the comparison whose t is smallest at the end, as effect'

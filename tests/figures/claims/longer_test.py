@@ -1,0 +1,68 @@
+"""Longer runs of contradicted claims are those claims' own, but for steps."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from figures.claims import longer
+from figures.claims import verdicts
+from figures.extensions import fig_a3_students
+from figures.library import reference
+from modular_hyperteacher.experiments import sweeps
+from tests.helpers import made_up
+from tests.helpers import made_up_rules
+
+
+def _longer(run: sweeps.Run, factor: int) -> dict[str, Any]:
+  training = dict(run.config['training'])
+  training['num_outer_steps'] *= factor
+  return run.config | {'training': training}
+
+
+@pytest.mark.parametrize('claim', longer.CLAIMS, ids=lambda claim: claim.id)
+def test_only_the_laptop_steps_differ(claim: verdicts.Claim) -> None:
+  usual = claim.experiment.removesuffix('_longer')
+  for preset, factor in (('smoke', 1), ('laptop', 4), ('paper', 1)):
+    runs = reference.described_runs(usual, preset)
+    known = {reference.condition(_longer(run, factor)) for run in runs}
+    found = reference.described_conditions(claim.experiment, preset)
+    assert found and found < known
+
+
+def test_each_claim_is_judged_by_its_longer_runs(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Hypernetworks are better, and size hardly matters: all claims hold."""
+
+  def rule(fields: dict[str, Any], _: str, metric: str) -> float:
+    width = fields.get('model.hidden_dim', 0)
+    accuracy = 0.9 if 'hyper' in fields['model.name'] else 0.5
+    middle = fields['task.name'] == 'hyperteacher' and width == 32
+    value = accuracy + 0.05 * middle
+    return 1 - value if metric == 'loss' else value
+
+  for claim in longer.CLAIMS:
+    made_up.write_by_rule(tmp_path, claim.experiment, rule)
+  figure, table = longer.draw(made_up_rules.library(tmp_path))
+  assert [c.id for c in longer.CLAIMS] == list(dict.fromkeys(table['claim']))
+  for claim in longer.CLAIMS:
+    assert f'{claim.id}: SUPPORTED' in made_up.texts(figure)
+  assert set(table['preset']) == {'laptop'}
+  assert made_up.layout(figure).title.text == longer.TITLE
+
+
+def test_what_is_changed_for_few_modules(tmp_path: pathlib.Path) -> None:
+  """A bar per model, split and condition of `configs/fig_a3_students.py`."""
+
+  def rule(fields: dict[str, Any], split: str, _: str) -> float:
+    return fields['task.num_modules'] / 20 + 0.1 * (split == 'test')
+
+  made_up.write_by_rule(tmp_path, 'fig_a3_students', rule)
+  figure, table = fig_a3_students.draw(made_up_rules.library(tmp_path))
+  assert len(table) == 10 and table['ood_mean'].notna().all()
+  assert set(table['ood_mean'].round(6)) == {0.2, 0.5}
+  assert (table['test_mean'] - table['ood_mean']).round(6).eq(0.1).all()
+  names = made_up.layout(figure).xaxis.ticktext
+  assert names[1] == 'M = 4<br>40 of student'
+  assert names[-1] == 'M = 10<br>40 of student<br>90% held out'
