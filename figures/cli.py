@@ -1,7 +1,6 @@
 """Runs a script of this folder: parses flags, prints errors on one line."""
 
 from collections.abc import Callable, Sequence
-import os
 import sys
 
 from absl import app
@@ -9,12 +8,16 @@ from absl import flags
 from absl import logging
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.cli import output
 from modular_hyperteacher.devices import compilation_cache
 
 
 def run(main: Callable[[], None]) -> None:
   """Runs a script; a UserError prints one line and exits with code 2."""
-  app.run(lambda argv: sys.exit(_guard(main, argv)), flags_parser=_parse_flags)
+  with output.until_closed():
+    app.run(
+        lambda argv: sys.exit(_guard(main, argv)), flags_parser=_parse_flags
+    )
 
 
 def _guard(main: Callable[[], None], argv: Sequence[str]) -> int:
@@ -30,8 +33,6 @@ def _guard(main: Callable[[], None], argv: Sequence[str]) -> int:
   except KeyboardInterrupt:
     print('SIGINT: stopped.', file=sys.stderr)
     return 130
-  except BrokenPipeError:  # The reader, such as `| head`, has closed it.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
   return 0
 
 

@@ -7,7 +7,6 @@ import signal
 import sys
 from typing import Any, NamedTuple
 
-from absl import app
 from absl import flags
 from absl import logging
 
@@ -140,7 +139,7 @@ def run_command(
       print(f'error: {error}', file=sys.stderr)
       return 2
 
-  app.run(lambda argv: sys.exit(command(argv)), flags_parser=command_line.parse)
+  command_line.run(command)
 
 
 def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:

@@ -23,7 +23,6 @@ import tempfile
 import time
 from typing import Any
 
-from absl import app
 from absl import flags
 from absl import logging
 import jax
@@ -205,4 +204,4 @@ def _now() -> np.ndarray:
 
 
 if __name__ == '__main__':
-  app.run(lambda argv: sys.exit(main(argv)), flags_parser=command_line.parse)
+  command_line.run(main)

@@ -28,7 +28,6 @@ if __name__ == '__main__':  # Importing the rest takes seconds.
 
   signal.signal(signal.SIGINT, _stop)
 
-from absl import app
 from absl import flags
 from absl import logging
 
@@ -170,7 +169,7 @@ def _leave(exit_code: int, message: str) -> None:
 def run() -> Any:
   """Entry point of the console script."""
   sys.modules['__main__'].__doc__ = __doc__  # absl prints it for --help.
-  app.run(lambda argv: sys.exit(main(argv)), flags_parser=command_line.parse)
+  command_line.run(main)
 
 
 if __name__ == '__main__':

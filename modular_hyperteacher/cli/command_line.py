@@ -6,17 +6,20 @@ what was given and what is allowed.
 """
 
 import ast
+from collections.abc import Callable
 import pathlib
 import re
 import sys
 import traceback
 from typing import Any, cast, NamedTuple
 
+from absl import app
 from absl import flags
 import ml_collections
 from ml_collections import config_flags
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.cli import output
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.experiments import build
@@ -42,6 +45,12 @@ def define_sweep_flags() -> None:
   define_config_flags()
   flags.DEFINE_string(_RESULTS, 'results', 'Folder for results.')
   wandb_tracker.define_flag()
+
+
+def run(main: Callable[[list[str]], int]) -> None:
+  """Runs a program that has these flags, and exits with the code of `main`."""
+  with output.until_closed():
+    app.run(lambda argv: sys.exit(main(argv)), flags_parser=parse)
 
 
 def define_config_flags(default: str | None = None) -> None:
@@ -186,7 +195,7 @@ def _list_shared_flags() -> None:
 
 
 def parse(argv: list[str]) -> list[str]:
-  """Returns the words that are not flags. For `app.run(flags_parser=)`."""
+  """Returns the words that are not flags. For `run`."""
   try:
     argv = [
         re.sub(

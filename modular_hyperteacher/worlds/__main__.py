@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
+from modular_hyperteacher.cli import output
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import files
@@ -33,8 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
   """Runs the command; returns the exit code."""
   logging.getLogger('jax').setLevel(logging.ERROR)
   try:
-    arguments = _parser().parse_args(argv)
-    arguments.run(arguments)
+    with output.until_closed():
+      arguments = _parser().parse_args(argv)
+      arguments.run(arguments)
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
