@@ -194,15 +194,20 @@ class Programs:
     return meta_params, self._task_params, self._latents, self._evaluation_keys
 
 
-def _compiler_options(optimise: bool) -> dict[str, int] | None:
+def _compiler_options(optimise: bool) -> dict[str, int | bool] | None:
   """Returns options that skip LLVM's optimisations, the bulk of compile time.
+
+  XLA's older emitters generate less code for LLVM than its fusion emitters.
 
   Only for a CPU and a single process: the programs of several processes are
   compiled at their first call, which takes no options.
   """
   if optimise or jax.default_backend() != 'cpu' or jax.process_count() > 1:
     return None
-  return {'xla_backend_optimization_level': 0}
+  return {
+      'xla_backend_optimization_level': 0,
+      'xla_cpu_use_fusion_emitters': False,
+  }
 
 
 def _over_seeds(

@@ -14,6 +14,7 @@ import pytest
 
 from tests.helpers import commands
 from tests.helpers import disks
+from tests.helpers import slow
 from tests.helpers import training
 
 
@@ -67,7 +68,9 @@ def test_a_finished_run_is_skipped(
   assert (_run_folder(folder) / 'metrics.csv').stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize('stop', [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    'stop', slow.mark([signal.SIGKILL, signal.SIGTERM], [signal.SIGTERM])
+)
 def test_stopped_and_started_again_equals_unbroken(
     finished: tuple[pathlib.Path, subprocess.CompletedProcess[str]],
     tmp_path: pathlib.Path,
@@ -155,6 +158,7 @@ def test_describe() -> None:
     assert run['deviations']['training.num_outer_steps']['published'] == 200000
 
 
+@pytest.mark.slow
 def test_describe_at_the_published_scale() -> None:
   runs = json.loads(
       training.run('--describe', config='configs/fig3b.py:paper').stdout

@@ -94,6 +94,7 @@ def test_curves_do_not_depend_on_devices_and_processes(
   )
 
 
+@pytest.mark.slow
 def test_the_first_process_alone_writes(unbroken: pathlib.Path) -> None:
   assert not (unbroken / '1').exists()
 

@@ -17,6 +17,7 @@ from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
+from tests.helpers import slow
 
 _FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
 _CONFIGS = [
@@ -24,6 +25,7 @@ _CONFIGS = [
     for path in sorted(_FOLDER.glob('*.py'))
     if 'def get_config' in path.read_text()
 ]
+_MANY_RUNS = (('scaling', 'paper'), ('fig3f', 'paper'))
 
 
 def _runs(name: str, preset: str) -> list[sweeps.Run]:
@@ -35,7 +37,7 @@ def _cases() -> list[tuple[str, str]]:
   return [(name, preset) for name in _CONFIGS for preset in presets.PRESETS]
 
 
-@pytest.mark.parametrize('name, preset', _cases())
+@pytest.mark.parametrize('name, preset', slow.mark(_cases(), _MANY_RUNS))
 def test_all_runs_can_be_built(name: str, preset: str) -> None:
   """What is checked before anything is compiled lets every run pass."""
   runs = _runs(name, preset)

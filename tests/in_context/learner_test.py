@@ -259,6 +259,7 @@ def test_objectives_without_squares_have_no_r2() -> None:
   assert found['accuracy'] == 1
 
 
+@pytest.mark.slow
 def test_the_bridge_has_the_teacher_of_figure_3b() -> None:
   """And its splits and evaluation tasks; only the number of queries differs."""
   from configs import fig3b  # pylint: disable=import-outside-toplevel

@@ -10,6 +10,7 @@ import pytest
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+from tests.helpers import slow
 from tests.helpers import tiny
 
 # A model without a network: the output is the fast parameter itself.
@@ -108,7 +109,9 @@ def test_draw_from_support() -> None:
   assert not np.array_equal(batch.inputs, other.inputs)
 
 
-@pytest.mark.parametrize('name', tiny.MODELS)
+@pytest.mark.parametrize(
+    'name', slow.mark(tiny.MODELS, ('anil', 'nonlinear_hypernetwork'))
+)
 def test_joining_leaves_changes_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import hypernetwork
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
+from tests.helpers import slow
 from tests.helpers import tiny
 
 # All models; those that take longest to compile, with the slow tests.
@@ -21,10 +22,7 @@ _SLOW = (
     'amortised_linear_hypernetwork',
     'amortised_nonlinear_hypernetwork',
 )
-_MODELS = [
-    pytest.param(name, marks=[pytest.mark.slow] if name in _SLOW else [])
-    for name in tiny.MODELS
-]
+_MODELS = slow.mark(tiny.MODELS, _SLOW)
 
 
 def _assert_trees_close(
@@ -122,7 +120,7 @@ def test_chunks_change_rounding_only(chunk_size: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    'name', ['linear_hypernetwork', 'nonlinear_hypernetwork']
+    'name', slow.mark(_SLOW[:1] + ('linear_hypernetwork',), _SLOW)
 )
 def test_layout_of_narrow_layers_changes_rounding_only(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -76,12 +76,13 @@ def test_what_is_not_optimised_computes_the_same(
       for optimise in (False, True)
   )
   (state, metrics), (_, expected) = _train(soon, [1]), _train(fast, [1])
-  level = {'xla_backend_optimization_level': 0}
-  assert asked == [level, None]
+  options, none = asked
+  assert none is None and options['xla_backend_optimization_level'] == 0
+  assert options['xla_cpu_use_fusion_emitters'] is False
   for name, values in metrics.items():
     np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
   soon.evaluate(programs.replicate(state.meta_params))
-  assert asked == [level, None, level]
+  assert asked == [options, None, options]
 
 
 def test_different_seeds_differ() -> None:

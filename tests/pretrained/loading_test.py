@@ -374,6 +374,7 @@ def test_bundled_parameters_give_the_bundled_results() -> None:
       )
 
 
+@pytest.mark.slow
 def test_the_example_runs(root: pathlib.Path) -> None:
   done = _run(
       *('examples/pretrained.py', '--name=fig3b/smoke'),

@@ -53,6 +53,7 @@ def _benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
   )
 
 
+@pytest.mark.slow
 def test_the_command_measures_what_it_says(tmp_path: pathlib.Path) -> None:
   path = tmp_path / 'rows.json'
   run = _benchmark(

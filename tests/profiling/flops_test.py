@@ -13,13 +13,15 @@ from configs import fig2c
 from configs import fig3b
 from configs import fig4c
 from configs import fig4e
+from configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import flops
+from tests.helpers import slow
 from tests.profiling import derived_flops
 
 
 @pytest.mark.parametrize(
-    'model', ['anil', 'maml', 'linear_hypernetwork', 'nonlinear_hypernetwork']
+    'model', slow.mark(models.MODELS, ('anil', 'nonlinear_hypernetwork'))
 )
 @pytest.mark.parametrize('figure', [fig3b, fig4c, fig4e])
 def test_an_outer_step_multiplies_no_more_than_it_must(
@@ -34,7 +36,7 @@ def test_an_outer_step_multiplies_no_more_than_it_must(
   assert 0.99 < _ratio(runs[0].config) < 1.2
 
 
-@pytest.mark.parametrize('num_steps', [0, 3])
+@pytest.mark.parametrize('num_steps', slow.mark([0, 3], [3]))
 @pytest.mark.parametrize('kind', ['linear', 'nonlinear'])
 def test_an_outer_step_of_amortised_inference(
     kind: str, num_steps: int

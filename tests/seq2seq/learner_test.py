@@ -20,6 +20,7 @@ from modular_hyperteacher.seq2seq import model as models
 from modular_hyperteacher.seq2seq import mutual_exclusivity
 from modular_hyperteacher.seq2seq import system as systems
 from modular_hyperteacher.seq2seq import vocabulary
+from tests.helpers import slow
 from tests.helpers import tiny
 from tests.profiling import derived_flops
 
@@ -164,7 +165,7 @@ def test_a_network_without_memory_takes_no_episodes() -> None:
 # Steps.
 
 
-@pytest.mark.parametrize('support_loss', [True, False])
+@pytest.mark.parametrize('support_loss', slow.mark([True, False], [True]))
 def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
     support_loss: bool,
 ) -> None:
@@ -407,7 +408,9 @@ def test_operations_are_two_per_weight_and_symbol() -> None:
             {'use_decoder_attention': False},
             marks=pytest.mark.slow,
         ),
-        (('model=seq2seq', 'meanings=fixed'), {}),
+        pytest.param(
+            ('model=seq2seq', 'meanings=fixed'), {}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_few_steps_on_scan_lower_the_loss(

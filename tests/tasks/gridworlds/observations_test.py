@@ -16,6 +16,7 @@ from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.gridworlds import observations
+from tests.helpers import slow
 
 _WALLS = np.array([[0, 0, 1], [1, 0, 0]], bool)
 _LAYOUT = observations.Layout(
@@ -163,7 +164,9 @@ def _close(actual: Any, expected: Any, rtol: float, atol: float) -> None:
 
 
 @pytest.mark.parametrize('num_instances', [1, 20], ids=['few', 'many'])
-@pytest.mark.parametrize('name', _MODELS)
+@pytest.mark.parametrize(
+    'name', slow.mark(_MODELS, ('nonlinear_hypernetwork',))
+)
 def test_models_do_not_see_the_form_of_their_inputs(
     name: str, num_instances: int
 ) -> None:
