@@ -13,6 +13,7 @@ each of them with --coordinator, --num_processes and --process_id, or with
 --distributed if JAX can find the other processes by itself.
 """
 
+import functools
 import json
 import os
 import signal
@@ -41,6 +42,7 @@ from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.runs import ahead
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
@@ -143,6 +145,7 @@ def _run() -> int:
 
 def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
   tracked = wandb_tracker.mode()
+  programs = ahead.Ahead(planned)
   for index, run, check_lock in scheduling.acquire_runs(planned, guard):
     with (
         progress.Bar(run, index, len(planned)) as bar,
@@ -153,7 +156,8 @@ def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
         bar.update(latest)
         tracker.update(latest)
 
-      runner.execute(run, guard, watch, check_lock)
+      prepare = functools.partial(programs.prepare, index)
+      runner.execute(run, guard, watch, check_lock, prepare)
     if multihost.is_primary():
       summary.print_result(run)
 

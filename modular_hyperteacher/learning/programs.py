@@ -153,7 +153,7 @@ class Programs:
     return replicate(self._init(self._init_keys))
 
   def compile(self, state: outer_loop.TrainState) -> None:
-    """Compiles training and evaluation in parallel."""
+    """Compiles training and evaluation in parallel, if not done yet."""
     evaluate_arguments = self._evaluate_arguments(state.meta_params)
     with futures.ThreadPoolExecutor() as pool:
       training = pool.submit(self.compile_training, state)
@@ -271,7 +271,9 @@ class _Compiled:
     self._program = None
 
   def compile(self, *args: Any) -> Any:
-    """Compiles for arguments of these shapes; returns the program."""
+    """Compiles for arguments of these shapes, once; returns the program."""
+    if self._program is not None:
+      return self._program
     mapped = len(args) - self._num_broadcast
     program = jax.pmap(
         self._function,
@@ -285,7 +287,4 @@ class _Compiled:
     return program
 
   def __call__(self, *args: Any) -> Any:
-    program = self._program
-    if program is None:
-      program = self.compile(*args)
-    return program(*args)
+    return self.compile(*args)(*args)

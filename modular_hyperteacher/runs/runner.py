@@ -63,6 +63,13 @@ class PlannedRun:
         self.drawn[key] = jax.block_until_ready(drawn)
     return self.drawn[key]
 
+  def make_programs(self) -> programs.Programs:
+    """Returns the run's programs, not yet compiled."""
+    built = self.experiment
+    roots = experiments.root_keys(built.training)
+    optimise = built.execution.optimise
+    return programs.Programs(built.system, roots, self.tasks, optimise)
+
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
     """Returns what `--describe` prints."""
     num_meta, num_fast = self.experiment.system.num_params
@@ -159,6 +166,7 @@ def execute(
     guard: preemption.Guard,
     watch: Callable[[trainer.Progress], None],
     check_lock: Callable[[], None],
+    prepare: Callable[[], programs.Programs] | None = None,
 ) -> None:
   """Trains a run to its end, from its last checkpoint if there is one.
 
@@ -167,6 +175,7 @@ def execute(
     guard: stops the training when a signal arrives.
     watch: called with the progress.
     check_lock: raises if another process has taken over the run.
+    prepare: in place of `planned.make_programs`.
 
   Raises:
     preemption.Interrupted: after saving, when a signal asks to stop.
@@ -183,9 +192,7 @@ def execute(
   def make_trainer() -> trainer.Trainer:
     roots = experiments.root_keys(built.training)
     return trainer.Trainer(
-        programs.Programs(
-            built.system, roots, planned.tasks, built.execution.optimise
-        ),
+        (prepare or planned.make_programs)(),
         folder,
         trainer.Settings(
             seeds=built.training.seeds,
