@@ -8,8 +8,8 @@ import tempfile
 
 # Around what the user set; must happen before JAX starts its backend. Most of
 # the tests' time is compilation of programs that then run for milliseconds, so
-# LLVM does without its optimisations, and XLA without the fusion emitters that
-# take a third of the time, unless the user says otherwise.
+# LLVM does without its optimisations, and XLA without its fusion emitters (a
+# fifth of the CPU time), unless the user says otherwise.
 os.environ['XLA_FLAGS'] = ' '.join((
     '--xla_backend_optimization_level=0',
     '--xla_llvm_disable_expensive_passes=true',

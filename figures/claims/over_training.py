@@ -65,6 +65,8 @@ def draw(
       ],
   )
   figure.update_annotations(font={'size': 12})
+  if not shown:
+    layout.name_empty(figure, 'no finished run', 1, 1)
   for index, claim in enumerate(shown):
     row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
     entry = entries[claim.id]

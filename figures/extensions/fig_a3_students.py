@@ -17,14 +17,14 @@ _MODULES = 'task.num_modules'
 _FACTOR = 'model.modules_per_teacher_module'
 _HELD_OUT = 'task.fraction_ood'
 CELL = ('model.name', _MODULES, _FACTOR, _HELD_OUT)
-_SPLITS = {'New combinations': 'ood', 'Seen combinations': 'test'}
+_SPLITS = {'New': 'ood', 'Seen': 'test'}
 
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
-      f'{title}:<br>{style.MODEL_NAMES[model].lower()}': [
+      f'{title}, {style.MODEL_NAMES[model].lower()}': [
           bars.Bar(
               label=_name(cell),
               colour=style.COLOURS[model],
@@ -43,9 +43,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       caption=[
           *found.caption,
           (
-              'M: the modules of the teacher. In Figure A3, students have four'
-              ' for each of these, and a quarter of the combinations is held'
-              ' out.'
+              'New and seen: combinations of modules. Below each bar: modules'
+              ' of the teacher (M), modules of the student, and the share of'
+              ' combinations that is held out. The first bar of each M is as in'
+              ' Figure A3.'
           ),
       ],
   )
@@ -54,7 +55,5 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 
 def _name(cell: Mapping[str, Any]) -> str:
-  students = cell[_MODULES] * cell[_FACTOR]
-  name = f'M = {cell[_MODULES]}<br>{students} of student'
-  held_out = cell[_HELD_OUT]
-  return name if held_out == 0.25 else f'{name}<br>{held_out:.0%} held out'
+  modules = cell[_MODULES]
+  return f'{modules}<br>{modules * cell[_FACTOR]}<br>{cell[_HELD_OUT]:.0%}'

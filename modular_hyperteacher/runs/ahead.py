@@ -30,9 +30,11 @@ class Ahead:
       return self._planned[index].make_programs()
     rest = range(index + 1, len(self._planned))
     unfinished = (i for i in rest if not self._planned[i].folder.finished)
-    for i in (index, next(unfinished, index)):
-      if i not in self._begun:
-        self._begun[i] = self._pool.submit(self._compile, i)
+    # Others, which another process may train by now, are forgotten.
+    self._begun = {
+        i: self._begun.get(i) or self._pool.submit(self._compile, i)
+        for i in (index, next(unfinished, index))
+    }
     return self._begun.pop(index).result()
 
   def _compile(self, index: int) -> programs.Programs:

@@ -57,6 +57,14 @@ def test_what_was_compiled_ahead_is_used() -> None:
   assert made[1].compiled and not programs._begun
 
 
+def test_runs_that_others_have_taken_are_forgotten() -> None:
+  planned, made = _plan(False, False, False)
+  programs = ahead.Ahead(planned)
+  programs.prepare(0)
+  assert set(programs._begun) == {1}
+  assert programs.prepare(2) is made[2] and not programs._begun
+
+
 def test_an_error_comes_with_its_own_run() -> None:
   error = ValueError('too large')
   planned, made = _plan(False, False, errors={1: error})

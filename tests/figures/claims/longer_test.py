@@ -52,6 +52,11 @@ def test_each_claim_is_judged_by_its_longer_runs(
   assert made_up.layout(figure).title.text == longer.TITLE
 
 
+def test_without_runs_the_figure_says_so(tmp_path: pathlib.Path) -> None:
+  figure, table = longer.draw(made_up_rules.library(tmp_path))
+  assert table.empty and 'no finished run' in made_up.texts(figure)
+
+
 def test_what_is_changed_for_few_modules(tmp_path: pathlib.Path) -> None:
   """A bar per model, split and condition of `configs/fig_a3_students.py`."""
 
@@ -64,5 +69,5 @@ def test_what_is_changed_for_few_modules(tmp_path: pathlib.Path) -> None:
   assert set(table['ood_mean'].round(6)) == {0.2, 0.5}
   assert (table['test_mean'] - table['ood_mean']).round(6).eq(0.1).all()
   names = made_up.layout(figure).xaxis.ticktext
-  assert names[1] == 'M = 4<br>40 of student'
-  assert names[-1] == 'M = 10<br>40 of student<br>90% held out'
+  assert names[1] == '4<br>40<br>25%'
+  assert names[-1] == '10<br>40<br>90%'
