@@ -145,21 +145,21 @@ def _run() -> int:
 
 def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
   tracked = wandb_tracker.mode()
-  programs = ahead.Ahead(planned)
-  for index, run, check_lock in scheduling.acquire_runs(planned, guard):
-    with (
-        progress.Bar(run, index, len(planned)) as bar,
-        wandb_tracker.Tracker(run.spec, run.folder, tracked) as tracker,
-    ):
+  with ahead.Ahead(planned) as programs:
+    for index, run, check_lock in scheduling.acquire_runs(planned, guard):
+      with (
+          progress.Bar(run, index, len(planned)) as bar,
+          wandb_tracker.Tracker(run.spec, run.folder, tracked) as tracker,
+      ):
 
-      def watch(latest: trainer.Progress) -> None:
-        bar.update(latest)
-        tracker.update(latest)
+        def watch(latest: trainer.Progress) -> None:
+          bar.update(latest)
+          tracker.update(latest)
 
-      prepare = functools.partial(programs.prepare, index)
-      runner.execute(run, guard, watch, check_lock, prepare)
-    if multihost.is_primary():
-      summary.print_result(run)
+        prepare = functools.partial(programs.prepare, index)
+        runner.execute(run, guard, watch, check_lock, prepare)
+      if multihost.is_primary():
+        summary.print_result(run)
 
 
 def _leave(exit_code: int, message: str) -> None:

@@ -137,7 +137,7 @@ class Programs:
       optimise: if False, compiles faster to slower programs.
     """
     options = _compiler_options(optimise)
-    self._init = jax.jit(jax.vmap(system.init), compiler_options=options)
+    self._init: Any = jax.jit(jax.vmap(system.init), compiler_options=options)
     self._init_keys = _stack_streams(roots, 'init')
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *seed_tasks)
     self._task_params, self._latents = replicate(stacked)
@@ -152,8 +152,19 @@ class Programs:
     """Returns the state before the first step, on the devices."""
     return replicate(self._init(self._init_keys))
 
+  def compile_init(self) -> outer_loop.TrainState:
+    """Compiles `init`; returns the shapes of its state."""
+    shapes = self._init.eval_shape(self._init_keys)
+    self._init = self._init.lower(self._init_keys).compile()
+    devices = jax.local_device_count()
+    return jax.tree.map(lambda x: x.update(shape=(devices, *x.shape)), shapes)
+
   def compile(self, state: outer_loop.TrainState) -> None:
-    """Compiles training and evaluation in parallel, if not done yet."""
+    """Compiles training and evaluation in parallel, if not done yet.
+
+    Args:
+      state: as from `init`, or its shapes.
+    """
     evaluate_arguments = self._evaluate_arguments(state.meta_params)
     with futures.ThreadPoolExecutor() as pool:
       training = pool.submit(self.compile_training, state)

@@ -191,8 +191,10 @@ def execute(
 
   def make_trainer() -> trainer.Trainer:
     roots = experiments.root_keys(built.training)
+    with _bugs_stay_bugs():
+      compiled = (prepare or planned.make_programs)()
     return trainer.Trainer(
-        (prepare or planned.make_programs)(),
+        compiled,
         folder,
         trainer.Settings(
             seeds=built.training.seeds,
@@ -218,22 +220,32 @@ def execute(
         flush=True,
     )
   try:
-    training.run()
+    with _bugs_stay_bugs():
+      training.run()
   except preemption.Interrupted:
     training.save()
     _record_session(folder, session, training.step, started)
     raise
-  except ValueError as error:
-    if isinstance(error, errors.UserError):
-      raise
-    # Input was checked before, so this is a bug: keep the traceback.
-    raise RuntimeError(f'training failed: {error}') from error
   check_lock()
   _record_session(folder, session, training.step, started)
   if multihost.is_primary():
     rows = run_folder.encode_metrics(training.rows)
     digest = {'metrics_sha256': hashlib.sha256(rows).hexdigest()}
     folder.write('summary.json', summarise(run, training.rows) | digest)
+
+
+@contextlib.contextmanager
+def _bugs_stay_bugs() -> Iterator[None]:
+  """Turns a ValueError that is no UserError into a RuntimeError.
+
+  Input was checked before, so it is a bug, whose traceback is needed.
+  """
+  try:
+    yield
+  except ValueError as error:
+    if isinstance(error, errors.UserError):
+      raise
+    raise RuntimeError(f'training failed: {error}') from error
 
 
 def _read_sessions(folder: run_folder.RunFolder) -> list[Any]:
@@ -274,7 +286,8 @@ def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
   best_step = {}
   for seed in seeds:
     curve = validation[validation['seed'] == seed].set_index('step')['value']
-    best_step[seed] = int(curve.idxmin()) if curve.notna().any() else last_step
+    curve = curve[np.isfinite(curve.to_numpy(float))]
+    best_step[seed] = last_step if curve.empty else int(curve.idxmin())
   evaluated = frame[frame['split'] != 'train']
   at_end = validation[validation['step'] == last_step]
   diverged = at_end[~np.isfinite(at_end['value'].to_numpy(float))]['seed']

@@ -265,7 +265,8 @@ class Trainer:
       self._record(step, split, split_metrics)
 
   def _keep_best(self, loss: np.ndarray) -> None:
-    better = loss < self._best_loss
+    # The latest parameters, as long as no loss was finite.
+    better = (loss < self._best_loss) | ~np.isfinite(self._best_loss)
 
     def choose(new: jax.Array, old: jax.Array) -> jax.Array:
       mask = better.reshape((1, -1) + (1,) * (new.ndim - 2))

@@ -48,6 +48,21 @@ def test_bugs_in_training_are_not_told_as_wrong_input(
   assert command_line.is_users(caught.value) == (raised is errors.UserError)
 
 
+def test_bugs_in_compilation_are_not_told_as_wrong_input(
+    tmp_path: pathlib.Path,
+) -> None:
+  run = sweeps.expand(small_sweep.get_config('smoke'))[0]
+  (planned,) = runner.plan([run], tmp_path)
+
+  def fail() -> NoReturn:
+    raise ValueError('shapes differ')
+
+  with preemption.Guard(()) as guard:
+    with pytest.raises(RuntimeError, match='shapes differ') as caught:
+      runner.execute(planned, guard, lambda _: None, lambda: None, fail)
+  assert not command_line.is_users(caught.value)
+
+
 def test_describing_lists_no_combinations(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

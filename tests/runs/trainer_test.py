@@ -16,6 +16,7 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import trainer
 from tests.helpers import tiny
 
@@ -215,6 +216,37 @@ def test_best_parameters_are_those_of_the_lowest_validation_loss(
   np.testing.assert_allclose(
       again['loss'][:, _SPLITS.index('valid')], losses.min(0), rtol=1e-6
   )
+
+
+@pytest.mark.parametrize('infinite', [np.nan, np.inf])
+def test_without_a_finite_loss_the_best_parameters_are_the_last(
+    compiled: programs.Programs, tmp_path: pathlib.Path, infinite: float
+) -> None:
+  run = _trainer(compiled, tmp_path)
+  run._take_steps()
+  run._keep_best(np.array([infinite, 0.5]))
+  first = run._snapshot()
+  run._take_steps()
+  run._keep_best(np.array([infinite, 0.6]))
+  last = run._snapshot()
+  for best, earlier, latest in zip(
+      *map(
+          jax.tree.leaves,
+          (last.best_params, first.best_params, last.state.meta_params),
+      )
+  ):
+    np.testing.assert_array_equal(best[0], latest[0])
+    np.testing.assert_array_equal(best[1], earlier[1])
+  # As in the summary of the run.
+  rows = [
+      (step, seed, 'valid', 'loss', loss)
+      for step in (1, 2)
+      for seed, loss in zip(_SEEDS, (infinite, 0.4 + step / 10))
+  ]
+  spec: Any = types.SimpleNamespace(
+      run_id='run', config={'training': {'seeds': list(_SEEDS)}}
+  )
+  assert runner.summarise(spec, rows)['best_step'] == [2, 1]
 
 
 def test_a_damaged_checkpoint_costs_steps_but_changes_nothing(
