@@ -1,8 +1,9 @@
 """Figure 3F, trained four times as long: do large students fall behind?
 
-Three sizes: the smallest of Figure 3F at laptop scale, its largest, and one in
-between. After 3,000 outer steps the largest is best, which contradicts claim
-3F.
+Four sizes of Figure 3F at laptop scale: the smallest, the largest, and the two
+that are best in between, one for each hypernetwork. After 3,000 outer steps the
+largest linear hypernetwork is better than all smaller ones, which contradicts
+claim 3F.
 
   python -m modular_hyperteacher.main --config=configs/fig3f_longer.py
   python figures/make_all.py --only=longer
@@ -18,7 +19,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   (grid,) = config.sweep
   sizes = ('modules_per_teacher_module', 'hidden_dim')
   sweep = [
-      grid | {size: [grid[size][index]] for size in sizes}
-      for index in (0, 1, -1)
+      grid | {size: [grid[size][i]] for size, i in zip(sizes, indices)}
+      for indices in ((0, 0), (1, 1), (-1, 1), (-1, -1))
   ]
   return experiment.longer(config, sweep)

@@ -61,7 +61,12 @@ class Comparison(NamedTuple):
 
   @property
   def interval(self) -> tuple[float, float]:
-    """The 90% interval; a comparison holds if it is above the bound."""
+    """The 90% interval; a comparison holds if it is above the bound.
+
+    NaN if a seed is lost, which leaves the comparison undecided.
+    """
+    if self.lost:
+      return math.nan, math.nan
     mean, error, num_seeds = self.estimate
     half = paired_t.quantile(num_seeds) * error
     return mean - half, mean + half
@@ -148,6 +153,27 @@ def between(
   return Comparison(name, summed, tuple(samples), bound)
 
 
+def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
+  """Returns each seed's value in the column that is best on the other seeds.
+
+  The best on all seeds would be best by chance, too, and its mean too high.
+
+  Args:
+    table: a row per seed, a column per choice. A single seed gives no value.
+  """
+  picked = {
+      seed: row.iloc[int(table.drop(index=seed).mean().to_numpy().argmax())]
+      for seed, row in table.iterrows()
+      if len(table) > 1
+  }
+  return pd.Series(picked, dtype=float)
+
+
+def spread_on_other_seeds(table: pd.DataFrame) -> pd.Series:
+  """Returns largest - smallest column, each chosen on the other seeds."""
+  return pick_on_other_seeds(table) + pick_on_other_seeds(-table)
+
+
 def slope(
     name: str, samples: Sequence[Sample], at: Sequence[float] | np.ndarray
 ) -> Comparison:
@@ -174,24 +200,39 @@ def over_supports(
 
 
 def widths(
-    frame: pd.DataFrame, model: str, rest: Mapping[str, Any] | None = None
+    frame: pd.DataFrame,
+    model: str,
+    rest: Mapping[str, Any] | None = None,
+    supports: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
   """Returns a cell for every width that a model was trained with.
 
   A claim about a model must hold for all of its widths.
+
+  Args:
+    frame: all runs.
+    model: its name.
+    rest: further fields of the cells.
+    supports: only widths that were trained with each of them.
   """
   cell = {MODEL: model, **(rest or {})}
   runs = data.rows(frame, cell)
-  found = sorted(runs[WIDTH].dropna().unique()) if WIDTH in runs else []
-  return [{**cell, WIDTH: w} for w in found] if len(found) > 1 else [cell]
+  trained = set(runs[WIDTH].dropna()) if WIDTH in runs else set()
+  if len(trained) < 2:
+    return [cell]
+  for support in supports:
+    trained &= set(data.rows(runs, {SUPPORT: support})[WIDTH])
+  return [{**cell, WIDTH: width} for width in sorted(trained)]
 
 
 def pairs(
-    frame: pd.DataFrame, rest: Mapping[str, Any] | None = None
+    frame: pd.DataFrame,
+    rest: Mapping[str, Any] | None = None,
+    supports: Sequence[str] = (),
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
   """Yields all pairs of a hypernetwork's and a monolithic model's cells."""
   for modular in style.HYPERNETWORKS:
-    for modular_cell in widths(frame, modular, rest):
+    for modular_cell in widths(frame, modular, rest, supports):
       for monolithic in style.MONOLITHIC:
-        for cell in widths(frame, monolithic, rest):
+        for cell in widths(frame, monolithic, rest, supports):
           yield modular_cell, cell

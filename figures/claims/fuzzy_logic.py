@@ -76,21 +76,19 @@ def _rises_with_examples(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 
 
 def _same_on_seen(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """Differences on seen combinations, three times, below the OOD range.
+  """Compares the OOD range with thrice each difference on seen combinations.
 
-  The range is that of the OOD means; the kinds at its ends are the same for
-  all seeds.
+  The kinds at the ends of the range are chosen, for every seed, by the others.
   """
-  ood = {kind: _r2(frame, kind) for kind in fuzzy_logic.MAIN}
-  if any(s.values.empty for s in ood.values()):
-    return []
-  ordered = sorted(ood.values(), key=lambda s: s.values.mean())
+  ood = [_r2(frame, kind) for kind in fuzzy_logic.MAIN]
   seen = [_r2(frame, kind, 'test') for kind in fuzzy_logic.MAIN]
+  table = pd.concat([s.values for s in ood], axis=1).dropna()
+  spread = comparisons.spread_on_other_seeds(table)
   return [
-      comparisons.between(
+      comparisons.Comparison(
           f'range of OOD R2 - 3 ({a.name} - {b.name})',
-          [ordered[-1], ordered[0], a, b],
-          (1, -1, -3, 3),
+          (spread - 3 * (a.values - b.values)).dropna(),
+          (*ood, a, b),
       )
       for a, b in itertools.permutations(seen, 2)
   ]
@@ -106,16 +104,24 @@ def _unknown_terms_fail(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 
 
 def _terms_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  """Compares the block with the highest mean F1, the same for all seeds."""
+  """Compares the best block, chosen for every seed by the others."""
   found = []
   for kind in fuzzy_logic.BY_CODES:
     blocks = [
         _r2(frame, kind, metric=naming.TERMS.metric(block))
         for block in range(2)
     ]
-    best = max(blocks, key=lambda s: s.values.mean())
     majority = _r2(frame, kind, metric=naming.TERMS.majority)
-    found.append(comparisons.difference(best, majority, 0.2))
+    table = pd.concat([s.values for s in blocks], axis=1).dropna()
+    best = comparisons.pick_on_other_seeds(table)
+    found.append(
+        comparisons.Comparison(
+            f'best block of {kind} - {majority.name}',
+            (best - majority.values).dropna(),
+            (*blocks, majority),
+            0.2,
+        )
+    )
   return found
 
 

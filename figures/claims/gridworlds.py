@@ -75,7 +75,7 @@ def _falls(
     frame: pd.DataFrame, metric: str
 ) -> Iterator[tuple[str, list[comparisons.Sample]]]:
   """Yields a name, and samples: modular on both supports, then monolithic."""
-  for modular, monolithic in comparisons.pairs(frame):
+  for modular, monolithic in comparisons.pairs(frame, supports=_SUPPORTS):
     samples = [
         comparisons.sample(
             frame, {**model, comparisons.SUPPORT: support}, metric=metric
@@ -161,6 +161,7 @@ def _claim(
     compare: verdicts.Compare,
     sentence: str,
     cell: tuple[str, ...] = model_bars.CELL,
+    models: tuple[str, ...] = (),
 ) -> verdicts.Claim:
   return verdicts.Claim(
       id=id_,
@@ -170,6 +171,7 @@ def _claim(
       figure=figure,
       compare=compare,
       cell=cell,
+      models=models,
   )
 
 
@@ -223,6 +225,7 @@ CLAIMS = (
         'Preferences: more hidden units or modules raise the OOD loss of either'
         f' hypernetwork by less than {_RAISED:.0%}.',
         cell=fig_a8.CELL,
+        models=style.HYPERNETWORKS,
     ),
     _claim(
         'A9',
@@ -242,5 +245,6 @@ CLAIMS = (
         'Goals: with more hidden units or modules, OOD accuracy of both'
         f' hypernetworks changes by less than {_UNSTABLE:g}.',
         cell=fig_a8.CELL,
+        models=style.HYPERNETWORKS,
     ),
 )

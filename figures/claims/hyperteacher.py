@@ -117,20 +117,6 @@ def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
   return sorted(found.astype(int).itertuples(index=False, name=None))
 
 
-def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
-  """Returns each seed's value in the column that is best on the other seeds.
-
-  Args:
-    table: a row per seed, a column per choice. A single seed gives no value.
-  """
-  picked = {
-      seed: row.iloc[int(table.drop(index=seed).mean().to_numpy().argmax())]
-      for seed, row in table.iterrows()
-      if len(table) > 1
-  }
-  return pd.Series(picked, dtype=float)
-
-
 def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   """Compares the best intermediate size with the smallest and the largest.
 
@@ -146,7 +132,7 @@ def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
       continue
     samples = [comparisons.sample(frame, cell) for cell in by_size]
     middle = pd.concat([s.values for s in samples[1:-1]], axis=1).dropna()
-    peak = pick_on_other_seeds(middle)
+    peak = comparisons.pick_on_other_seeds(middle)
     result += [
         comparisons.Comparison(
             f'{style.MODEL_NAMES[model]}: best size in between - {end}',

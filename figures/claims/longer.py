@@ -1,39 +1,103 @@
-"""Contradicted claims, with some of their runs trained four times as long."""
+"""Parts of contradicted claims, whose runs are trained four times as long."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
+from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from figures.claims import comparisons
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import over_training
 from figures.claims import verdicts
+from figures.library import data
+from figures.paper import fig3e
+from figures.plotting import style
 
 TITLE = 'Contradicted claims: do they hold after four times the training?'
-_CONTRADICTED = ('3E', '3F', '4C-1', 'A10')
 
 
-def _compare(
-    compare: verdicts.Compare, frame: pd.DataFrame
-) -> Sequence[comparisons.Comparison]:
-  """Returns the comparisons whose runs are among those trained longer."""
-  found = compare(frame)
-  return [c for c in found if all(len(s.runs) for s in c.samples)]
-
-
-# They read `configs/<experiment>_longer.py` in place of their own experiment.
-CLAIMS = tuple(
-    dataclasses.replace(
-        claim,
-        experiment=f'{claim.experiment}_longer',
-        compare=functools.partial(_compare, claim.compare),
+def _better_than_anil(
+    frame: pd.DataFrame, cell: Mapping[str, Any], metric: str = 'accuracy'
+) -> list[comparisons.Comparison]:
+  found = []
+  for model in style.HYPERNETWORKS:
+    better, worse = (
+        comparisons.sample(frame, {comparisons.MODEL: m, **cell}, metric=metric)
+        for m in (model, 'anil')
     )
-    for area in (hyperteacher, gridworlds)
-    for claim in area.CLAIMS
-    if claim.id in _CONTRADICTED
+    pair = (worse, better) if metric == 'loss' else (better, worse)
+    found.append(comparisons.difference(*pair))
+  return found
+
+
+def _part(id_: str, what: str, **changed: Any) -> verdicts.Claim:
+  """Returns a claim on the runs of `configs/<experiment>_longer.py`.
+
+  Args:
+    id_: of the whole claim.
+    what: the part of it that these runs can decide.
+    **changed: other fields that differ from the whole claim's.
+  """
+  (whole,) = (
+      claim
+      for claim in (*hyperteacher.CLAIMS, *gridworlds.CLAIMS)
+      if claim.id == id_
+  )
+  experiment = f'{whole.experiment}_longer'
+  return dataclasses.replace(
+      whole, id=f'{id_}, {what}', experiment=experiment, **changed
+  )
+
+
+CLAIMS = (
+    _part(
+        '3E',
+        'ANIL',
+        sentence=(
+            'M = 8, K = 2: both hypernetworks reach a higher OOD accuracy than'
+            ' ANIL.'
+        ),
+        compare=functools.partial(
+            _better_than_anil, cell=dict(zip(fig3e.CELL[1:], (8, 2)))
+        ),
+        models=(*style.HYPERNETWORKS, 'anil'),
+    ),
+    _part(
+        '3F',
+        'four sizes',
+        sentence=(
+            'Of four sizes, the best in between has a higher OOD accuracy than'
+            ' the smallest and the largest, for both hypernetworks.'
+        ),
+    ),
+    _part(
+        '4C-1',
+        'ANIL',
+        sentence='OOD loss of both hypernetworks is lower than that of ANIL.',
+        compare=functools.partial(
+            _better_than_anil,
+            cell={comparisons.SUPPORT: 'random'},
+            metric='loss',
+        ),
+        models=(*style.HYPERNETWORKS, 'anil'),
+    ),
+    _part(
+        'A10',
+        'linear',
+        sentence=(
+            'OOD accuracy of the linear hypernetwork, 64 wide, differs by less'
+            ' than 0.05 between 8 and 32 modules.'
+        ),
+        models=('linear_hypernetwork',),
+    ),
 )
 
-draw = functools.partial(over_training.draw, CLAIMS, title=TITLE)
+
+def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns a panel per part, and the table of all comparisons."""
+  sentences: Sequence[str] = [f'{c.id}: {c.sentence}' for c in CLAIMS]
+  return over_training.draw(CLAIMS, library, title=TITLE, caption=sentences)

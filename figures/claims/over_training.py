@@ -36,6 +36,7 @@ def draw(
     library: data.Library,
     *,
     title: str = TITLE,
+    caption: Sequence[str] = (),
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns a panel per claim, and the table of all comparisons.
 
@@ -46,6 +47,7 @@ def draw(
     claims: those without runs have no panel.
     library: all finished runs.
     title: of the figure.
+    caption: further lines below it.
   """
   entries = {claim.id: verdicts.evaluate(claim, library) for claim in claims}
   shown = [claim for claim in claims if entries[claim.id]['effect'] is not None]
@@ -70,7 +72,10 @@ def draw(
   for index, claim in enumerate(shown):
     row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
     entry = entries[claim.id]
-    decisive = min(entry['comparisons'], key=lambda c: c['t'] or -math.inf)
+    decisive = min(
+        entry['comparisons'],
+        key=lambda c: -math.inf if c['t'] is None else c['t'],
+    )
     for trace in _traces(
         data.rows(table, {'claim': claim.id}),
         decisive['name'],
@@ -104,6 +109,7 @@ def draw(
               'Dotted: the published number of outer steps. A panel with one'
               ' point: the metric is measured only at the end.'
           ),
+          *caption,
       ],
       plot_height=120 + 190 * num_rows,
   )

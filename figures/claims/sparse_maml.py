@@ -27,17 +27,18 @@ def _adapts(frame: pd.DataFrame) -> list[comparisons.Comparison]:
       for metric in ('closed', *_closed(frame))
   ]
   whole, *layers = samples
+  change = whole.values - _cell('binary')['model.initial_sparsity']
   by_layer = pd.concat([s.values for s in layers], axis=1).dropna()
   return [
       comparisons.Comparison(
           'change of the share of closed gates',
-          (whole.values - _cell('binary')['model.initial_sparsity']).abs(),
+          comparisons.pick_on_other_seeds(pd.concat([change, -change], axis=1)),
           (whole,),
           _CHANGE,
       ),
       comparisons.Comparison(
           'largest - smallest share of closed gates of a layer',
-          by_layer.max(axis=1) - by_layer.min(axis=1),
+          comparisons.spread_on_other_seeds(by_layer),
           tuple(layers),
           _SPREAD,
       ),

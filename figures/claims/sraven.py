@@ -21,10 +21,16 @@ def _accuracy(
     frame: pd.DataFrame,
     attention: str,
     num_heads: int = sraven.NUM_HEADS,
-    num_features: int = sraven.NUM_FEATURES,
+    num_features: int | None = None,
 ) -> comparisons.Sample:
-  cell = sraven.make_cell(attention, num_heads, num_features)
+  features = num_features or _features(frame)
+  cell = sraven.make_cell(attention, num_heads, features)
   return comparisons.sample(frame, cell, 'ood', sraven.METRIC)
+
+
+def _features(frame: pd.DataFrame) -> int:
+  """Returns the fewest features that were trained."""
+  return int(frame['task.num_features'].min())
 
 
 def _hyla_above(frame: pd.DataFrame) -> list[comparisons.Comparison]:
@@ -48,7 +54,8 @@ def _heads_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 def _fewer_features_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [
       comparisons.difference(
-          _accuracy(frame, kind), _accuracy(frame, kind, num_features=3)
+          _accuracy(frame, kind, num_features=2),
+          _accuracy(frame, kind, num_features=3),
       )
       for kind in _VARIED
   ]
@@ -57,12 +64,12 @@ def _fewer_features_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 def _rules_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   found = []
   for kind in _VARIED:
-    cell = sraven.make_cell(kind)
+    cell = sraven.make_cell(kind, num_features=_features(frame))
     first, last, majority = (
         comparisons.sample(frame, cell, sraven.UNPERMUTED, metric)
         for metric in (
             naming.RULES.metric(0),
-            naming.RULES.metric(sraven.NUM_BLOCKS - 1),
+            naming.RULES.metric(_last_block(frame)),
             naming.RULES.majority,
         )
     )
@@ -71,6 +78,12 @@ def _rules_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
         comparisons.difference(last, first),
     ]
   return found
+
+
+def _last_block(frame: pd.DataFrame) -> int:
+  of_a_block = naming.RULES.metric(0).removesuffix('0')
+  measured = [m for m in frame['metric'].unique() if m.startswith(of_a_block)]
+  return max((int(m.removeprefix(of_a_block)) for m in measured), default=0)
 
 
 def _is_rare(frame: pd.DataFrame, metric: str) -> list[comparisons.Comparison]:

@@ -240,7 +240,7 @@ def _tested(
       effect=_number(mean),
       bound=comparison.bound,
       standard_error=_number(error),
-      interval=comparison.interval if num_seeds > 1 else None,
+      interval=comparison.interval if math.isfinite(t) else None,
       t=_number(t),
       p=_number(float(paired_t.p_value(t, num_seeds))),
       num_seeds=num_seeds,

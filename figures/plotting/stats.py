@@ -29,16 +29,6 @@ def mean(values: pd.Series | np.ndarray) -> Estimate:
   )
 
 
-def paired_difference(higher: pd.Series, lower: pd.Series) -> Estimate:
-  """Returns the mean over shared seeds of higher - lower.
-
-  Args:
-    higher: indexed by seed.
-    lower: indexed by seed.
-  """
-  return mean(higher - lower)
-
-
 def _squared_error(values: np.ndarray) -> float:
   if len(values) < 2:
     return math.nan

@@ -95,6 +95,8 @@ def _evaluate(claim_id: str, library: data.Library) -> verdicts.Entry:
         ('SG-1', {'share': -0.1}, 'CONTRADICTED'),
         # With more modules, a larger share of the combinations is needed.
         ('SG-2', {'total': -0.03}, 'CONTRADICTED'),
+        # With twelve modules, no share is enough.
+        ('SG-2', {'total': -0.3}, 'UNDECIDED'),
         ('SG-3', {'depth': -0.05}, 'CONTRADICTED'),
         ('SG-3', {'width': -0.1}, 'CONTRADICTED'),
         ('SG-4', {'gap': 0.1}, 'CONTRADICTED'),
@@ -119,7 +121,8 @@ def test_claims(
 ) -> None:
   entry = _evaluate(claim_id, _write(tmp_path, changes))
   assert entry['verdict'] == verdict, entry['note']
-  assert entry['num_seeds'] == (3 if claim_id == 'SG-11' else 5)
+  if entry['comparisons']:
+    assert entry['num_seeds'] == (3 if claim_id == 'SG-11' else 5)
   starts = 'Analogue at a small scale', "Ours, not the paper's: "
   assert entry['sentence'].startswith(starts)
 

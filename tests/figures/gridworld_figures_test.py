@@ -357,6 +357,26 @@ def test_seeds_of_one_support_alone_do_not_undecide_a9(
   assert {tested['num_seeds'] for tested in judged.tested} == {3}
 
 
+@pytest.mark.parametrize(
+    'claim_id, num_comparisons', [('4E', 6), ('4F', 4), ('A9', 10)]
+)
+def test_a_width_counts_where_it_was_trained(
+    tmp_path: pathlib.Path, claim_id: str, num_comparisons: int
+) -> None:
+  """Wide ANIL has runs with compositional support only."""
+  write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.1), supports(0.5, 0.4)))
+  frame = library(tmp_path).values('fig4e')
+  rows = (frame['model.name'] == 'anil') & (
+      frame['task.task_support'] == 'random'
+  )
+  wide = frame[rows].assign(**{'model.hidden_dim': 512})
+  narrow = frame[frame['model.hidden_dim'] != 480]
+  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  found = claim.compare(pd.concat([narrow, wide]))
+  assert len(found) == num_comparisons
+  assert verdicts.judge(found, claim.cell).verdict == 'SUPPORTED'
+
+
 def test_a_difference_in_differences_is_taken_seed_by_seed(
     tmp_path: pathlib.Path,
 ) -> None:

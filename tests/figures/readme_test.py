@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from figures import claims
@@ -87,11 +88,11 @@ def test_numbers_in_findings_are_means_over_seeds(
   ]
   students = ['model.name', 'model.hidden_dim']
   seeds = last.pivot_table('value', 'seed', ['split', *students], observed=True)
-  assert seeds['ood'].isna().any(axis=None)  # Models have different seeds.
+  assert seeds['ood'].isna().to_numpy().any()  # Models have different seeds.
   found = {}
   for split in ('ood', 'test'):
-    better = seeds['ood'].mean().groupby(level=0).idxmax()
-    means = seeds[split][better].dropna().mean().droplevel(1)
+    better = pd.Series(seeds['ood'].mean()).groupby(level=0).idxmax()
+    means = pd.Series(seeds[split][better].dropna().mean()).droplevel(1)
     found[split] = ', '.join(
         f'{label} {means[model]:.2f}'
         for label, model in (

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from figures import claims
-from figures.claims import hyperteacher
+from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.library import cells
 from figures.library import data
@@ -313,9 +313,23 @@ def test_3f_picks_the_peak_on_other_seeds() -> None:
   effects = []
   for _ in range(300):
     noise = pd.DataFrame(rng.normal(size=(5, 9)))
-    picked = hyperteacher.pick_on_other_seeds(noise)
+    picked = comparisons.pick_on_other_seeds(noise)
     effects.append(picked.mean())
   assert abs(np.mean(effects)) < 4 * np.std(effects) / 300**0.5
   clear = pd.DataFrame([[0.0, 1.0], [0.1, 0.9], [2.0, 1.0]])
   # The third seed alone prefers the first size.
-  assert hyperteacher.pick_on_other_seeds(clear).tolist() == [0.0, 0.1, 1.0]
+  assert comparisons.pick_on_other_seeds(clear).tolist() == [0.0, 0.1, 1.0]
+
+
+def test_noise_alone_has_no_spread() -> None:
+  rng = np.random.default_rng(1)
+  spreads = [
+      comparisons.spread_on_other_seeds(
+          pd.DataFrame(rng.normal(size=(5, 4)) + [0, 0, 0, shift])
+      ).mean()
+      for shift in (0, 100)
+      for _ in range(300)
+  ]
+  noise, shifted = spreads[:300], spreads[300:]
+  assert abs(np.mean(noise)) < 4 * np.std(noise) / 300**0.5
+  assert abs(np.mean(shifted) - 100) < 0.2

@@ -52,6 +52,29 @@ def test_each_claim_is_judged_by_its_longer_runs(
   assert made_up.layout(figure).title.text == longer.TITLE
 
 
+@pytest.mark.parametrize(
+    'claim_id, absent',
+    [
+        ('3E, ANIL', 'anil'),
+        ('3E, ANIL', 'nonlinear_hypernetwork'),
+        ('4C-1, ANIL', 'linear_hypernetwork'),
+    ],
+)
+def test_a_part_of_the_runs_decides_nothing(
+    tmp_path: pathlib.Path, claim_id: str, absent: str
+) -> None:
+  (claim,) = [claim for claim in longer.CLAIMS if claim.id == claim_id]
+  for model in {*claim.models} - {absent}:
+    made_up.write_by_rule(
+        tmp_path,
+        claim.experiment,
+        lambda fields, *_: 0.5 + 0.1 * ('hyper' in fields['model.name']),
+        name=model,
+    )
+  entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
+  assert entry['verdict'] == 'NOT RUN', entry['note']
+
+
 def test_without_runs_the_figure_says_so(tmp_path: pathlib.Path) -> None:
   figure, table = longer.draw(made_up_rules.library(tmp_path))
   assert table.empty and 'no finished run' in made_up.texts(figure)
