@@ -13,13 +13,13 @@ takes five minutes:
       --only=model=linear_hypernetwork
 """
 
-from absl import app
 from absl import flags
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.tasks import base
 
@@ -36,9 +36,8 @@ _RESULTS = flags.DEFINE_string(
 _NUM_TASKS = flags.DEFINE_integer('tasks', 64, 'Tasks per number of modules.')
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
   """Prints the accuracy by number of modules, mean and error over seeds."""
-  del argv
   loaded = pretrained.load(
       _NAME.value,
       model=_MODEL.value,
@@ -87,4 +86,4 @@ def accuracy_by_modules(
 
 
 if __name__ == '__main__':
-  app.run(main)
+  script.run(main)

@@ -6,13 +6,12 @@
 The first line of output lists what can be loaded; nothing is trained.
 """
 
-from absl import app
 from absl import flags
-from absl import logging
 import jax
 import numpy as np
 
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.cli import script
 
 _NAME = flags.DEFINE_string(
     'name', 'fig3b/laptop', 'Experiment and preset to load.'
@@ -23,10 +22,8 @@ _RESULTS = flags.DEFINE_string(
 )
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
   """Prints what can be loaded, then one task as a trained model sees it."""
-  del argv
-  logging.set_verbosity(logging.WARNING)  # JAX logs missing TPUs.
   print(pretrained.available(_RESULTS.value).to_string(index=False))
   loaded = pretrained.load(
       _NAME.value,
@@ -49,4 +46,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == '__main__':
-  app.run(main)
+  script.run(main)

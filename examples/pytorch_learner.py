@@ -14,11 +14,15 @@ the support set and to itself, and to no other query; nothing is adapted.
 import argparse
 import os
 import pathlib
+import sys
 import time
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch import nn  # pyright: ignore[reportMissingImports]
-from torch.nn import functional  # pyright: ignore[reportMissingImports]
+try:
+  import torch  # pyright: ignore[reportMissingImports]
+  from torch import nn  # pyright: ignore[reportMissingImports]
+  from torch.nn import functional  # pyright: ignore[reportMissingImports]
+except ImportError:
+  sys.exit("PyTorch is not installed: pip install -e '.[torch]'")
 
 from modular_hyperteacher import worlds
 

@@ -21,13 +21,13 @@ from absl import flags
 import jax
 
 from configs.blocks import presets
-from figures import cli
 from figures.library import bundles
 from figures.library import data
 from figures.library import reference
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import weights
@@ -151,7 +151,7 @@ def _write_parameters(
   left_out = [
       run
       for condition in _WITHOUT.value
-      for run in sweeps.select(runs, [condition])
+      for run in sweeps.select(runs, [condition], '--without')
   ]
   for run in sweeps.select(runs, _ONLY.value):
     if run not in left_out:
@@ -189,4 +189,4 @@ def _parameter_bytes() -> int:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

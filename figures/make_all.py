@@ -25,7 +25,6 @@ import sys
 from absl import flags
 
 from figures import claims
-from figures import cli
 from figures import registry
 from figures.claims import verdicts
 from figures.extensions import predictions
@@ -35,6 +34,7 @@ from figures.plotting import tables
 from figures.report import page as report
 from figures.report import site
 from modular_hyperteacher import errors
+from modular_hyperteacher.cli import script
 
 _ONLY = flags.DEFINE_list(
     'only',
@@ -235,4 +235,4 @@ def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

@@ -24,7 +24,6 @@ import jax
 import plotly.graph_objects as go
 
 from configs.blocks import presets
-from figures import cli
 from figures.paper import fig3a
 from figures.paper import fig4a
 from figures.plotting import images
@@ -37,6 +36,7 @@ from figures.worlds import sraven_picture
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
 
 _FORMATS = ('html', *images.FORMATS)
@@ -146,4 +146,4 @@ def _draw_run(seed: int) -> tuple[go.Figure, str]:
 
 if __name__ == '__main__':
   define_flags()
-  cli.run(main)
+  script.run(main)

@@ -36,7 +36,6 @@ _LAYERS = {
         ('worlds',),
         ('library',),
         ('plotting',),
-        ('cli',),
     ),
 }
 _ABOVE_THE_PACKAGE = {'configs', 'figures', 'launch', 'tests'}

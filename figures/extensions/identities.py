@@ -10,7 +10,7 @@ import pathlib
 import jax
 import pandas as pd
 
-from figures import cli
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.in_context import identities
 from modular_hyperteacher.runs import run_folder
 
@@ -69,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

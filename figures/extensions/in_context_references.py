@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import pandas as pd
 
-from figures import cli
 from figures.library import reference
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import reference_lines
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import components
@@ -97,4 +97,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

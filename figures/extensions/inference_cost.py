@@ -18,9 +18,9 @@ import jax
 import numpy as np
 import pandas as pd
 
-from figures import cli
 from figures.library import data
 from figures.library import reference
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import components
@@ -184,4 +184,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from figures import cli
 from modular_hyperteacher.analysis import ambiguity
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.tasks import sraven
 
@@ -90,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

@@ -12,8 +12,8 @@ from typing import Any
 import jax
 import pandas as pd
 
-from figures import cli
 from modular_hyperteacher.analysis import counterexamples
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
 
 PATH = pathlib.Path(__file__).parents[1] / 'data' / 'counterexamples.csv'
@@ -79,4 +79,4 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  cli.run(main)
+  script.run(main)

@@ -8,6 +8,7 @@ import hashlib
 import os
 import pathlib
 import socket
+import stat
 
 import jax
 
@@ -29,14 +30,21 @@ def enable(cache: str = DEFAULT) -> None:
     UserError: if other users can write to the folder.
     OSError: if it cannot be created.
   """
-  folder = pathlib.Path(cache).expanduser() / _processor()
+  parent = pathlib.Path(cache).expanduser()
+  folder = parent / _processor()
   folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-  status = folder.stat()
-  if status.st_uid != os.getuid() or status.st_mode & 0o022:
+  status, above = folder.stat(), parent.stat()
+  # Who can write to the parent can replace the folder, unless it is sticky, as
+  # /tmp is.
+  replaceable = (
+      above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
+  )
+  writable = status.st_uid != os.getuid() or status.st_mode & 0o022
+  if writable or replaceable:
     raise errors.UserError(
-        f'others can write to the compilation cache {folder}, from which'
-        ' programs are executed. Choose another folder, or correct its owner'
-        ' and mode (chmod 700).'
+        'others can write to the compilation cache'
+        f' {folder if writable else parent}, from which programs are executed.'
+        ' Choose another folder, or correct its owner and mode (chmod 700).'
     )
   jax.config.update('jax_compilation_cache_dir', str(folder))
   jax.config.update(

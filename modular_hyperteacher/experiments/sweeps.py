@@ -145,11 +145,12 @@ def check_sweep(sweep: Any) -> Sequence[Grid]:
   return sweep
 
 
-def select(runs: list[Run], only: list[str]) -> list[Run]:
+def select(runs: list[Run], only: list[str], flag: str = '--only') -> list[Run]:
   """Returns the runs for which every 'field=value' of `only` holds.
 
   A field is a path such as 'model.name', or the end of one if unambiguous;
-  'model' means 'model.name'. 'field=a,b' holds for either value.
+  'model' means 'model.name'. 'field=a,b' holds for either value. Errors name
+  the flag that gave the conditions.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -157,7 +158,7 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
   for i, condition in enumerate(only):
     field, equals, value = condition.partition('=')
     if not equals:
-      raise errors.UserError(f"--only is '{condition}'; write field=value.")
+      raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
     found = {run.run_id: _lookup(run, field) for run in runs}
     present = dict.fromkeys(v for values in found.values() for v in values)
@@ -165,13 +166,13 @@ def select(runs: list[Run], only: list[str]) -> list[Run]:
     wanted = [value] if value in present else value.split(',')
     if not any(found.values()):
       raise errors.UserError(
-          f"--only: '{field}' is not a field of a run;"
+          f"{flag}: '{field}' is not a field of a run;"
           f' {suggest(field, runs[0].config)}'
       )
     for unknown in (value for value in wanted if value not in present):
       others = f' and {" and ".join(only[:i])}' if i else ''
       raise errors.UserError(
-          f"--only: no run has {field} '{unknown}'{others}; choose one of"
+          f"{flag}: no run has {field} '{unknown}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
     runs = [run for run in runs if {*wanted} & {*found[run.run_id]}]

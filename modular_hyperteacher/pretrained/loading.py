@@ -269,9 +269,10 @@ def _named(
   if not named:
     names = ', '.join(dict.fromkeys(t.name for t in found))
     known = f', only of {names}' if names else ''
-    train = '' if name.endswith('/') else f' {_train(name)} trains it.'
+    train = f' {_train(name)} trains it.' if described else ''
     raise errors.UserError(
-        f"there are no trained parameters of '{name}'{known}.{train}"
+        'there are no trained parameters of'
+        f" '{name.rstrip('/')}'{known}.{train}"
     )
   return named
 

@@ -83,9 +83,11 @@ class Student:
       key: for models that draw batches from the support set; fixed if None.
 
     Raises:
-      UserError: if `task` is a support set, but inner steps draw new examples.
+      UserError: if `task` is a support set, but inner steps draw new examples;
+        or if its examples are not like those of the task distribution.
     """
     if not isinstance(task, tasks.Task):
+      self._check_support(task)
       if self.config['model']['inner'].get('fresh_support'):
         raise errors.UserError(
             'this model draws new examples at every inner step; adapt it to a'
@@ -96,6 +98,33 @@ class Student:
       task = tasks.Task(task, unread, unread)
     key = randomness.stream(self.root, 'adapt') if key is None else key
     return self._adapt(self.meta_params, self.task_params, task, key)
+
+  def _check_support(self, support: tasks.Batch) -> None:
+    """Raises UserError for examples of another form than those of a task."""
+    if not isinstance(support, tasks.Batch):
+      raise errors.UserError(
+          f'adapt takes a task or a support set, not {type(support).__name__};'
+          ' make one with tasks.base.examples(inputs, targets).'
+      )
+
+    def examples(batch: tasks.Batch) -> dict[str, Any]:
+      return {'inputs': tasks.dense(batch.inputs), 'targets': batch.targets}
+
+    drawn = jax.eval_shape(
+        lambda params, key: examples(
+            self.experiment.task.sample(params, key, 'train').support
+        ),
+        self.task_params,
+        self.root,
+    )
+    for name, array in examples(support).items():
+      shape, expected = np.shape(array), drawn[name].shape
+      errors.require(
+          len(shape) > 0 and shape[1:] == expected[1:],
+          f"the shape of the support set's {name}",
+          list(shape),
+          f'it must be {["N", *expected[1:]]}'.replace("'", ''),
+      )
 
   def predict(self, fast_params: models.FastParams, inputs: Any) -> jax.Array:
     """Returns outputs [N, Y]: logits, action values or regression outputs.

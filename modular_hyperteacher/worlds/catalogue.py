@@ -85,6 +85,8 @@ def make_only(
   for condition in only:
     field, _, value = condition.partition('=')
     present = dict.fromkeys(str(block.get(field)) for _, block in described)
+    known = dict.fromkeys(name for _, block in described for name in block)
+    errors.require_choice('--only: the field', field, known)
     if value not in present:
       raise errors.UserError(
           f"no config has a world '{name}' with '{condition}'; {field} is"

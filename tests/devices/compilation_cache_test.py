@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+import jax
 import pytest
 
 from modular_hyperteacher import errors
@@ -48,6 +49,17 @@ def test_a_home_that_is_no_folder_does_without(tmp_path: pathlib.Path) -> None:
   home = tmp_path / 'home'
   home.write_text('')
   _run(home)
+
+
+def test_others_may_not_replace_it(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setattr(jax.config, 'update', lambda name, value: None)
+  tmp_path.chmod(0o777)
+  with pytest.raises(errors.UserError, match=f'others can write.*{tmp_path},'):
+    compilation_cache.enable(str(tmp_path))
+  tmp_path.chmod(0o1777)
+  compilation_cache.enable(str(tmp_path))
 
 
 def test_others_may_not_write_to_it(tmp_path: pathlib.Path) -> None:

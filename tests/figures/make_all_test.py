@@ -111,9 +111,12 @@ def test_wrong_input_is_one_line_and_exit_code_2(
 
 def test_a_reader_who_stops_reading_is_no_error() -> None:
   """As in `figures/make_all.py | head`."""
-  script = "from figures import cli; cli.run(lambda: print('line\\n' * 10**5))"
+  command = (
+      'from modular_hyperteacher.cli import script;'
+      " script.run(lambda: print('line\\n' * 10**5))"
+  )
   with subprocess.Popen(
-      [sys.executable, '-c', script],
+      [sys.executable, '-c', command],
       stdout=subprocess.PIPE,
       stderr=subprocess.PIPE,
       cwd=made_up.ROOT,

@@ -103,7 +103,7 @@ def test_numbers_in_findings_are_means_over_seeds(
         )
     )
   finding = 'OOD accuracy: {ood} (seen combinations: {test}).'
-  assert f'| {finding.format(**found)} |' in row
+  assert f'| {finding.format(**found)} ' in row
 
 
 def test_the_summary_counts_the_verdicts_of_the_rows(
@@ -112,7 +112,7 @@ def test_the_summary_counts_the_verdicts_of_the_rows(
   unplaced = {claim.id for claim in readme.unplaced()}
   kept = [e['verdict'] for e in entries if e['id'] not in unplaced]
   summary = readme.summary(entries)
-  assert f'Of these {len(kept)} claims' in summary
+  assert f'Of the {len(kept)} claims' in summary
   for verdict in verdicts.VERDICTS:
     assert f' {kept.count(verdict)} {verdict}' in summary
 
@@ -265,7 +265,7 @@ def test_pages_are_short(name: str) -> None:
   text = _PAGES[name]
   assert len(text.splitlines()) <= (180 if name == 'README.md' else 250)
   if name == 'README.md':
-    assert len(text.split()) <= 2300
+    assert len(text.split()) <= 2350
   lines = _outside_code(text).splitlines()
   long = [line for line in lines if len(line) > 120 and line[0] != '|']
   assert not long

@@ -202,6 +202,22 @@ def test_a_support_set_of_ones_own(root: pathlib.Path) -> None:
   assert probability.mean() > at_first.mean()
 
 
+def test_support_sets_of_another_form_are_told(root: pathlib.Path) -> None:
+  trained = _load(root).student()
+  inputs, targets = jnp.zeros((20, 8)), jnp.zeros((20, 8))
+  wrong: Any = inputs
+  for support, told in (
+      (wrong, 'not ArrayImpl; make one with tasks.base.examples'),
+      (
+          tasks.examples(inputs[:, :3], targets),
+          r'inputs is \[20, 3\].*\[N, 8\]',
+      ),
+      (tasks.examples(inputs, targets[:, 0]), r'targets is \[20\].*\[N, 8\]'),
+  ):
+    with pytest.raises(errors.UserError, match=told):
+      trained.adapt(support)
+
+
 def test_the_decoder_is_the_one_of_the_analysis(root: pathlib.Path) -> None:
   """On a task that it was fitted on, drawn and adapted to by hand."""
   trained = _load(root).student(7)
@@ -296,7 +312,9 @@ def test_damaged_parameters_are_not_loaded(
 @pytest.mark.parametrize(
     'name, fields, message',
     [
-        ('fig9/smoke', {}, "'fig9/smoke', only of fig3b/smoke. python -m"),
+        ('fig9/smoke', {}, "'fig9/smoke', only of fig3b/smoke.$"),
+        ('fig3b/big', {}, "'fig3b/big', only of fig3b/smoke.$"),
+        ('fig3c/smoke', {}, 'only of fig3b/smoke. python -m .*fig3c.py:smoke'),
         (
             'fig3b/smoke',
             {'task_support': 'randm'},

@@ -1,4 +1,4 @@
-"""Runs a script of this folder: parses flags, prints errors on one line."""
+"""Runs a script: parses flags, prints errors on one line."""
 
 from collections.abc import Callable, Sequence
 import sys
