@@ -99,5 +99,9 @@ CLAIMS = (
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns a panel per part, and the table of all comparisons."""
-  sentences: Sequence[str] = [f'{c.id}: {c.sentence}' for c in CLAIMS]
+  sentences: Sequence[str] = [
+      f'{claim.id}: {claim.sentence}'
+      for claim in CLAIMS
+      if verdicts.evaluate(claim, library)['comparisons']
+  ]
   return over_training.draw(CLAIMS, library, title=TITLE, caption=sentences)
