@@ -26,7 +26,7 @@ for case in cases:
     if hasattr(module, "run"):
       module.run()
     else:
-      module.cli.run(module.main)
+      module.script.run(module.main)
   print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
