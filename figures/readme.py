@@ -46,51 +46,39 @@ _FINDINGS = {
     'Figure 2C': (
         'Connected support makes students find the modules.',
         (
-            'Converged inference: module alignment is 0.98 to 1.00 with'
-            ' connected support, 0.72 to 0.93 with disconnected. Adam stopped'
-            ' early: 0.45 to 0.62 with either.'
+            'Converged inference: alignment is 0.98 to 1.00 with connected'
+            ' support, 0.72 to 0.93 with disconnected. Stopped early: 0.45 to'
+            ' 0.62 with either.'
         ),
     ),
     'Figure 2D': (
-        (
-            'Alignment falls if students are much larger than their teacher'
-            ' (discrete tasks).'
-        ),
+        'Alignment falls with student size (discrete tasks).',
         (
             "Converged inference: 0.85 to 0.90 at the teacher's size, at least"
-            ' 0.98 from twice that size on; no fall is seen. Adam stopped'
-            ' early: it rises with modules.'
+            ' 0.98 from twice that on; no fall is seen. Stopped early: it rises'
+            ' with modules.'
         ),
     ),
     'Table A1': (
         'Weight decay does not help.',
-        (
-            'It changes alignment by less than 0.01. (Converged inference is'
-            ' not tested: alignment is above 0.95 without it.)'
-        ),
+        'It changes alignment by less than 0.01.',
     ),
     'Section 3.2': (
+        'With connected support, students that fit training tasks fit all.',
         (
-            'With connected support, students that fit their training tasks fit'
-            ' all combinations.'
-        ),
-        (
-            'All 18 students that fit them (loss below 1e-7) do. With'
-            ' disconnected support, 3 of 8 students with one output do not.'
+            'All 18 that fit them (loss below 1e-7) do. With disconnected'
+            ' support, 3 of 8 with one output do not.'
         ),
     ),
     'Appendix A.3': (
         'The theorem needs all of its conditions.',
         (
-            'Without any one of them, students that fit their training tasks'
-            ' exactly can fail on new combinations.'
+            'Without any one, students that fit training tasks exactly can fail'
+            ' on new ones.'
         ),
     ),
     'Figure 3B': (
-        (
-            'Hypernetworks are better than ANIL and MAML, except if a module is'
-            ' held out.'
-        ),
+        'Hypernetworks beat ANIL and MAML, unless a module is held out.',
         (
             'OOD accuracy: {fig3b random accuracy} (seen combinations: {fig3b'
             ' random accuracy split=test}). With a module held out: {fig3b'
@@ -98,54 +86,45 @@ _FINDINGS = {
         ),
     ),
     'Figure 3C': (
-        'Modules can be decoded, except if one is held out.',
+        'Modules can be decoded, unless one is held out.',
         (
-            'R² of decoding (K = 2): {fig3c random r2}. With a module held out:'
+            'R² of decoding (K = 2): {fig3c random r2}; with one held out:'
             ' {fig3c non_compositional r2}.'
         ),
     ),
     'Figure 3D': (
-        'Modules can be decoded better with connected support.',
-        (
-            'R² with connected support: {fig3c connected r2}; disconnected:'
-            ' {fig3c disconnected r2}.'
-        ),
+        'They can be decoded better with connected support.',
+        'R²: {fig3c connected r2}; disconnected: {fig3c disconnected r2}.',
     ),
     'Figure 3E': (
+        'Hypernetworks need K > 1, and then beat ANIL and MAML.',
         (
-            'Hypernetworks need K > 1 in training, and are then better than'
-            ' ANIL and MAML.'
-        ),
-        (
-            'K > 1 raises their OOD accuracy. But with the M = 8, K = 2 and two'
-            ' generated layers of the paper, ANIL is better: {fig3e random'
-            ' accuracy task.num_modules=8 task.max_active=2}.'
+            "K > 1 raises OOD accuracy. But with the paper's M = 8, K = 2 and"
+            ' two layers, ANIL is better: {fig3e random accuracy'
+            ' task.num_modules=8 task.max_active=2}.'
         ),
     ),
     'Figure 3F': (
         'OOD accuracy rises with student size, then falls.',
         (
-            "It rises. It does not fall up to 8 times the teacher's width and"
-            ' 16 times its modules.'
+            "It does not fall up to 8 times the teacher's width and 16 times"
+            ' its modules.'
         ),
     ),
     'Section 4.1': (
+        'Hypernetworks lose accuracy on more modules than in training.',
         (
-            'Hypernetworks lose accuracy if tasks combine more modules than in'
-            ' training.'
-        ),
-        (
-            'On tasks of all eight modules, OOD accuracy is 0.07 (linear) and'
-            ' 0.18 (nonlinear) below that of controls trained on such tasks.'
+            'With all eight, they are 0.07 (linear) and 0.18 (nonlinear) below'
+            ' controls trained on such tasks.'
         ),
     ),
     'Figure A3': (
         'More modules take more training tasks.',
-        'Four modules take most; six to ten take about as many.',
+        'Four take most; six to ten take about as many.',
     ),
     'Figure A4': (
-        'OOD accuracy falls with fewer shots.',
-        'It falls by 0.15 to 0.18 from 32 to 8 shots (K = 3).',
+        'Fewer shots lower OOD accuracy.',
+        'By 0.15 to 0.18 from 32 to 8 (K = 3).',
     ),
     'Figure A5': (
         'With more modules, more combinations can be held out.',
@@ -155,8 +134,8 @@ _FINDINGS = {
         ),
     ),
     'Figure A6': (
-        'The better modules can be decoded, the higher is OOD accuracy.',
-        'Both correlate over six pairs of M and K. R² is below zero in three.',
+        'Decoding correlates with OOD accuracy.',
+        'It does over six pairs of M and K; R² is below zero in three.',
     ),
     'Tables A2-A8': (
         'Accuracies for every M and K.',
@@ -171,8 +150,8 @@ _FINDINGS = {
     ),
     'Figure 4C': (
         (
-            'Hypernetworks are better than ANIL and MAML. Holding a preference'
-            ' out widens their gap between seen and new combinations.'
+            'Hypernetworks beat ANIL and MAML. Holding a preference out widens'
+            ' their gap between seen and new combinations.'
         ),
         (
             'OOD loss after short training: {fig4c random loss}. With a'
@@ -180,11 +159,10 @@ _FINDINGS = {
         ),
     ),
     'Figure 4E': (
-        'Hypernetworks are better than ANIL and MAML.',
+        'Hypernetworks beat ANIL and MAML.',
         (
-            'OOD accuracy: {fig4e random accuracy} (seen combinations: {fig4e'
-            ' random accuracy split=test}). With 8 modules, as published, the'
-            ' linear one is not clearly above ANIL.'
+            'OOD accuracy: {fig4e random accuracy}. With 8 modules, as'
+            ' published, the first is not clearly above ANIL.'
         ),
     ),
     'Figure 4F': (
@@ -205,7 +183,7 @@ _FINDINGS = {
     'Figure A10': (
         'OOD accuracy hardly changes with student size.',
         (
-            'It does not fall. The linear hypernetwork gains 0.09 from more'
+            'It does not fall; the linear hypernetwork gains 0.09 from more'
             ' modules and twice the width.'
         ),
     ),
@@ -362,7 +340,9 @@ def _levels(
     metric: str,
     *conditions: str,
 ) -> str:
-  """Returns 'linear 0.82, nonlinear 0.81, ...', means at the last step.
+  """Returns '0.82, 0.81, ANIL 0.68, MAML 0.65', means at the last step.
+
+  The first two are of the linear and the nonlinear hypernetwork.
 
   They are over the seeds that all models have. Of a model of several widths,
   the one with the best mean on OOD tasks counts.
@@ -387,12 +367,13 @@ def _levels(
         comparisons.widths(frame, model, cell),
         key=lambda w: data.values(frame, w, 'ood', metric=metric).mean(),
     )
-    name = style.MODEL_NAMES[model].removesuffix(' hypernetwork')
-    means[name if name.isupper() else name.lower()] = data.values(
-        frame, width, split, metric=metric
-    )
+    means[model] = data.values(frame, width, split, metric=metric)
   shared = pd.DataFrame(means).dropna(axis='columns', how='all').dropna()
-  return ', '.join(f'{name} {mean:.2f}' for name, mean in shared.mean().items())
+  labels = {m: f'{style.MODEL_NAMES[m]} ' for m in style.MONOLITHIC}
+  return ', '.join(
+      f'{labels.get(model, "")}{mean:.2f}'
+      for model, mean in shared.mean().items()
+  )
 
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:

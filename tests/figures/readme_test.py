@@ -94,16 +94,15 @@ def test_numbers_in_findings_are_means_over_seeds(
     better = pd.Series(seeds['ood'].mean()).groupby(level=0).idxmax()
     means = pd.Series(seeds[split][better].dropna().mean()).droplevel(1)
     found[split] = ', '.join(
-        f'{label} {means[model]:.2f}'
+        f'{label}{means[model]:.2f}'
         for label, model in (
-            ('linear', 'linear_hypernetwork'),
-            ('nonlinear', 'nonlinear_hypernetwork'),
-            ('ANIL', 'anil'),
-            ('MAML', 'maml'),
+            ('', 'linear_hypernetwork'),
+            ('', 'nonlinear_hypernetwork'),
+            ('ANIL ', 'anil'),
+            ('MAML ', 'maml'),
         )
     )
-  finding = 'OOD accuracy: {ood} (seen combinations: {test}).'
-  assert f'| {finding.format(**found)} ' in row
+  assert f'| OOD accuracy: {found["ood"]}. ' in row
 
 
 def test_the_summary_counts_the_verdicts_of_the_rows(
@@ -265,7 +264,7 @@ def test_pages_are_short(name: str) -> None:
   text = _PAGES[name]
   assert len(text.splitlines()) <= (180 if name == 'README.md' else 250)
   if name == 'README.md':
-    assert len(text.split()) <= 2350
+    assert len(text.split()) <= 2000
   lines = _outside_code(text).splitlines()
   long = [line for line in lines if len(line) > 120 and line[0] != '|']
   assert not long
