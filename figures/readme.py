@@ -371,7 +371,7 @@ def _levels(
   shared = pd.DataFrame(means).dropna(axis='columns', how='all').dropna()
   labels = {m: f'{style.MODEL_NAMES[m]} ' for m in style.MONOLITHIC}
   return ', '.join(
-      f'{labels.get(model, "")}{mean:.2f}'
+      f'{labels.get(str(model), "")}{mean:.2f}'
       for model, mean in shared.mean().items()
   )
 
