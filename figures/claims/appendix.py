@@ -157,14 +157,18 @@ def _decodability_mirrors_accuracy(
     ]
     accuracy = [comparisons.sample(frame, cell) for cell in grid]
     decoded = [comparisons.sample(frame, cell, metric='r2') for cell in grid]
-    tables = [
-        pd.concat([s.values for s in samples], axis=1, keys=range(len(grid)))
-        for samples in (accuracy, decoded)
-    ]
+    # Seeds that all cells have.
+    table = pd.concat(
+        [s.values for s in (*accuracy, *decoded)], axis=1
+    ).dropna()
+    x, y = (
+        pd.DataFrame(half, table.index)
+        for half in np.split(table.to_numpy(), 2, axis=1)
+    )
     found.append(
         comparisons.Comparison(
             f'correlation of R2 with accuracy, {style.MODEL_NAMES[model]}',
-            tables[0].corrwith(tables[1], axis=1).dropna(),
+            x.corrwith(y, axis=1).dropna(),
             (*accuracy, *decoded),
         )
     )

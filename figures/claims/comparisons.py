@@ -4,7 +4,7 @@ Examples: the difference of two models exceeds zero; an R2 "close to one"
 exceeds 0.9; a change that is "no noticeable fall" exceeds -0.05.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import math
@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from figures.claims import paired_t
+from figures.library import bundles
 from figures.library import data
 from figures.plotting import stats
 from figures.plotting import style
@@ -73,9 +74,11 @@ class Comparison(NamedTuple):
 
   @property
   def lost(self) -> list[int]:
-    """The seeds that were trained, but whose values are not finite."""
+    """The seeds that all samples trained, but whose value is not finite."""
     infinite = self.values.index[~np.isfinite(self.values)]
-    return sorted({*infinite, *(seed for s in self.samples for seed in s.lost)})
+    trained = ({*s.values.index, *s.lost} for s in self.samples)
+    lost = {seed for s in self.samples for seed in s.lost}
+    return sorted({*infinite, *lost.intersection(*trained)})
 
   @property
   def t(self) -> float:
@@ -105,10 +108,10 @@ def sample(
   model = style.cell_name({MODEL: cell[MODEL]}) if MODEL in cell else 'students'
   values = data.values(frame, cell, split, metric=metric)
   values = values[np.isfinite(values)]
-  # Some seeds may have no task in OOD(K=k).
-  expected = set()
-  if '_k' not in split and not values.empty:
-    expected = data.seeds(frame, cell)
+  expected = {**cell}
+  # Some cells lack a metric, and some seeds a task in OOD(K=k).
+  if values.empty or '_k' in split:
+    expected['metric'] = bundles.DIVERGED
   return Sample(
       name=f'{model} ({where})',
       values=values,
@@ -116,7 +119,7 @@ def sample(
       cell=cell,
       split=split,
       metric=metric,
-      lost=tuple(sorted(expected - set(values.index))),
+      lost=tuple(sorted(data.seeds(frame, expected) - set(values.index))),
   )
 
 
@@ -159,13 +162,13 @@ def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
   The best on all seeds would be best by chance, too, and its mean too high.
 
   Args:
-    table: a row per seed, a column per choice. A single seed gives no value.
+    table: a row per seed, a column per choice. A single seed, which cannot be
+      tested anyway, chooses by itself.
   """
-  picked = {
-      seed: row.iloc[int(table.drop(index=seed).mean().to_numpy().argmax())]
-      for seed, row in table.iterrows()
-      if len(table) > 1
-  }
+  picked = {}
+  for seed, row in table.iterrows():
+    others = table.drop(index=seed) if len(table) > 1 else table
+    picked[seed] = row.iloc[int(others.mean().to_numpy().argmax())]
   return pd.Series(picked, dtype=float)
 
 
@@ -188,15 +191,35 @@ def slope(
   return between(name, samples, centred / np.sum(centred**2))
 
 
+def better(
+    frame: pd.DataFrame,
+    found: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    metric: str = 'accuracy',
+) -> list[Comparison]:
+  """Tests whether the first cell of each pair is better than the second.
+
+  Args:
+    frame: all runs.
+    found: pairs of cells.
+    metric: the lower, the better if it is 'loss'; else the higher.
+  """
+  sampled = [[sample(frame, c, metric=metric) for c in pair] for pair in found]
+  order = -1 if metric == 'loss' else 1
+  return [difference(*pair[::order]) for pair in sampled]
+
+
 def over_supports(
     frame: pd.DataFrame, model: str, higher: str, lower: str, metric: str
-) -> Comparison:
-  """Tests whether a metric is higher with one support than with another."""
-  high, low = (
-      sample(frame, {MODEL: model, SUPPORT: support}, metric=metric)
-      for support in (higher, lower)
-  )
-  return difference(high, low)
+) -> list[Comparison]:
+  """Tests, at every width, whether a metric is higher with one support."""
+  found = []
+  for student in widths(frame, model, supports=(higher, lower)):
+    high, low = (
+        sample(frame, {**student, SUPPORT: support}, metric=metric)
+        for support in (higher, lower)
+    )
+    found.append(difference(high, low))
+  return found
 
 
 def widths(

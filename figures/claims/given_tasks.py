@@ -131,7 +131,7 @@ def _grows_slowly(frame: pd.DataFrame) -> _Comparisons:
   # What is not reached is not known, so such a seed decides nothing.
   if len(totals) < 3 or any(values.isna().all() for values in by_size):
     return []
-  table = pd.concat(by_size, axis=1)
+  table = pd.concat(by_size, axis=1, join='inner')  # Seeds of all sizes.
   centred = np.array(totals) - np.mean(totals)
   exponent = table.to_numpy() @ (centred / np.sum(centred**2))
   name = '1 - exponent of the combinations needed over all combinations'
@@ -214,7 +214,10 @@ def _rare_and_popular(frame: pd.DataFrame) -> _Comparisons:
 def _measured(
     frame: pd.DataFrame, code: str | None = None
 ) -> tuple[list[comparisons.Sample], pd.DataFrame]:
-  """Returns samples, and a row per run and seed with R2 and decoding."""
+  """Returns samples, and a row per run and seed with R2 and decoding.
+
+  Only of seeds that all runs have.
+  """
   found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   samples, rows = [], []
   for cell in given_tasks.decodable(found):
@@ -225,7 +228,11 @@ def _measured(
       samples += [_r2(frame, cell), _r2(frame, cell, metric=_LAST)]
       code_r2 = _r2(frame, cell, metric=_CODE).values
       rows.append(both.assign(code=code_r2).reset_index())
-  return samples, pd.concat(rows) if rows else pd.DataFrame()
+  if not rows:
+    return samples, pd.DataFrame()
+  table = pd.concat(rows)
+  is_of_all = table.groupby('seed')['seed'].transform('size') == len(rows)
+  return samples, table[is_of_all]
 
 
 def _decoding_follows(frame: pd.DataFrame) -> _Comparisons:

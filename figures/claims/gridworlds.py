@@ -26,24 +26,19 @@ def _disconnected_loses_more(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
   return [
-      comparisons.over_supports(
+      comparison
+      for model in style.HYPERNETWORKS
+      for comparison in comparisons.over_supports(
           frame, model, 'disconnected', 'connected', 'loss'
       )
-      for model in style.HYPERNETWORKS
   ]
 
 
 def _modular_are_better(
     frame: pd.DataFrame, metric: str
 ) -> list[comparisons.Comparison]:
-  """Higher if the metric is an accuracy, lower if it is a loss."""
-  found = []
-  for pair in comparisons.pairs(frame, {comparisons.SUPPORT: 'random'}):
-    better, worse = (comparisons.sample(frame, c, metric=metric) for c in pair)
-    if metric == 'loss':
-      better, worse = worse, better
-    found.append(comparisons.difference(better, worse))
-  return found
+  pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'random'})
+  return comparisons.better(frame, pairs, metric)
 
 
 def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
@@ -53,12 +48,12 @@ def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   """
   return [
       comparisons.between(
-          f'gap of {style.MODEL_NAMES[model]} with non-compositional support -'
+          f'gap of {style.cell_name(student)} with non-compositional support -'
           ' with compositional',
           [
               comparisons.sample(
                   frame,
-                  {comparisons.MODEL: model, comparisons.SUPPORT: support},
+                  {**student, comparisons.SUPPORT: support},
                   split,
                   'loss',
               )
@@ -68,6 +63,7 @@ def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
           (1, -1, -1, 1),
       )
       for model in style.HYPERNETWORKS
+      for student in comparisons.widths(frame, model, supports=_SUPPORTS)
   ]
 
 
@@ -183,6 +179,7 @@ CLAIMS = (
         _disconnected_loses_more,
         'Preferences: OOD loss is lower with connected than with disconnected'
         ' support, for both hypernetworks.',
+        models=style.HYPERNETWORKS,
     ),
     _claim(
         '4C-1',
@@ -200,6 +197,7 @@ CLAIMS = (
         'Preferences: holding one preference out (non-compositional support)'
         ' widens the gap between the loss of OOD tasks and that of seen tasks,'
         ' for both hypernetworks.',
+        models=style.HYPERNETWORKS,
     ),
     _claim(
         '4E',

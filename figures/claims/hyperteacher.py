@@ -1,8 +1,6 @@
 """Claims about the hyperteacher: Section 4.1 and Figure 3."""
 
-from collections.abc import Mapping
 import functools
-from typing import Any
 
 import pandas as pd
 
@@ -13,6 +11,7 @@ from figures.library import cells
 from figures.paper import fig3c
 from figures.paper import fig3e
 from figures.paper import fig3f
+from figures.paper import model_bars
 from figures.plotting import style
 
 # Our reading of "R2 close to one", at the published scale.
@@ -22,27 +21,17 @@ _HIGH = 0.5
 
 
 def _modular_above_monolithic(
-    frame: pd.DataFrame, rest: Mapping[str, Any]
+    frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  return [
-      comparisons.difference(
-          comparisons.sample(frame, modular),
-          comparisons.sample(frame, monolithic),
-      )
-      for modular, monolithic in comparisons.pairs(frame, rest)
-  ]
+  pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'random'})
+  return comparisons.better(frame, pairs)
 
 
-def _non_compositional(frame: pd.DataFrame) -> list[comparisons.Comparison]:
-  return [
-      comparisons.difference(
-          comparisons.sample(frame, monolithic),
-          comparisons.sample(frame, modular),
-      )
-      for modular, monolithic in comparisons.pairs(
-          frame, {comparisons.SUPPORT: 'non_compositional'}
-      )
-  ]
+def _monolithic_above_modular(
+    frame: pd.DataFrame,
+) -> list[comparisons.Comparison]:
+  pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'non_compositional'})
+  return comparisons.better(frame, (pair[::-1] for pair in pairs))
 
 
 def _falls_beyond_training(
@@ -70,8 +59,11 @@ def _more_decodable(
     frame: pd.DataFrame, higher: str, lower: str
 ) -> list[comparisons.Comparison]:
   return [
-      comparisons.over_supports(frame, model, higher, lower, 'r2')
+      comparison
       for model in style.HYPERNETWORKS
+      for comparison in comparisons.over_supports(
+          frame, model, higher, lower, 'r2'
+      )
   ]
 
 
@@ -105,7 +97,9 @@ def _needs_combined_modules(
     if k > 1:
       found += [
           comparison
-          for comparison in _modular_above_monolithic(frame, size)
+          for comparison in comparisons.better(
+              frame, comparisons.pairs(frame, size)
+          )
           if len(comparison.samples[1].runs)
       ]
   return found
@@ -154,10 +148,8 @@ CLAIMS = (
         artefact='Figure 3B',
         experiment='fig3b',
         figure='fig3b',
-        cell=(comparisons.MODEL, comparisons.WIDTH, comparisons.SUPPORT),
-        compare=functools.partial(
-            _modular_above_monolithic, rest={comparisons.SUPPORT: 'random'}
-        ),
+        cell=model_bars.CELL,
+        compare=_modular_above_monolithic,
     ),
     verdicts.Claim(
         id='3B-2',
@@ -168,8 +160,8 @@ CLAIMS = (
         artefact='Figure 3B',
         experiment='fig3b',
         figure='fig3b',
-        cell=(comparisons.MODEL, comparisons.WIDTH, comparisons.SUPPORT),
-        compare=_non_compositional,
+        cell=model_bars.CELL,
+        compare=_monolithic_above_modular,
     ),
     verdicts.Claim(
         id='3C',
@@ -183,6 +175,7 @@ CLAIMS = (
         figure='fig3c',
         cell=fig3c.CELL,
         compare=_decodable_if_compositional,
+        models=style.HYPERNETWORKS,
         at_published_scale=(
             f' With compositional support R2 is above {_CLOSE_TO_ONE:g}.'
         ),
@@ -201,6 +194,7 @@ CLAIMS = (
         compare=functools.partial(
             _more_decodable, higher='connected', lower='disconnected'
         ),
+        models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
         id='3E',

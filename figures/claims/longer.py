@@ -23,15 +23,9 @@ TITLE = 'Contradicted claims: do they hold after four times the training?'
 def _better_than_anil(
     frame: pd.DataFrame, cell: Mapping[str, Any], metric: str = 'accuracy'
 ) -> list[comparisons.Comparison]:
-  found = []
-  for model in style.HYPERNETWORKS:
-    better, worse = (
-        comparisons.sample(frame, {comparisons.MODEL: m, **cell}, metric=metric)
-        for m in (model, 'anil')
-    )
-    pair = (worse, better) if metric == 'loss' else (better, worse)
-    found.append(comparisons.difference(*pair))
-  return found
+  anil = {comparisons.MODEL: 'anil', **cell}
+  pairs = [({**anil, comparisons.MODEL: m}, anil) for m in style.HYPERNETWORKS]
+  return comparisons.better(frame, pairs, metric)
 
 
 def _part(id_: str, what: str, **changed: Any) -> verdicts.Claim:

@@ -72,13 +72,9 @@ def draw(
   for index, claim in enumerate(shown):
     row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
     entry = entries[claim.id]
-    decisive = min(
-        entry['comparisons'],
-        key=lambda c: -math.inf if c['t'] is None else c['t'],
-    )
     for trace in _traces(
         data.rows(table, {'claim': claim.id}),
-        decisive['name'],
+        entry['comparison'],
         _COLOURS[entry['verdict']],
     ):
       figure.add_trace(trace, row=row, col=column)
@@ -104,7 +100,10 @@ def draw(
               ' minus bound in units of its metric, with the 90% interval over'
               ' seeds.'
           ),
-          'Grey: the other comparisons. The claim holds if all exceed zero.',
+          (
+              'Grey: the other comparisons. The claim holds if all intervals'
+              ' are above zero.'
+          ),
           (
               'Dotted: the published number of outer steps. A panel with one'
               ' point: the metric is measured only at the end.'
@@ -183,7 +182,7 @@ def _published_steps(claim: verdicts.Claim) -> int:
 
 
 def _traces(
-    rows: pd.DataFrame, decisive: str, colour: str
+    rows: pd.DataFrame, decisive: str | None, colour: str
 ) -> Iterator[go.Scatter]:
   """Yields a line per comparison, the decisive one in its interval."""
   for name, line in rows[rows['comparison'] != decisive].groupby('comparison'):
@@ -201,7 +200,9 @@ def _traces(
       showlegend=False,
   )
   whiskers = line['high'] - line['effect']
-  yield _line(line, decisive, colour, 2.0).update(error_y={'array': whiskers})
+  yield _line(line, str(decisive), colour, 2.0).update(
+      error_y={'array': whiskers}
+  )
 
 
 def _line(

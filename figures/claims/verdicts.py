@@ -52,8 +52,11 @@ class Entry(TypedDict):
   sentence: str
   experiment: str
   preset: str | None
+  source: str | None  # 'own' or 'bundled' runs.
   verdict: str  # One of VERDICTS.
+  comparison: str | None  # Its name.
   effect: float | None
+  bound: float | None
   standard_error: float | None
   interval: tuple[float, float] | None
   t: float | None
@@ -135,30 +138,40 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
   frame, left_out = select(claim.read, claim.experiment, claim.cell, library)
   found = compare(claim, library)
   samples = _samples(found).values()
-  used = {tuple(s.cell.get(column) for column in claim.cell) for s in samples}
   judgement = _judge_claim(claim, frame, found)
   notes = [
       judgement.note,
       *_scale_notes(samples),
       *_published_notes(claim.experiment, found),
-      *(f'not used: {run}' for run, cell in left_out.items() if cell in used),
+      *(
+          f'not used: {run}'
+          for run, values in left_out.items()
+          if _is_of(dict(zip(claim.cell, values)), samples)
+      ),
   ]
-  presets = [s.runs['preset'] for s in samples] or [frame['preset'].iloc[:1]]
+  runs = [s.runs for s in samples] or [frame.iloc[:1]]
   at_scale = bool(len(frame)) and bool(frame['published_scale'].all())
-  decisive = judgement.decisive or _NOTHING
+  decisive: Mapping[str, Any] = judgement.decisive or {}
+
+  def joined(column: str) -> str | None:
+    return ' and '.join(pd.concat([r[column] for r in runs]).unique()) or None
+
   return Entry(
       id=claim.id,
       artefact=claim.artefact,
       sentence=claim.sentence + claim.at_published_scale * at_scale,
       experiment=claim.experiment,
-      preset=' and '.join(pd.concat(presets).unique()) or None,
+      preset=joined('preset'),
+      source=joined('source'),
       verdict=judgement.verdict,
-      effect=decisive['effect'],
-      standard_error=decisive['standard_error'],
-      interval=decisive['interval'],
-      t=decisive['t'],
-      p=decisive['p'],
-      num_seeds=decisive['num_seeds'],
+      comparison=decisive.get('name'),
+      effect=decisive.get('effect'),
+      bound=decisive.get('bound'),
+      standard_error=decisive.get('standard_error'),
+      interval=decisive.get('interval'),
+      t=decisive.get('t'),
+      p=decisive.get('p'),
+      num_seeds=decisive.get('num_seeds', 0),
       comparisons=list(judgement.tested),
       note='; '.join(note for note in notes if note),
   )
@@ -193,13 +206,17 @@ def judge(
     found: all of these must hold.
     cell: the columns in which runs may differ.
   """
-  missing = [n for n, s in _samples(found).items() if s.values.dropna().empty]
+  missing = [
+      name
+      for name, s in _samples(found).items()
+      if s.values.dropna().empty and not s.lost
+  ]
   if missing:
     return Judgement(NOT_RUN, f'no results for {", ".join(missing)}')
   differing = sorted({f for c in found for f in _differing(c, cell)})
   if differing:
     return Judgement(NOT_RUN, f'the runs differ in {", ".join(differing)}')
-  if any(c.estimate.num_seeds == 0 for c in found):
+  if any(c.estimate.num_seeds == 0 and not c.lost for c in found):
     return Judgement(NOT_RUN, 'no seed was measured on both sides')
 
   t = [c.t for c in found]
@@ -247,20 +264,6 @@ def _tested(
       holds=bool(holds),
       reversed=bool(is_reversed),
   )
-
-
-_NOTHING = Tested(
-    name='',
-    effect=None,
-    bound=0.0,
-    standard_error=None,
-    interval=None,
-    t=None,
-    p=None,
-    num_seeds=0,
-    holds=False,
-    reversed=False,
-)
 
 
 def write(entries: Sequence[Entry]) -> dict[str, str]:
@@ -330,6 +333,16 @@ RULE = (
 
 def _samples(found: _Comparisons) -> dict[str, comparisons_lib.Sample]:
   return {s.name: s for comparison in found for s in comparison.samples}
+
+
+def _is_of(
+    cell: Mapping[str, Any], samples: Iterable[comparisons_lib.Sample]
+) -> bool:
+  """Returns whether a cell is that of a sample, which may lack columns."""
+  return any(
+      all(cell.get(column) == value for column, value in s.cell.items())
+      for s in samples
+  )
 
 
 def _differing(

@@ -10,6 +10,7 @@ import pathlib
 import jax
 import pandas as pd
 
+from figures.library import data
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.in_context import identities
 from modular_hyperteacher.runs import run_folder
@@ -43,16 +44,7 @@ def load() -> pd.DataFrame:
 def as_runs() -> pd.DataFrame:
   """Returns the measurements in the form of finished runs, for a claim."""
   table = load()
-  return table.assign(
-      preset='constructed',
-      run_id=table['identity'],
-      condition=table['identity'],
-      kind='last',
-      split='test',
-      metric=METRIC,
-      published_scale=False,
-      **{'training.num_outer_steps': 0},
-  )
+  return data.as_runs(table, table['identity'], split='test', metric=METRIC)
 
 
 def main() -> None:

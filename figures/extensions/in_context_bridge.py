@@ -103,7 +103,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
   frames = {
       learner.experiment: data.select_conditions(
-          library.values(learner.experiment), CELL
+          library.values(learner.experiment, 'laptop'), CELL
       )[0]
       for learner in LEARNERS
   }

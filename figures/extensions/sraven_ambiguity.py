@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from figures.library import data
 from modular_hyperteacher.analysis import ambiguity
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
@@ -64,15 +65,7 @@ def as_runs() -> pd.DataFrame:
   """Returns the measurements in the form of finished runs, for a claim."""
   table = load()
   name = table[CELL[0]].astype(str) + '-' + table[CELL[1]].astype(str)
-  return table.assign(
-      preset='constructed',
-      run_id=name,
-      condition=name,
-      kind='last',
-      split='test',
-      published_scale=False,
-      **{'training.num_outer_steps': 0},
-  )
+  return data.as_runs(table, name, split='test')
 
 
 def main() -> None:

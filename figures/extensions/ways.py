@@ -229,7 +229,7 @@ def measure(library: data.Library) -> pd.DataFrame:
 
 
 def _row(library: data.Library, learner: _Learner) -> dict[str, Any]:
-  frame = library.values(learner.experiment)
+  frame = library.values(learner.experiment, 'laptop')
   run = _run(learner, 'random')
   held_out = _run(learner, 'non_compositional')
   task, training = run.config['task'], run.config['training']

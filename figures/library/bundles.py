@@ -147,7 +147,9 @@ def write_bundle(
   """
   folders = [source]
   if _is_bundle(target):
-    _read_bundle(target)  # Raises if damaged: replacing it would lose its runs.
+    # These raise if the bundle is damaged: replacing it would lose its runs.
+    _read_bundle(target)
+    _read_table(target, _CURVES, CURVE_COLUMNS, _read_record(target))
     folders.append(target)
   runs: dict[str, dict[str, Any]] = {}
   values, curves = [], []

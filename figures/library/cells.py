@@ -105,9 +105,10 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
   rows = frame[frame['metric'] == bundles.DIVERGED]
   counts = rows.groupby('run_id', observed=True)['seed'].nunique()
   names = '; '.join(
-      f'{number} seeds of {run}' for run, number in counts.items()
+      f'{number} seed{"s" * (number != 1)} of {run}'
+      for run, number in counts.items()
   )
-  return [f'Diverged, and left out of the means: {names}'] if names else []
+  return [f'Diverged, and left out of the means: {names}.'] if names else []
 
 
 def make_table(

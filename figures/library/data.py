@@ -105,27 +105,29 @@ class Library:
     self._curves: dict[_Origin, pd.DataFrame] = {}
     self._joined: dict[tuple[str, ...], pd.DataFrame] = {}
 
-  def values(self, experiment: str) -> pd.DataFrame:
+  def values(self, experiment: str, preset: str | None = None) -> pd.DataFrame:
     """Returns a row per run, seed, kind, split and metric.
 
     All rows have one source and preset. The user's own results are preferred to
     bundled ones; the user's smoke results are the last choice. Among presets,
     the one with most finished runs is used, or the larger one if they tie.
 
+    Args:
+      experiment: such as 'fig3e'.
+      preset: if given, only runs of this one.
+
     Returns:
       Columns FACTS, VALUES and the config's fields. Missing values have no row.
     """
-    return self._values(experiment, *self._choose(experiment))
+    if preset is None:
+      return self._values(experiment, *self._choose(experiment))
+    own = self._values(experiment, 'own', preset)
+    return own if len(own) else self._values(experiment, 'bundled', preset)
 
   def every_preset(self, experiment: str) -> pd.DataFrame:
     """Returns the same for all presets, own results before bundled ones."""
-    frames = []
-    for preset in reversed(presets.PRESETS):
-      for source in ('own', 'bundled'):
-        frame = self._values(experiment, source, preset)
-        if len(frame):
-          frames.append(frame)
-          break
+    every = [self.values(experiment, p) for p in reversed(presets.PRESETS)]
+    frames = [frame for frame in every if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else empty()
 
   def curves(self, experiment: str) -> pd.DataFrame:
@@ -240,6 +242,28 @@ class Library:
 def empty() -> pd.DataFrame:
   """Returns the table of an experiment without a finished run."""
   return pd.DataFrame(columns=list(FACTS + VALUES))
+
+
+def as_runs(
+    measured: pd.DataFrame, name: pd.Series, **fields: str
+) -> pd.DataFrame:
+  """Returns what was measured without training in the form of finished runs.
+
+  Args:
+    measured: a row per value; has columns 'seed' and 'value'.
+    name: of the run that a row belongs to.
+    **fields: further columns with a single value, such as split='test'.
+  """
+  return measured.assign(
+      preset='constructed',
+      source='bundled',
+      run_id=name,
+      condition=name,
+      kind='last',
+      published_scale=False,
+      **fields,
+      **{'training.num_outer_steps': 0},
+  )
 
 
 def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:

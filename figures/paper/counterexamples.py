@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import pandas as pd
 
+from figures.library import data
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
@@ -53,16 +54,7 @@ def as_runs() -> pd.DataFrame:
   """Returns the measurements in the form of finished runs, for a claim."""
   table = load().rename(columns={'best_ood_error': 'value'})
   name = table['counterexample'] + '-' + table['ood_task']
-  return table.assign(
-      preset='constructed',
-      run_id=name,
-      condition=name,
-      kind='last',
-      split='ood',
-      metric='relative_error',
-      published_scale=False,
-      **{'training.num_outer_steps': 0},
-  )
+  return data.as_runs(table, name, split='ood', metric='relative_error')
 
 
 def main() -> None:

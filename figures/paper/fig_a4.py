@@ -26,14 +26,13 @@ def draw_a4(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   found = cells.read(library, 'fig_a4', CELL_A4)
   panels = {
       f'M = {num_modules}, K = {max_active}': [
-          _line(
-              found,
-              found.find(
-                  name=model, num_modules=num_modules, max_active=max_active
-              ),
-              'num_support',
-          )
+          _line(found, line_cells, 'num_support')
           for model in found.models
+          if (
+              line_cells := found.find(
+                  name=model, num_modules=num_modules, max_active=max_active
+              )
+          )
       ]
       for num_modules in found.axis('num_modules')
       for max_active in found.axis('max_active')
@@ -58,7 +57,7 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       f'M = {num_modules}': [
           _line(
               found,
-              found.find(name=model, num_modules=num_modules),
+              line_cells,
               'fraction_ood',
               split,
               # The long dashes of other figures look too much like OOD's.
@@ -66,7 +65,7 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               dash_name=style.SPLIT_NAMES[split],
           )
           for model in found.models
-          if found.find(name=model)
+          if (line_cells := found.find(name=model, num_modules=num_modules))
           for split, dash in (('train', 'solid'), ('ood', 'dash'))
       ]
       for num_modules in found.axis('num_modules')

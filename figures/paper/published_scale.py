@@ -70,7 +70,9 @@ def _row(
     split: str,
     published: tuple[float, float],
 ) -> dict[str, str]:
-  ours = stats.mean(data.values(runs, {}, split))
+  # A seed counts once if several runs have it.
+  once = runs.drop_duplicates(['seed', 'kind', 'split', 'metric'])
+  ours = stats.mean(data.values(once, {}, split))
   sessions = runs.drop_duplicates('run_id')
   facts: Any = sessions[['device', 'wall_s']]
   return {

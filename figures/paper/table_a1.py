@@ -53,7 +53,8 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
 
   Returns:
     A row per column: the closest sizes, closest first, their distance, and how
-    many others are no further from it than the closest's two standard errors.
+    many sizes, the closest included, are within two standard errors of the
+    closest (the larger of both errors).
   """
   rows = []
   cells = theory_cells.find_cells(data.rows(frame, _PUBLISHED), CELL[:-1])

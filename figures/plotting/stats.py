@@ -1,4 +1,4 @@
-"""Means and differences over seeds, each with its standard error."""
+"""Means over seeds, with standard errors."""
 
 import math
 from typing import NamedTuple
@@ -8,11 +8,11 @@ import pandas as pd
 
 
 class Estimate(NamedTuple):
-  """A mean or a difference of means; NaN if there is none."""
+  """A mean; NaN if there is none."""
 
   value: float
   standard_error: float  # NaN with fewer than two seeds.
-  num_seeds: int  # Of the smaller sample.
+  num_seeds: int  # Those with a value.
 
 
 def mean(values: pd.Series | np.ndarray) -> Estimate:
@@ -24,12 +24,7 @@ def mean(values: pd.Series | np.ndarray) -> Estimate:
   found = found[~np.isnan(found)]
   if not len(found):
     return Estimate(math.nan, math.nan, 0)
-  return Estimate(
-      float(np.mean(found)), math.sqrt(_squared_error(found)), len(found)
-  )
-
-
-def _squared_error(values: np.ndarray) -> float:
-  if len(values) < 2:
-    return math.nan
-  return float(np.var(values, ddof=1)) / len(values)
+  error = math.nan
+  if len(found) > 1:
+    error = math.sqrt(float(np.var(found, ddof=1)) / len(found))
+  return Estimate(float(np.mean(found)), error, len(found))

@@ -72,7 +72,8 @@ def kind(verdict: str) -> str:
 def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
   """Returns the mark of a claim; in the middle if there are no numbers.
 
-  An effect without a spread over seeds has no t; its mark is at the edge.
+  A claim without t (of one seed, of diverged seeds, or counted) is at the edge
+  if it has been decided.
   """
   t, error = entry.get('t'), entry.get('standard_error')
   if t is None:
@@ -106,10 +107,8 @@ def _measured(entry: Mapping[str, Any]) -> str:
   effect = tables.with_error(entry['effect'], entry['standard_error'])
   if not effect:
     return ''
-  details = []
-  for found in entry.get('comparisons', ()):
-    if found['bound'] and found['t'] == entry['t']:  # The one that is shown.
-      details = [f'must exceed {found["bound"]:g}']
+  bound = entry.get('bound')
+  details = [f'must exceed {bound:g}'] if bound else []
   if entry.get('interval'):
     low, high = map(tables.number, entry['interval'])
     details.append(f'90% interval {low} to {high}')
@@ -120,11 +119,13 @@ def _measured(entry: Mapping[str, Any]) -> str:
   ]
   inner = f' ({", ".join(details)})' if details else ''
   scale = f'{entry["preset"]}{" scale" * (entry["preset"] != "constructed")}'
-  return f'{effect}{inner}, {entry["num_seeds"]} seeds, {scale}.'
+  seeds = f'{entry["num_seeds"]} seed{"s" * (entry["num_seeds"] != 1)}'
+  return f'{effect}{inner}, {seeds}, {scale}.'
 
 
 def _why(entry: Mapping[str, Any]) -> str:
-  if entry['verdict'] == 'SUPPORTED':
+  """Returns why the bundled results do not support a claim."""
+  if entry['verdict'] == 'SUPPORTED' or entry.get('source') == 'own':
     return ''
   why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
   return str(why.get((entry['id'], entry['preset']), ''))
