@@ -133,10 +133,13 @@ def _run() -> int:
       _train(planned, guard)
   except preemption.Interrupted as interruption:
     multihost.shutdown()
+    what = 'saved; run the same command to resume'
+    if _DESCRIBE.value:
+      what = 'nothing was trained'
     # A compiled step may still be running on a worker thread.
     _leave(
         0 if interruption.signal_number == signal.SIGTERM else 130,
-        f'{interruption}: saved; run the same command to resume.',
+        f'{interruption}: {what}.',
     )
   if multihost.is_primary():
     summary.print_table(planned, sweep.published)

@@ -1,8 +1,8 @@
 """Builds a config from its blocks.
 
 A config describes the task, the models, the training and a sweep over their
-fields. Fields of `execution` do not change results. Every block is a plain
-mapping for one preset.
+fields. Fields of `execution` change results by rounding at most. Every block is
+a plain mapping for one preset.
 """
 
 from collections.abc import Iterable, Mapping

@@ -79,7 +79,8 @@ def _task() -> experiment.Block:
       'name': 'teacher_student',
       # M.
       'num_modules': 6,
-      # Which modules are combined in training: a name in tasks/families.py.
+      # Which modules are combined in training: a name in
+      # tasks/supports/families.py.
       'task_support': 'singles_ring',
       # 'discrete' or 'continuous', in training; evaluation is continuous.
       'latent_type': 'discrete',

@@ -28,8 +28,8 @@ from modular_hyperteacher.experiments import sweeps
 
 _RESULTS = 'results'
 _ONLY = 'only'
-# Holds overrides of fields that the config does not list; see `_rewrite`.
-_UNLISTED = 'config_default'
+# Overrides of fields that the config does not list, which only `parse` knows.
+_unlisted: dict[str, Any] = {}
 
 
 class Sweep(NamedTuple):
@@ -65,9 +65,6 @@ def define_config_flags(default: str | None = None) -> None:
       [],
       'Only runs with field=value, such as model=maml, or with one of several'
       ' values, as in model=maml,anil; all conditions must hold',
-  )
-  flags.DEFINE_multi_string(
-      _UNLISTED, [], 'Internal: --config.FIELD=VALUE of unlisted fields.'
   )
 
 
@@ -114,13 +111,7 @@ def read_runs() -> list[sweeps.Run]:
 def _read_overrides() -> dict[str, Any]:
   """Returns the fields that the command line overrides, with their values."""
   flag: Any = flags.FLAGS['config']  # absl does not type flag values.
-  words: Any = flags.FLAGS[_UNLISTED].value
-  overrides = config_flags.get_override_values(flag)
-  for word in words:
-    optional = _optional_fields(flag.value)
-    name, _, text = word.partition('=')
-    overrides[name] = _parse_value(name, text, optional[name])
-  return overrides
+  return config_flags.get_override_values(flag) | _unlisted
 
 
 def _optional_fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
@@ -190,28 +181,24 @@ def _list_shared_flags() -> None:
   for module, defined in flags.FLAGS.flags_by_module_dict().items():
     if module.partition('.')[0] in ('modular_hyperteacher', 'launch'):
       for flag in defined:
-        if flag.name != _UNLISTED:
-          flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
+        flags.FLAGS.register_key_flag_for_module(sys.argv[0], flag)
 
 
 def parse(argv: list[str]) -> list[str]:
   """Returns the words that are not flags. For `run`."""
   try:
-    argv = [
-        re.sub(
-            '^(--?config=)(.*)$',
-            lambda match: match.group(1) + user_config.locate(match.group(2)),
-            word,
-        )
-        for word in argv
-    ]
+    for i, word in enumerate(argv):
+      if match := re.match('(--?config=)(.*)$', word):
+        argv[i] = match.group(1) + user_config.locate(match.group(2))
+      elif argv[i - 1] in ('--config', '-config'):
+        argv[i] = user_config.locate(word)
     config = _preview_config(argv)
     names = [m.group(1) for word in argv if (m := _OVERRIDE.match(word))]
     optional = {}
     # Only if needed, because it imports components of other packages.
     if config and not all(_contains(config.to_dict(), name) for name in names):
       optional = _optional_fields(config)
-    argv = [_rewrite(word, optional) for word in argv]
+    argv = _take_unlisted(argv, optional)
     sys.argv[:] = argv  # Where ml_collections looks for overrides.
     for word in argv:
       if match := _OVERRIDE.match(word):
@@ -234,14 +221,18 @@ def parse(argv: list[str]) -> list[str]:
     sys.exit(2)
 
 
-def _rewrite(word: str, optional: dict[str, Any]) -> str:
-  """Returns an argument; replaces an override of an unlisted field."""
-  match = re.fullmatch(r'--?config\.([^=]+)=(.*)', word, re.DOTALL)
-  if not match or match.group(1) not in optional:
-    return word
-  name, text = match.groups()
-  _parse_value(name, text, optional[name])  # Report wrong values early.
-  return f'--{_UNLISTED}={name}={text}'
+def _take_unlisted(argv: list[str], optional: dict[str, Any]) -> list[str]:
+  """Moves overrides of unlisted fields to `_unlisted`; returns the rest."""
+  _unlisted.clear()
+  kept = []
+  for word in argv:
+    match = re.fullmatch(r'--?config\.([^=]+)=(.*)', word, re.DOTALL)
+    if match and match.group(1) in optional:
+      name, text = match.groups()
+      _unlisted[name] = _parse_value(name, text, optional[name])
+    else:
+      kept.append(word)
+  return kept
 
 
 def _preview_config(argv: list[str]) -> ml_collections.ConfigDict | None:
@@ -265,6 +256,8 @@ def _check_override(
         f'--config.{name} is given, but not --config; try'
         ' --config=configs/fig3b.py.'
     )
+  if name in optional:
+    raise errors.UserError(f'write --config.{name}=VALUE, with =.')
   node: Any = config
   for part in name.split('.'):
     if not isinstance(node, ml_collections.ConfigDict) or part not in node:

@@ -1,1 +1,1 @@
-"""Host devices, multiple processes, and matrix-product precision."""
+"""Host devices, several processes, precision, and the compilation cache."""

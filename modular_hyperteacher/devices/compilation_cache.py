@@ -32,12 +32,14 @@ def enable(cache: str = DEFAULT) -> None:
   """
   parent = pathlib.Path(cache).expanduser()
   folder = parent / _processor()
-  folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+  parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+  folder.mkdir(mode=0o700, exist_ok=True)
   status, above = folder.stat(), parent.stat()
   # Who can write to the parent can replace the folder, unless it is sticky, as
   # /tmp is.
-  replaceable = (
-      above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
+  is_sticky = above.st_mode & stat.S_ISVTX
+  replaceable = above.st_uid not in (0, os.getuid()) or (
+      above.st_mode & 0o022 and not is_sticky
   )
   writable = status.st_uid != os.getuid() or status.st_mode & 0o022
   if writable or replaceable:

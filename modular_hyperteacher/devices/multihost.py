@@ -2,7 +2,7 @@
 
 JAX's runtime joins the processes (`jax.distributed`); `pmap` then spans the
 devices of all of them. Every process takes the same steps. Only process 0
-accesses the results folder; it broadcasts what it reads.
+writes to the results folder and reads checkpoints, which it broadcasts.
 """
 
 import re

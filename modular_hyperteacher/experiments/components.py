@@ -37,13 +37,23 @@ def allow(config: Mapping[str, Any]) -> None:
             " must be 'package.module:function' of an installed package or of"
             ' one in the working folder.'
         ) from error
+      if not callable(_allowed[name]):
+        del _allowed[name]
+        raise errors.UserError(
+            f"{block}.name is '{name}', which is not a function."
+        )
 
 
 def files() -> set[str]:
   """Returns the source files of the components that were allowed."""
-  return {
-      inspect.getsourcefile(inspect.unwrap(f)) or '' for f in _allowed.values()
-  }
+  found = set()
+  for component in _allowed.values():
+    function = inspect.unwrap(getattr(component, 'func', component))
+    try:
+      found.add(inspect.getsourcefile(function) or '')
+    except TypeError:  # Of an object that can be called, or of C.
+      pass
+  return found
 
 
 def choose(

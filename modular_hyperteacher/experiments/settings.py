@@ -65,10 +65,10 @@ class TrainingConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionConfig:
-  """How a run is computed; does not change its results.
+  """How a run is computed; changes its results by rounding at most.
 
   Attributes:
-    log_every: outer steps between rows of training metrics.
+    log_every: outer steps between rows of training metrics in metrics.csv.
     checkpoint_every_s: seconds between checkpoints.
     task_chunk_size: tasks computed together on a device, which bounds memory;
       None for the best number on the platform.

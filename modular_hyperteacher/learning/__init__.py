@@ -1,1 +1,1 @@
-"""Bilevel learning: inner loop, outer loop, evaluation, training."""
+"""Bilevel learning: inner loop, outer loop, evaluation, compiled programs."""

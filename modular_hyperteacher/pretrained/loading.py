@@ -80,10 +80,11 @@ class Pretrained:
       UserError: if the seed has no parameters, or the model does not adapt.
     """
     if not isinstance(self.experiment, bilevel.BilevelExperiment):
+      system = type(self.experiment).__module__.rpartition('.')[2]
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
           ' adapt to tasks; pass its meta_params to the functions in'
-          ' modular_hyperteacher.seq2seq.model.'
+          f' modular_hyperteacher.{system}.'
       )
     seed = self.seeds[0] if seed is None else seed
     if seed not in self.seeds:
@@ -220,6 +221,7 @@ def _read_run(path: pathlib.Path) -> list[_Trained]:
   if stored is None:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
   config: Any = stored
+  records.check_run(path.name, config, str(path))
   name = '/'.join(path.parts[-3:-1])
   return [_Trained(name, path.name, config, path, None)]
 

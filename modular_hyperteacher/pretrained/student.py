@@ -164,8 +164,16 @@ class Student:
 
     Fitted as in `analysis.decoding`: by ridge regression, to parameters adapted
     to evaluation tasks whose combinations were seen in training.
+
+    Raises:
+      UserError: if the model is given the task, and adapts nothing.
     """
     _, adapted = self._evaluated
+    if not jax.tree.leaves(adapted):
+      raise errors.UserError(
+          f"'{self.config['model']['name']}' is given the task and adapts"
+          ' nothing, so there is nothing to decode from.'
+      )
     split_index = self.experiment.task.evaluation_splits.index(_FITTED_ON)
     weights = decoding.fit(
         decoding.flatten(adapted), self.evaluation_latents[split_index]

@@ -18,7 +18,10 @@ from modular_hyperteacher.runs import runner
 
 
 class Ahead:
-  """The programs of a sweep's runs; a context, at whose end none is begun."""
+  """The programs of a sweep's runs.
+
+  A context manager: after it, no compilation is started.
+  """
 
   def __init__(self, planned: Sequence[runner.PlannedRun]) -> None:
     self._planned = planned

@@ -71,7 +71,8 @@ class Checkpoints:
   def _steps(self) -> list[int]:
     """Returns the steps of all checkpoints, the newest first."""
     names = (path.name for path in self._folder.glob('*'))
-    return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+    steps = (int(name) for name in names if re.fullmatch('0|[1-9][0-9]*', name))
+    return sorted(steps, reverse=True)
 
   def save(self, step: int, tree: Any, rows: bytes = b'') -> None:
     """Saves a pytree of arrays and rows; replaces a checkpoint of this step.

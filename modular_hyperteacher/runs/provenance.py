@@ -13,7 +13,10 @@ import jax
 
 _PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
 # The order of sums, and so the last bits of results, depends on these.
-_DECISIVE = ('processor', 'device_kind', 'num_devices', 'num_cores')
+_DECISIVE = (
+    *('processor', 'device_kind', 'num_devices', 'num_cores', 'num_processes'),
+    *('jax', 'jaxlib'),
+)
 
 
 def describe() -> dict[str, Any]:
@@ -37,10 +40,11 @@ def describe() -> dict[str, Any]:
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
   """Returns sentences on changes that affect the last bits of results."""
+  old, new = ({**facts, **facts.get('versions', {})} for facts in (before, now))
   return [
-      f'{field} is {now[field]}, was {before[field]}'
+      f'{field} is {new[field]}, was {old[field]}'
       for field in _DECISIVE
-      if field in before and before[field] != now[field]
+      if field in old and field in new and old[field] != new[field]
   ]
 
 

@@ -191,10 +191,8 @@ def execute(
 
   def make_trainer() -> trainer.Trainer:
     roots = experiments.root_keys(built.training)
-    with _bugs_stay_bugs():
-      compiled = (prepare or planned.make_programs)()
     return trainer.Trainer(
-        compiled,
+        (prepare or planned.make_programs)(),
         folder,
         trainer.Settings(
             seeds=built.training.seeds,
@@ -210,7 +208,8 @@ def execute(
     )
 
   # Drawing tasks and compiling may be interrupted.
-  training = guard.call(make_trainer)
+  with _bugs_stay_bugs():
+    training = guard.call(make_trainer)
   session = provenance.describe() | {'first_step': training.step}
   if sessions and (changed := provenance.changes(sessions[-1], session)):
     print(

@@ -162,7 +162,8 @@ class TaskDistribution:
     output_dim: Y, the number of outputs.
     num_modules: M.
     objective: what is minimised, see `objectives`.
-    evaluation_splits: the splits that evaluation reports, in order. Their
+    evaluation_splits: the splits that evaluation reports, in order; 'valid',
+      whose loss chooses the best parameters, must be one of them. Their
       tasks all have the same shapes.
     init: `init(key) -> params`. Runs once per seed, on the host; returns
       arrays only, of shapes that do not depend on the key.

@@ -14,7 +14,7 @@ import pathlib
 import stat
 import types
 import typing
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from modular_hyperteacher import errors
 
@@ -35,9 +35,9 @@ def check_name(text: Any, field: str) -> None:
   """Raises UserError unless a text is the plain name of a file or folder."""
   if (
       not isinstance(text, str)
+      or not text.isprintable()  # Also lone surrogates, which have no bytes.
       or not 0 < len(os.fsencode(text)) <= _MAX_NAME_BYTES
       or text.startswith('.')
-      or not text.isprintable()
       or any(separator in text for separator in '/\\')
   ):
     raise wrong(
@@ -204,6 +204,8 @@ def _describe(kind: Any) -> str:
   origin = typing.get_origin(kind) or kind
   if origin in (list, tuple):
     return 'a list'
+  if origin is Literal:
+    return f'one of {", ".join(map(repr, typing.get_args(kind)))}'
   if typing.is_typeddict(kind) or origin is dict:
     return 'a block of fields'
   return _KINDS.get(origin) or str(origin)

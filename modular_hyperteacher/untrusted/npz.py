@@ -12,7 +12,6 @@ import pathlib
 import struct
 from typing import IO, NamedTuple
 import zipfile
-import zlib
 
 import numpy as np
 
@@ -64,16 +63,8 @@ def read(
         }
   except errors.UserError:
     raise
-  except (
-      OSError,
-      EOFError,
-      ValueError,
-      NotImplementedError,  # Encrypted, or of a later version.
-      RuntimeError,  # A password is needed.
-      struct.error,
-      zipfile.BadZipFile,
-      zlib.error,
-  ) as error:
+  # The parsers of NumPy and zipfile raise many types.
+  except Exception as error:
     raise errors.UserError(
         f'{path} cannot be read as an .npz file ({type(error).__name__}).'
     ) from error
@@ -109,7 +100,8 @@ def _read_array(
   with archive.open(member) as stream:
     shape, in_columns, dtype = _read_header(stream)
     fits = len(shape) == len(wanted.shape) and all(
-        size == want or want is None for size, want in zip(shape, wanted.shape)
+        size >= 0 and want in (size, None)
+        for size, want in zip(shape, wanted.shape)
     )
     if not fits or dtype.hasobject or dtype.kind not in wanted.kinds:
       allowed = ' or '.join(_KINDS[kind] for kind in wanted.kinds)

@@ -19,6 +19,19 @@ _BAD_INPUT = [
         "config.training.num_outer_steps is 'abc'; it must be of type int",
     ),
     (['--config.training=3'], 'config.training is a block'),
+    (
+        ['--config.models.anil.outer.final_fraction', '0.5'],
+        'write --config.models.anil.outer.final_fraction=VALUE',
+    ),
+    (['--config.task.name=math:pi'], "'math:pi', which is not a function"),
+    (
+        ['--config.task.name=tests.helpers.odd_tasks:without_valid'],
+        "evaluation_splits .* one of them must be 'valid'",
+    ),
+    (
+        ['--config.task.name=tests.helpers.odd_tasks:partial'],
+        'a mistake in a partial function',
+    ),
     (['--config.task.max_active=9'], 'task.max_active is 9.*between 1 and'),
     (
         ['--config.task.task_support=conected'],

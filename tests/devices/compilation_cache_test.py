@@ -55,11 +55,24 @@ def test_others_may_not_replace_it(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
   monkeypatch.setattr(jax.config, 'update', lambda name, value: None)
-  tmp_path.chmod(0o777)
-  with pytest.raises(errors.UserError, match=f'others can write.*{tmp_path},'):
-    compilation_cache.enable(str(tmp_path))
+  for mode in (0o777, 0o770):
+    tmp_path.chmod(mode)
+    with pytest.raises(errors.UserError, match=f'can write.*{tmp_path},'):
+      compilation_cache.enable(str(tmp_path))
   tmp_path.chmod(0o1777)
   compilation_cache.enable(str(tmp_path))
+
+
+def test_what_it_creates_is_the_users_alone(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setattr(jax.config, 'update', lambda name, value: None)
+  before = os.umask(0o002)
+  try:
+    compilation_cache.enable(str(tmp_path / 'cache'))
+  finally:
+    os.umask(before)
+  assert (tmp_path / 'cache').stat().st_mode & 0o077 == 0
 
 
 def test_others_may_not_write_to_it(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 import dataclasses
+import json
 import pathlib
 import shutil
 import subprocess
@@ -259,6 +260,20 @@ def test_a_run_can_be_named_by_its_folder(root: pathlib.Path) -> None:
   again = pretrained.load(folder, kind='best_validation')
   assert again.run_id == loaded.run_id
   assert again.kind == 'best_validation'
+
+
+def test_a_changed_config_is_noticed(
+    root: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  (folder,) = root.glob(f'own/*/*/{_load(root).run_id}')
+  copy = tmp_path / folder.name
+  shutil.copytree(folder, copy)
+  path = copy / 'config.json'
+  config = json.loads(path.read_text())
+  config['task']['fraction_ood'] = 0.5
+  path.write_text(json.dumps(config))
+  with pytest.raises(errors.UserError, match=folder.name):
+    pretrained.load(copy)
 
 
 def test_some_seeds_of_some_runs_can_be_bundled(

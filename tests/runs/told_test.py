@@ -37,7 +37,8 @@ def test_a_diverged_run_is_marked(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    'field', ['num_cores', 'num_devices', 'processor', 'device_kind']
+    'field',
+    ['num_cores', 'num_devices', 'processor', 'device_kind', 'num_processes'],
 )
 def test_what_decides_the_last_bits_is_compared(field: str) -> None:
   before = provenance.describe()
@@ -47,6 +48,13 @@ def test_what_decides_the_last_bits_is_compared(field: str) -> None:
   # Sessions of earlier versions recorded fewer fields.
   del before[field]
   assert not provenance.changes(before, {**before, field: 'other'})
+
+
+def test_another_version_of_jax_is_told() -> None:
+  before = provenance.describe()
+  versions = {**before['versions'], 'jax': '0.1', 'optax': '0.1'}
+  told = provenance.changes(before, {**before, 'versions': versions})
+  assert told == [f'jax is 0.1, was {before["versions"]["jax"]}']
 
 
 @pytest.mark.slow

@@ -61,6 +61,7 @@ def test_arrays_are_read_as_they_were_saved(
         (_array((2, 2), '<i4'), 'dtype int32'),
         (_array((2, 10**12)), '8000000000000 bytes; the maximum is 1048576'),
         (_array((2, 10**30)), 'the maximum is 1048576'),
+        (_array((2, -1)) + bytes(2**21), r'shape \[2, -1\]; it must be'),
         (_array((2, 3), content=bytes(4)), 'is cut short'),
         (b'no array', r'cannot be read as an .npz file \(ValueError\)'),
         (b'\x93NUMPY\x01\x00\xff\xff' + b' ' * 65535, 'cannot be read'),
@@ -72,6 +73,19 @@ def test_arrays_that_are_not_expected_are_refused(
   path = _write(tmp_path / 'file.npz', content)
   with pytest.raises(errors.UserError, match=message):
     npz.read(path, _EXPECTED)
+
+
+@pytest.mark.parametrize(
+    'header',
+    ["{'descr': (", '"""', "{'descr': ()}", '{[]: 1}', "{1: 1, 'a': 2}"],
+)
+def test_headers_that_are_no_headers_are_refused(
+    tmp_path: pathlib.Path, header: str
+) -> None:
+  text = header.encode().ljust(64) + b'\n'
+  content = b'\x93NUMPY\x01\x00' + struct.pack('<H', len(text)) + text
+  with pytest.raises(errors.UserError, match='cannot be read as an .npz file'):
+    npz.read(_write(tmp_path / 'file.npz', content), _EXPECTED)
 
 
 def test_a_bomb_costs_no_memory(tmp_path: pathlib.Path) -> None:

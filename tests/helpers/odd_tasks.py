@@ -1,0 +1,21 @@
+"""Tasks of a user that cannot be trained; named in tests of bad input."""
+
+import dataclasses
+import functools
+from typing import Any
+
+from modular_hyperteacher.tasks import base
+from modular_hyperteacher.tasks import hyperteacher
+
+
+def without_valid(**fields: Any) -> base.TaskDistribution:
+  """Returns the hyperteacher without the split 'valid'."""
+  task = hyperteacher.make(**fields)
+  return dataclasses.replace(task, evaluation_splits=('test', 'ood'))
+
+
+def _mistaken(**unused_fields: Any) -> base.TaskDistribution:
+  raise ValueError('a mistake in a partial function')
+
+
+partial = functools.partial(_mistaken)
