@@ -167,6 +167,17 @@ def test_a_bundle_that_was_cut_is_named(
     bundles.write_bundle(tmp_path / 'own' / 'fig3b' / 'laptop', folder)
 
 
+def test_damaged_curves_are_not_replaced(tmp_path: pathlib.Path) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  folder = tmp_path / 'bundles' / 'fig3b' / 'laptop'
+  bundles.write_bundle(tmp_path / 'own' / 'fig3b' / 'laptop', folder)
+  path = folder / 'curves.csv.gz'
+  path.write_bytes(damaged := path.read_bytes()[:-9])
+  with pytest.raises(errors.UserError, match='curves.csv.gz was changed'):
+    bundles.write_bundle(tmp_path / 'none', folder)
+  assert path.read_bytes() == damaged
+
+
 # Columns.
 
 

@@ -5,6 +5,7 @@ import importlib
 import itertools
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,22 @@ def test_claim_of_table_a1(
   found = verdicts_of(tmp_path)['A1']
   assert found['verdict'] == verdict
   assert ('nothing to raise' in found['note']) == (verdict == 'UNDECIDED')
+
+
+def test_without_a_run_to_compare_table_a1_is_not_run(
+    tmp_path: pathlib.Path,
+) -> None:
+  """And students of an alignment near one do not hide the others."""
+
+  def alignment(config: Any) -> float:
+    return 0.99 if config['model']['hidden_dim'] == 32 else 0.5
+
+  write(tmp_path, 'table_a1', alignment)
+  entry = verdicts_of(tmp_path)['A1']
+  assert (entry['verdict'], len(entry['comparisons'])) == ('SUPPORTED', 1)
+  for path in tmp_path.glob('table_a1/laptop/adam-*-0.01*'):
+    shutil.rmtree(path)
+  assert verdicts_of(tmp_path)['A1-adam']['verdict'] == 'NOT RUN'
 
 
 def _theorem_loss(of_connected: float) -> Callable[[Any, str, int], float]:

@@ -1,6 +1,7 @@
 """Verdicts: statistics, what is supported, contradicted, undecided, not run."""
 
 from collections.abc import Callable, Sequence
+import dataclasses
 import math
 import pathlib
 from typing import Any
@@ -288,6 +289,33 @@ def test_only_shared_seeds_are_compared() -> None:
   assert judged.note == 'no seed was measured on both sides'
 
 
+def test_a_seed_that_one_side_alone_has_cannot_be_lost() -> None:
+  both = _sample([0.9, 0.8, 0.85]), _sample([0.1, 0.2, 0.15], 'b')
+  unpaired = dataclasses.replace(both[0], lost=(7,))
+  found = comparisons.difference(unpaired, both[1])
+  assert verdicts.judge([found]).verdict == 'SUPPORTED'
+  paired = dataclasses.replace(both[1], lost=(7,))
+  found = comparisons.difference(unpaired, paired)
+  assert verdicts.judge([found]).verdict == 'UNDECIDED'
+
+
+def test_a_model_whose_seeds_all_diverged_was_run() -> None:
+  none = _sample([], 'b')
+  diverged = dataclasses.replace(none, lost=(0, 1))
+  found = [
+      comparisons.difference(_sample([0.9, 0.8]), s) for s in (none, diverged)
+  ]
+  judged = [verdicts.judge([comparison]) for comparison in found]
+  assert [j.verdict for j in judged] == ['NOT RUN', 'UNDECIDED']
+  assert judged[1].note.startswith('no finite value of seed 0, 1')
+
+
+def test_a_single_seed_chooses_by_itself_and_is_not_tested() -> None:
+  one = pd.DataFrame({'small': [0.3], 'large': [0.6]}, index=[2020])
+  assert comparisons.pick_on_other_seeds(one).tolist() == [0.6]
+  assert comparisons.spread_on_other_seeds(one).tolist() == [pytest.approx(0.3)]
+
+
 @pytest.mark.parametrize(
     'values, bound, verdict',
     [
@@ -353,6 +381,35 @@ def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
   assert entry['verdict'] == 'CONTRADICTED'
   assert len(entry['comparisons']) == 10
   assert any('width = 300' in c['name'] for c in entry['comparisons'])
+
+
+@pytest.mark.parametrize('supports', [('random', 'non_compositional'), ()])
+def test_a_second_width_is_another_comparison_not_more_seeds(
+    tmp_path: pathlib.Path, supports: tuple[str, ...]
+) -> None:
+  """Unless it was not trained with both supports."""
+
+  def rule(fields: dict[str, Any], split: str, metric: str) -> float:
+    del split, metric
+    return 0.8 if fields['task.task_support'] == 'random' else 0.2
+
+  made_up.write_by_rule(tmp_path, 'fig3c', rule)
+  config = made_up.small_config('fig3c')
+  config.models.linear_hypernetwork.hidden_dim = 48
+  half = {'ood': {'r2': [0.5, 0.5, 0.5], 'loss': [1.0] * 3}}
+  half['valid'] = half['ood']
+  made_up.write_experiment(
+      tmp_path,
+      config,
+      lambda run: half
+      if run.config['model']['name'] == 'linear_hypernetwork'
+      and run.config['task']['task_support'] in (supports or ('random',))
+      else None,
+  )
+  entry = evaluate_claim(tmp_path, '3C')
+  assert len(entry['comparisons']) == 2 + bool(supports)
+  assert {c['num_seeds'] for c in entry['comparisons']} == {3}
+  assert entry['verdict'] == ('UNDECIDED' if supports else 'SUPPORTED')
 
 
 def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:

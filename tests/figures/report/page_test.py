@@ -167,7 +167,11 @@ def test_explanations_stand_beside_what_is_not_supported() -> None:
   described = overview.describe(claim, {**_ENTRY, 'comparisons': [one]})
   assert described.comparisons['comparison'] == ['one']
   assert described.comparisons['effect'] == ['0.100 ± 0.200']
-  for other in ({'verdict': 'SUPPORTED'}, {'preset': 'paper'}):
+  for other in (
+      {'verdict': 'SUPPORTED'},
+      {'preset': 'paper'},
+      {'source': 'own'},  # The explanation is of the bundled runs.
+  ):
     assert not overview.describe(claim, {**_ENTRY, **other}).why
 
 
@@ -182,7 +186,7 @@ def test_marks_stand_where_effects_are() -> None:
   assert touching.low == 50
   assert overview.position(math.inf) == overview.position(99) == 97
   assert overview.position(-30) == 3
-  # Equal in all seeds: no t, but a verdict.
+  # Counted: no t, but a verdict.
   sure = _ENTRY | {'t': None, 'verdict': 'SUPPORTED', 'standard_error': 0.0}
   mark = overview.mark(overview.describe(claim, sure), sure, True)
   assert (mark.x, mark.low) == (97, None)
