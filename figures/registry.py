@@ -7,7 +7,7 @@ trained. Figures that name the same experiment share its runs.
 
 from collections.abc import Callable, Mapping
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -89,10 +89,21 @@ class Figure(NamedTuple):
     return figure, table
 
 
+def _of(module: Any) -> Figure:
+  """Returns the figure of a module with a single one, of one experiment."""
+  return Figure(module.TITLE, (module.EXPERIMENT,), module.draw)
+
+
+def _of_lake(module: Any, name: str, *experiments: str) -> Figure:
+  """Returns one of several figures of a module on meta seq2seq."""
+  draw = functools.partial(module.draw, name)
+  return Figure(module.TITLES[name], experiments, draw)
+
+
 # Heading -> name -> figure, in the order of the report.
 SECTIONS = {
     'Theory': {
-        'fig2c': Figure(fig2c.TITLE, ('fig2c',), fig2c.draw),
+        'fig2c': _of(fig2c),
         'published_solver': Figure(
             published_solver.TITLE, (), published_solver.draw
         ),
@@ -101,29 +112,23 @@ SECTIONS = {
         'fig2d_grid': Figure(
             fig2d.TITLES['fig2d_grid'], ('fig2d',), fig2d.draw_grid
         ),
-        'table_a1': Figure(table_a1.TITLE, ('table_a1',), table_a1.draw),
+        'table_a1': _of(table_a1),
         'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
-        'theorem': Figure(theorem.TITLE, ('theorem',), theorem.draw),
-        'bridges': Figure(bridges.TITLE, ('bridges',), bridges.draw),
-        'restarts': Figure(restarts.TITLE, ('restarts',), restarts.draw),
-        'inference': Figure(inference.TITLE, ('inference',), inference.draw),
+        'theorem': _of(theorem),
+        'bridges': _of(bridges),
+        'restarts': _of(restarts),
+        'inference': _of(inference),
     },
     'Hyperteacher': {
         'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
-        'fig3b': Figure(fig3b.TITLE, ('fig3b',), fig3b.draw),
+        'fig3b': _of(fig3b),
         'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
         'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
-        'two_layers': Figure(
-            two_layers.TITLE, ('two_layers',), two_layers.draw
-        ),
+        'two_layers': _of(two_layers),
         'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
-        'fig3f': Figure(fig3f.TITLE, ('fig3f',), fig3f.draw),
-        'fig_a3': Figure(fig_a3.TITLE, ('fig_a3',), fig_a3.draw),
-        'fig_a3_students': Figure(
-            fig_a3_students.TITLE,
-            (fig_a3_students.EXPERIMENT,),
-            fig_a3_students.draw,
-        ),
+        'fig3f': _of(fig3f),
+        'fig_a3': _of(fig_a3),
+        'fig_a3_students': _of(fig_a3_students),
         'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
         'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
         'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
@@ -132,14 +137,12 @@ SECTIONS = {
             f'table_{name.lower()}': Figure(
                 tables_a2_a8.title(name),
                 ('fig3e',),
-                tables_a2_a8.make_draw(name),
+                functools.partial(tables_a2_a8.draw, name),
             )
             for name in tables_a2_a8.TABLES
         },
-        'more_modules': Figure(
-            more_modules.TITLE, ('more_modules',), more_modules.draw
-        ),
-        'amortised': Figure(amortised.TITLE, ('amortised',), amortised.draw),
+        'more_modules': _of(more_modules),
+        'amortised': _of(amortised),
         **{
             name: Figure(sparse_maml.TITLES[name], ('sparse_maml',), draw)
             for name, draw in sparse_maml.DRAW.items()
@@ -172,11 +175,7 @@ SECTIONS = {
     'Beyond the paper': {
         'ways': Figure(ways.TITLE, ways.EXPERIMENTS, ways.draw),
         'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
-        'sample_complexity': Figure(
-            sample_complexity.TITLE,
-            ('sample_complexity',),
-            sample_complexity.draw,
-        ),
+        'sample_complexity': _of(sample_complexity),
         'acting_success': Figure(
             acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
         ),
@@ -191,30 +190,16 @@ SECTIONS = {
         ),
     },
     'Meta sequence-to-sequence learning': {
-        'scan_me': Figure(
-            scan_tables.TITLES['scan_me'],
-            ('scan_me',),
-            scan_tables.make_draw('scan_me'),
+        'scan_me': _of_lake(scan_tables, 'scan_me', 'scan_me'),
+        'scan_attention_me': _of_lake(
+            scan_attention, 'scan_attention_me', 'scan_me'
         ),
-        'scan_attention_me': Figure(
-            scan_attention.TITLES['scan_attention_me'],
-            ('scan_me',),
-            scan_attention.make_draw('scan_attention_me'),
+        'scan_table2': _of_lake(scan_tables, 'scan_table2', 'scan_add_jump'),
+        'scan_attention': _of_lake(
+            scan_attention, 'scan_attention', 'scan_add_jump'
         ),
-        'scan_table2': Figure(
-            scan_tables.TITLES['scan_table2'],
-            ('scan_add_jump',),
-            scan_tables.make_draw('scan_table2'),
-        ),
-        'scan_attention': Figure(
-            scan_attention.TITLES['scan_attention'],
-            ('scan_add_jump',),
-            scan_attention.make_draw('scan_attention'),
-        ),
-        'scan_table3': Figure(
-            scan_tables.TITLES['scan_table3'],
-            ('scan_around_right', 'scan_length'),
-            scan_tables.make_draw('scan_table3'),
+        'scan_table3': _of_lake(
+            scan_tables, 'scan_table3', 'scan_around_right', 'scan_length'
         ),
         'scan_directions': Figure(
             scan_directions.TITLE,
@@ -226,14 +211,8 @@ SECTIONS = {
         ),
     },
     'In-context learning': {
-        'in_context': Figure(
-            in_context.TITLE, (in_context.EXPERIMENT,), in_context.draw
-        ),
-        'in_context_sizes': Figure(
-            in_context_sizes.TITLE,
-            (in_context_sizes.EXPERIMENT,),
-            in_context_sizes.draw,
-        ),
+        'in_context': _of(in_context),
+        'in_context_sizes': _of(in_context_sizes),
         'in_context_hyperteacher': Figure(
             in_context_bridge.TITLE,
             (in_context_bridge.EXPERIMENT, 'fig3b', 'amortised'),
@@ -250,7 +229,7 @@ SECTIONS = {
             (fuzzy_logic.EXPERIMENT,),
             fuzzy_logic.draw_decoding,
         ),
-        'sraven': Figure(sraven.TITLE, (sraven.EXPERIMENT,), sraven.draw),
+        'sraven': _of(sraven),
         'sraven_decoding': Figure(
             sraven.TITLE_DECODING, (sraven.EXPERIMENT,), sraven.draw_decoding
         ),
@@ -269,7 +248,9 @@ SECTIONS = {
     },
     'Hyperparameters': {
         f'table_{name.lower()}': Figure(
-            tables_a10_a12.title(name), (), tables_a10_a12.make_draw(name)
+            tables_a10_a12.title(name),
+            (),
+            functools.partial(tables_a10_a12.draw, name),
         )
         for name in tables_a10_a12.TABLES
     },

@@ -193,7 +193,7 @@ def slope(
 
 def better(
     frame: pd.DataFrame,
-    found: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    found: Iterable[Sequence[Mapping[str, Any]]],
     metric: str = 'accuracy',
 ) -> list[Comparison]:
   """Tests whether the first cell of each pair is better than the second.
@@ -203,9 +203,13 @@ def better(
     found: pairs of cells.
     metric: the lower, the better if it is 'loss'; else the higher.
   """
-  sampled = [[sample(frame, c, metric=metric) for c in pair] for pair in found]
-  order = -1 if metric == 'loss' else 1
-  return [difference(*pair[::order]) for pair in sampled]
+  compared = []
+  for pair in found:
+    first, second = (sample(frame, cell, metric=metric) for cell in pair)
+    if metric == 'loss':
+      first, second = second, first
+    compared.append(difference(first, second))
+  return compared
 
 
 def over_supports(

@@ -31,7 +31,7 @@ _PANELS = {
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
   frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  cells = theory_cells.find_cells(frame, CELL, sort=False)
+  cells = data.distinct(frame, CELL)
   panels = {
       title: [
           _line(frame, cells, kind, metric, one_family)

@@ -4,7 +4,7 @@ R^2 is `relative_r2`, as in the released code. Bars show new combinations of
 known terms; beside each bar stands R^2 on seen ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -20,11 +20,7 @@ METRIC = 'relative_r2'
 TITLE_2C = 'Fuzzy logic: R² by kind of attention, examples and held-out share'
 TITLE_A1 = 'Fuzzy logic: HYLA and its ablations'
 TITLE_DECODING = 'Fuzzy logic: can the terms of a function be decoded?'
-ATTENTION, SUPPORT, FRACTION = CELL = (
-    'model.body.attention',
-    'task.num_support',
-    'task.ood_fraction',
-)
+CELL = ('model.body.attention', 'task.num_support', 'task.ood_fraction')
 MAIN = ('softmax', 'linear', 'hyla')
 # Row of Table A1 -> label, published OOD R2 and its standard error.
 _KINDS = {
@@ -78,7 +74,7 @@ def draw_2c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       for fraction in sorted(found.axis('ood_fraction'))
       if found.find(num_support=length, ood_fraction=fraction)
   }
-  return _figure(found, panels, TITLE_2C, 'R² on new combinations')
+  return finish(found, panels, TITLE_2C, 'R² on new combinations')
 
 
 def draw_a1(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -90,7 +86,7 @@ def draw_a1(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS), 31, 0.7))
       ]
   }
-  return _figure(
+  return finish(
       found,
       panels,
       TITLE_A1,
@@ -129,7 +125,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   if names:
     line = f'F1 of always naming the most frequent term: {", ".join(names)}.'
     found = found._replace(notes=(line,))
-  return _figure(found, panels, TITLE_DECODING, 'R² or F1')
+  return finish(found, panels, TITLE_DECODING, 'R² or F1')
 
 
 def _bars(
@@ -149,21 +145,21 @@ def _bars(
             colour=COLOURS.get(kind, _ABLATION),
             seeds=data.values(found.frame, cell, 'ood', metric=metric),
             missing=found.missing(cell),
-            beside=(seen.value, seen.standard_error)
-            if seen.num_seeds
-            else None,
+            beside=seen.beside,
         )
     )
   return drawn
 
 
-def _figure(
+def finish(
     found: cells.Cells,
-    panels: dict[str, list[bars.Bar]],
+    panels: Mapping[str, Sequence[bars.Bar]],
     title: str,
     y_title: str,
     beside: str = 'seen combinations, whisker: standard error',
+    measures: Mapping[str, tuple[str, str]] = _MEASURES,
 ) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns bars from 0 to 1, and the table of all cells."""
   figure = bars.draw(
       panels,
       title=title,
@@ -172,4 +168,4 @@ def _figure(
       caption=found.caption,
       beside_name=beside,
   )
-  return figure, cells.make_table(found, _MEASURES)
+  return figure, cells.make_table(found, measures)

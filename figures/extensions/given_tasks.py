@@ -453,7 +453,7 @@ def _bar(
       colour=colour,
       seeds=data.values(found.frame, cell, 'ood', metric=metric),
       missing=found.missing(cell),
-      beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+      beside=seen.beside,
   )
 
 

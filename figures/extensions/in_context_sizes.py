@@ -48,5 +48,5 @@ def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
       colour=style.COLOURS[model],
       seeds=data.values(found.frame, cell, 'ood', metric=_METRIC),
       missing=found.missing(cell),
-      beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+      beside=seen.beside,
   )

@@ -101,7 +101,7 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
       theory_cells.find_students(frame, cell, _METRICS).assign(
           **dict(zip(columns, cell.values()))
       )
-      for cell in theory_cells.find_cells(frame, CELL, sort=False)
+      for cell in data.distinct(frame, CELL)
   ]
   return pd.concat(rows, ignore_index=True)[order]
 

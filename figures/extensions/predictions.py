@@ -84,10 +84,9 @@ def _draw(
   for (support, split), group in _grouped(scored).items():
     shown = _built_in(library, group[0]) + _from_files(group)
     name = style.SUPPORT_NAMES.get(support, support)
-    split_name = (
-        'training tasks' if split == 'train' else style.split_name(split)
-    )
-    panels[f'{name}, {split_name}'] = [_to_bar(bar, metric) for bar in shown]
+    panels[f'{name}, {style.split_name(split)}'] = [
+        _to_bar(bar, metric) for bar in shown
+    ]
     rows += [_to_row(bar, group[0]) for bar in shown]
   figure = bars.draw(
       panels,

@@ -4,7 +4,7 @@ Bars are the share of instances whose whole answer is right, on multisets of
 rules that training never shows; beside each bar stands that on seen ones.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -60,7 +60,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       for heads in sorted(found.axis('num_heads'), reverse=True)
       if found.find(num_heads=heads, num_features=features)
   }
-  return _figure(found, panels, TITLE, 'share of right answers, new multisets')
+  return _finish(found, panels, TITLE, 'share of right answers, new multisets')
 
 
 def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
@@ -89,7 +89,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   if majority.num_seeds:
     line = f'F1 of always naming the most frequent rule: {majority.value:.2f}.'
     found = found._replace(notes=(line,))
-  return _figure(found, panels, TITLE_DECODING, 'macro F1 of rules')
+  return _finish(found, panels, TITLE_DECODING, 'macro F1 of rules')
 
 
 def _bar(
@@ -108,22 +108,12 @@ def _bar(
           found.frame, cell, UNPERMUTED if is_decoded else 'ood', metric=metric
       ),
       missing=found.missing(cell),
-      beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+      beside=seen.beside,
   )
 
 
-def _figure(
-    found: cells.Cells,
-    panels: Mapping[str, Sequence[bars.Bar]],
-    title: str,
-    y_title: str,
-) -> tuple[go.Figure, pd.DataFrame]:
-  figure = bars.draw(
-      panels,
-      title=title,
-      y_title=y_title,
-      y_range=(0, 1),
-      caption=found.caption,
-      beside_name='seen multisets, whisker: standard error',
-  )
-  return figure, cells.make_table(found, _MEASURES)
+_finish = functools.partial(
+    fuzzy_logic.finish,
+    beside='seen multisets, whisker: standard error',
+    measures=_MEASURES,
+)

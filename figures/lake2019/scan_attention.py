@@ -7,7 +7,7 @@ hold their word, verbs of SCAN attend to their own cell, and the decoder reads
 the query in order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import functools
 import importlib
 import re
@@ -43,32 +43,26 @@ class Map(NamedTuple):
   column_names: Sequence[str]
 
 
-def make_draw(
-    name: str,
-) -> Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]:
-  """Returns the function that draws one of TITLES."""
-
-  def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-    trained = TRAINED[name]
-    frame, left_out = cells.read(library, trained.experiment)
-    frame = data.rows(frame, trained.cell)
-    words, actions, items = symbols(trained.experiment)
-    maps = {
-        'memory attention': Map(attention(frame, 'memory'), words, items),
-        'decoder attention': Map(attention(frame, 'decoder'), actions, words),
-    }
-    figure = _draw(
-        maps,
-        TITLES[name],
-        [
-            f'{style.scale_note(frame, cells.CELL)}. Rows sum to one.',
-            *cells.caption(frame),
-            *style.left_out_notes(left_out),
-        ],
-    )
-    return figure, make_table(maps)
-
-  return draw
+def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the maps of one of TITLES, and their numbers."""
+  trained = TRAINED[name]
+  frame, left_out = cells.read(library, trained.experiment)
+  frame = data.rows(frame, trained.cell)
+  words, actions, items = symbols(trained.experiment)
+  maps = {
+      'memory attention': Map(attention(frame, 'memory'), words, items),
+      'decoder attention': Map(attention(frame, 'decoder'), actions, words),
+  }
+  figure = _draw(
+      maps,
+      TITLES[name],
+      [
+          f'{style.scale_note(frame, cells.CELL)}. Rows sum to one.',
+          *cells.caption(frame),
+          *style.left_out_notes(left_out),
+      ],
+  )
+  return figure, make_table(maps)
 
 
 @functools.cache

@@ -4,7 +4,7 @@ Published values, over five runs, are drawn beside ours; their whiskers are the
 standard deviations that the paper gives.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import math
 from typing import NamedTuple
 
@@ -99,32 +99,26 @@ PANELS = {
 }
 
 
-def make_draw(
-    name: str,
-) -> Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]:
-  """Returns the function that draws one of PANELS."""
-
-  def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-    panels = PANELS[name]
-    experiments = dict.fromkeys(
-        row.trained.experiment for rows in panels.values() for row in rows
-    )
-    read = {name: cells.read(library, name) for name in experiments}
-    frames = {name: frame for name, (frame, _) in read.items()}
-    figure = bars.draw(
-        {
-            title: [_bar(frames[row.trained.experiment], row) for row in rows]
-            for title, rows in panels.items()
-        },
-        title=TITLES[name],
-        y_title=cells.ACCURACY,
-        y_range=(0, 1),
-        caption=_caption(read),
-        beside_name='published, whisker: standard deviation',
-    )
-    return figure, make_table(panels, frames)
-
-  return draw
+def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the bars of one of PANELS, and their numbers."""
+  panels = PANELS[name]
+  experiments = dict.fromkeys(
+      row.trained.experiment for rows in panels.values() for row in rows
+  )
+  read = {name: cells.read(library, name) for name in experiments}
+  frames = {name: frame for name, (frame, _) in read.items()}
+  figure = bars.draw(
+      {
+          title: [_bar(frames[row.trained.experiment], row) for row in rows]
+          for title, rows in panels.items()
+      },
+      title=TITLES[name],
+      y_title=cells.ACCURACY,
+      y_range=(0, 1),
+      caption=_caption(read),
+      beside_name='published, whisker: standard deviation',
+  )
+  return figure, make_table(panels, frames)
 
 
 def make_table(

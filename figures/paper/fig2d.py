@@ -117,14 +117,12 @@ def _panels(frame: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
 
 def _cells(frame: pd.DataFrame) -> list[dict[str, Any]]:
   """Returns every cell that was run; a published one if none was."""
-  return theory_cells.find_cells(frame, CELL) or [
+  return data.distinct(frame.sort_values(list(CELL)), CELL) or [
       dict(zip(CELL, ('adamw', 'discrete', 32, 2)))
   ]
 
 
 def _factors(frame: pd.DataFrame) -> list[int]:
-  if theory_cells.MODULES not in frame:
-    return [1, 2, 4, 8]
   return sorted(set(frame[theory_cells.MODULES]))
 
 

@@ -69,7 +69,7 @@ def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
       student,
       seeds=data.values(found.frame, cell, 'ood', metric='r2'),
       missing=found.missing(cell),
-      beside=(exact.value, exact.standard_error) if exact.num_seeds else None,
+      beside=exact.beside,
   )
 
 

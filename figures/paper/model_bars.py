@@ -69,7 +69,7 @@ def ood_bar(
       {name: cell[name] for name in STUDENT},
       seeds=data.values(found.frame, cell, 'ood', metric=metric),
       missing=found.missing(cell),
-      beside=(seen.value, seen.standard_error) if seen.num_seeds else None,
+      beside=seen.beside,
   )
 
 

@@ -30,7 +30,7 @@ _DISCRETE = {theory_cells.LATENTS: 'discrete', **_PUBLISHED}
 def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
   """Returns no figure, and the table."""
   frame, _ = data.select_conditions(library.values(EXPERIMENT), CELL)
-  cells = theory_cells.find_cells(frame, CELL)
+  cells = data.distinct(frame.sort_values(list(CELL)), CELL)
   table = theory_cells.make_table(frame, cells)
   grid = data.rows(library.values('fig2d'), _DISCRETE)
   sizes, _ = data.select_conditions(pd.concat([frame, grid]), CELL)
@@ -57,7 +57,8 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
     closest (the larger of both errors).
   """
   rows = []
-  cells = theory_cells.find_cells(data.rows(frame, _PUBLISHED), CELL[:-1])
+  sizes = data.rows(frame, _PUBLISHED).sort_values(list(CELL))
+  cells = data.distinct(sizes, CELL[:-1])
   columns = itertools.groupby(
       sorted(schug2024.table_a1(), key=lambda value: value[1]),
       key=lambda value: value[1],

@@ -1,7 +1,6 @@
 """Tables A10 to A12: hyperparameters, read from the configs."""
 
-from collections.abc import Callable, Mapping
-import functools
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -24,12 +23,7 @@ def title(name: str) -> str:
   return f'Table {name}: hyperparameters on {TABLES[name][1]}'
 
 
-def make_draw(name: str) -> Callable[[data.Library], tuple[None, pd.DataFrame]]:
-  """Returns the function that makes a table, such as 'A10'."""
-  return functools.partial(_draw, name)
-
-
-def _draw(name: str, library: data.Library) -> tuple[None, pd.DataFrame]:
+def draw(name: str, library: data.Library) -> tuple[None, pd.DataFrame]:
   """Returns no figure, and a row per preset and field, a column per model."""
   del library  # Settings, not results.
   rows = []

@@ -4,8 +4,7 @@ Shows every preset that has runs. At other scales than the paper's, compare
 directions, not values; the caption says so.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-import functools
+from collections.abc import Iterator, Mapping
 import math
 from typing import Any
 
@@ -41,14 +40,8 @@ def title(name: str) -> str:
   return f'Table {name}: accuracy, M = {num_modules}, K = {max_active}'
 
 
-def make_draw(
-    name: str,
-) -> Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]:
-  """Returns the function that draws a table, such as 'A2'."""
-  return functools.partial(_draw, name)
-
-
-def _draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+  """Returns the picture of a table, such as 'A2', and its numbers."""
   frame = library.every_preset(EXPERIMENT)
   num_modules, max_active = TABLES[name]
   size = {'task.num_modules': num_modules, 'task.max_active': max_active}

@@ -61,16 +61,6 @@ def solvers(frame: pd.DataFrame) -> list[str]:
   return [name for name in SOLVER_NAMES if name in present] or ['adamw']
 
 
-def find_cells(
-    frame: pd.DataFrame, columns: Sequence[str], *, sort: bool = True
-) -> list[dict[str, Any]]:
-  """Returns the cells that were run; the frame may lack some columns."""
-  present = [column for column in columns if column in frame]
-  cells = frame[present].drop_duplicates()
-  cells = cells.sort_values(present) if sort else cells
-  return [dict(zip(present, row)) for row in cells.itertuples(index=False)]
-
-
 def find_students(
     frame: pd.DataFrame,
     cell: Mapping[str, Any],

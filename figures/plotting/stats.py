@@ -14,6 +14,11 @@ class Estimate(NamedTuple):
   standard_error: float  # NaN with fewer than two seeds.
   num_seeds: int  # Those with a value.
 
+  @property
+  def beside(self) -> tuple[float, float] | None:
+    """Value and standard error, as `bars.Bar.beside`; None without seeds."""
+    return (self.value, self.standard_error) if self.num_seeds else None
+
 
 def mean(values: pd.Series | np.ndarray) -> Estimate:
   """Returns the mean over seeds and its standard error, s / sqrt(n).

@@ -326,7 +326,8 @@ def _small(figure: go.Figure | None) -> dict[str, Any]:
   for note in small_layout.annotations:
     note.update(text=note.text.replace(', ', ',<br>'), font={'size': 10})
   many = len(list(small.select_xaxes())) > 2  # No room for labels.
-  for axis in small.select_xaxes():
+  axes: Any = small.select_xaxes()
+  for axis in axes:
     labels = axis.ticktext or ()
     if len(labels) > 4 and not many:  # Room for labels that stand on end.
       labels = [label.replace('hyper-<br>', 'hyper') for label in labels]

@@ -159,7 +159,7 @@ def test_tables_have_ours_at_every_scale_beside_the_published(
     made_up.write_by_rule(
         tmp_path, 'fig3e', made_up_rules.constant, preset, **size
     )
-  figure, table = tables_a2_a8.make_draw('A6')(made_up_rules.library(tmp_path))
+  figure, table = tables_a2_a8.draw('A6', made_up_rules.library(tmp_path))
   rows = cast(Any, table.set_index(['split', 'model', 'preset']))
   ours = rows.loc['ood', 'nonlinear_hypernetwork', 'paper']
   # Table A6: 96.05, 0.34.
@@ -183,7 +183,7 @@ def test_tables_have_ours_at_every_scale_beside_the_published(
 def test_tables_leave_out_rows_that_nobody_measured(
     tmp_path: pathlib.Path,
 ) -> None:
-  _, table = tables_a2_a8.make_draw('A2')(made_up_rules.library(tmp_path))
+  _, table = tables_a2_a8.draw('A2', made_up_rules.library(tmp_path))
   assert set(table['split']) == {
       'train',
       'test',
