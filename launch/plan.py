@@ -123,6 +123,8 @@ def run_command(
   """
 
   def command(argv: list[str]) -> int:
+    # Until here, Ctrl-C ends the process at once; see cli/interrupts.py.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.set_verbosity(logging.WARNING)
     try:
       check(argv)

@@ -21,13 +21,10 @@ import sys
 import traceback
 from typing import Any
 
-if __name__ == '__main__':  # Importing the rest takes seconds.
+from modular_hyperteacher.cli import interrupts
 
-  def _stop(*_: object) -> None:
-    os.write(2, b'SIGINT: stopped before anything was started.\n')
-    os._exit(130)
-
-  signal.signal(signal.SIGINT, _stop)
+if __name__ == '__main__':
+  interrupts.exit_at_once()
 
 from absl import flags
 from absl import logging
