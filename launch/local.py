@@ -91,13 +91,16 @@ class _Worker:
   def train(self, bundle: list) -> dict[str, str] | str:
     """Returns the outcomes of runs, or a message on how the worker died."""
     process = self._process
+    lines = [bundle]
     if process is None or process.poll() is not None:
       process = self._process = self._start()
+      lines = [self._settings, bundle]
     # Neither pipe is None: see `_start`.
     try:
-      print(json.dumps(bundle), file=process.stdin, flush=True)
+      for line in lines:
+        print(json.dumps(line), file=process.stdin, flush=True)
       answer = cast(IO[str], process.stdout).readline()
-    except BrokenPipeError:
+    except (BrokenPipeError, ValueError):  # It died, or `stop` closed the pipe.
       answer = ''
     if not answer.endswith('\n'):
       try:
@@ -113,7 +116,6 @@ class _Worker:
   def _start(self) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, '-m', 'launch.worker']
-        + [f'--settings={json.dumps(self._settings)}']
         + [f'--cores={json.dumps(self._cores)}'],
         env=os.environ | self._variables,
         stdin=subprocess.PIPE,
