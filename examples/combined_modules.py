@@ -33,7 +33,9 @@ _MAX_ACTIVE = flags.DEFINE_integer(
 _RESULTS = flags.DEFINE_string(
     'results', 'results', 'Folder with your results.'
 )
-_NUM_TASKS = flags.DEFINE_integer('tasks', 64, 'Tasks per number of modules.')
+_NUM_TASKS = flags.DEFINE_integer(
+    'tasks', 64, 'Tasks per number of modules.', lower_bound=1
+)
 
 
 def main() -> None:

@@ -3,9 +3,9 @@
 Trains on the laptop preset of Figure 3B, scores test and OOD tasks, and writes
 the files of predictions that `make_all.py` draws beside the built-in models:
 
-  pip install 'modular_hyperteacher[torch]'
+  pip install -e '.[torch]'
   python examples/pytorch_learner.py --out=predictions
-  python figures/make_all.py --predictions=predictions
+  python figures/make_all.py --only=fig3b --predictions=predictions
 
 The support set is a set of pairs (x, y). Every query is a token that attends to
 the support set and to itself, and to no other query; nothing is adapted.
@@ -22,8 +22,13 @@ try:
   from torch import nn  # pyright: ignore[reportMissingImports]
   from torch.nn import functional  # pyright: ignore[reportMissingImports]
 except ImportError:
-  sys.exit("PyTorch is not installed: pip install -e '.[torch]'")
+  print(
+      "error: PyTorch is not installed: pip install -e '.[torch]'",
+      file=sys.stderr,
+  )
+  sys.exit(2)
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
 
 _SPLITS = ('test', 'ood')
@@ -147,4 +152,8 @@ def main() -> None:
 
 
 if __name__ == '__main__':
-  main()
+  try:
+    main()
+  except errors.UserError as problem:
+    print(f'error: {problem}', file=sys.stderr)
+    sys.exit(2)

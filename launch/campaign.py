@@ -7,7 +7,8 @@ First it measures how long the first runs of the list take on this device, which
 takes about a minute per program; RESULTS/timings keeps the measurements. Then
 it prints which runs fit into the budget, and trains in the order of the list.
 At the end of the budget, or after Ctrl-C or SIGTERM, all runs are saved; the
-same command resumes them. A run is only started if there is time to take and
+same command resumes them. (Under SLURM, after Ctrl-C or SIGTERM, jobs go on
+until the end of the budget.) A run is only started if there is time to take and
 save a step. If a machine is lost, so are the steps since the last checkpoint,
 usually a minute of training.
 
@@ -33,8 +34,14 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import Any
+
+from modular_hyperteacher.cli import interrupts
+
+if __name__ == '__main__':
+  interrupts.exit_at_once()
 
 from absl import flags
 import pandas as pd
@@ -101,7 +108,7 @@ class _Campaign:
       self._runs.setdefault(sweeps.digest(spec.run_id), run)
     self._timings: dict[str, timings.Timing] = {}  # by program
     self._failed_programs: set[str] = set()
-    self._failures: dict[str, str] = {}  # run id -> why
+    self._failures: dict[str, str] = {}  # run id or bundling -> why
 
   def _unfinished(
       self, line: campaign_list.Line | None = None
@@ -250,7 +257,9 @@ class _Campaign:
       ]
       if _BUNDLE.value:
         command = [sys.executable, *command, f'--output={_BUNDLE.value}']
-        subprocess.run(command, check=True)
+        code = subprocess.run(command, check=False).returncode
+        if code:
+          self._failures[f'bundling {folder}'] = f'exit code {code}'
       else:
         print(f'to bundle: python {shlex.join(command)}')
     for run_id, why in self._failures.items():
@@ -274,6 +283,20 @@ def _check(argv: list[str]) -> None:
     )
   if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
     raise errors.UserError('--nowait cannot be used in a campaign.')
+  if _BUNDLE.value and not flags.FLAGS['dry_run'].value:
+    _check_writable(pathlib.Path(_BUNDLE.value))
+
+
+def _check_writable(folder: pathlib.Path) -> None:
+  """Creates --bundle; raises UserError if nothing can be written there."""
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+      pass
+  except OSError as error:
+    raise errors.UserError(
+        f"--bundle is '{folder}'; cannot write there ({error.strerror})."
+    ) from error
 
 
 def _run(engine: Any) -> int:

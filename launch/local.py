@@ -20,6 +20,11 @@ import threading
 import time
 from typing import cast, IO, TypeAlias
 
+from modular_hyperteacher.cli import interrupts
+
+if __name__ == '__main__':
+  interrupts.exit_at_once()
+
 from absl import flags
 import numpy as np
 
@@ -86,13 +91,16 @@ class _Worker:
   def train(self, bundle: list) -> dict[str, str] | str:
     """Returns the outcomes of runs, or a message on how the worker died."""
     process = self._process
+    lines = [bundle]
     if process is None or process.poll() is not None:
       process = self._process = self._start()
+      lines = [self._settings, bundle]
     # Neither pipe is None: see `_start`.
     try:
-      print(json.dumps(bundle), file=process.stdin, flush=True)
+      for line in lines:
+        print(json.dumps(line), file=process.stdin, flush=True)
       answer = cast(IO[str], process.stdout).readline()
-    except BrokenPipeError:
+    except (BrokenPipeError, ValueError):  # It died, or `stop` closed the pipe.
       answer = ''
     if not answer.endswith('\n'):
       try:
@@ -108,7 +116,6 @@ class _Worker:
   def _start(self) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, '-m', 'launch.worker']
-        + [f'--settings={json.dumps(self._settings)}']
         + [f'--cores={json.dumps(self._cores)}'],
         env=os.environ | self._variables,
         stdin=subprocess.PIPE,
@@ -118,12 +125,13 @@ class _Worker:
         start_new_session=True,
     )
 
-  def stop(self, number: int | None) -> None:
-    """Ends the worker after its run; with a signal, once that is saved."""
+  def stop(self, save: bool) -> None:
+    """Ends the worker after its run; or at once, and saves it."""
     if self._process is None:
       return
-    if number is not None and self._process.poll() is None:
-      self._process.send_signal(number)
+    if save and self._process.poll() is None:
+      # After SIGINT, a worker that is still importing prints a traceback.
+      self._process.terminate()
     try:
       cast(IO[str], self._process.stdin).close()
     except BrokenPipeError:
@@ -167,14 +175,14 @@ class _Pool:
         self._stopping.wait(attempts.HELD_AGAIN_S if again.held else 0)
         self._queue.put(again)
       self._queue.task_done()
-    one.stop(None)
+    one.stop(save=False)
 
-  def stop(self, number: int) -> None:
+  def stop(self) -> None:
     """Stops all workers, which save, and waits for them."""
     self._stopping.set()
     while self.busy:
       for one in self._workers:
-        one.stop(number)
+        one.stop(save=True)
       time.sleep(0.5)  # A worker between two runs ignores signals.
 
 
@@ -187,7 +195,7 @@ def launch(plan: plans.Plan) -> plans.Outcome:
       time.sleep(0.2)
       progress.update()
   if received:
-    pool.stop(received[0])
+    pool.stop()
     return plans.stopped(received[0])
   return plans.Outcome(pool.unfinished)
 

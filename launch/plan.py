@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 from absl import logging
+import jax
 
 from launch import cost
 from launch import worker
@@ -123,6 +124,8 @@ def run_command(
   """
 
   def command(argv: list[str]) -> int:
+    # Until here, Ctrl-C ends the process at once; see cli/interrupts.py.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.set_verbosity(logging.WARNING)
     try:
       check(argv)
@@ -139,6 +142,8 @@ def run_command(
       print(f'error: {error}', file=sys.stderr)
       return 2
 
+  # Workers need the memory of GPUs, and a TPU has one process at a time.
+  jax.config.update('jax_platforms', 'cpu')
   command_line.run(command)
 
 
@@ -151,6 +156,8 @@ def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
     _ = bundle[0].experiment  # Report wrong configs before training.
   print(describe_plan(plan, describe()), flush=True)
   if _DRY_RUN.value:
+    if left := [run for bundle in plan.bundles for run in bundle]:
+      print(cost.estimate(left, plan.runs))  # Takes up to a minute.
     return 0
   outcome = launch(plan) if plan.bundles else Outcome({})
   return _end(plan, outcome)
@@ -200,7 +207,7 @@ def as_json(bundle: list[runner.PlannedRun]) -> list[dict[str, Any]]:
 
 
 def describe_plan(plan: Plan, where: str) -> str:
-  """Returns what will be trained, where, and at what cost."""
+  """Returns what will be trained, and where."""
   left = [run for bundle in plan.bundles for run in bundle]
   first = plan.runs[0].spec
   lines = [
@@ -214,8 +221,6 @@ def describe_plan(plan: Plan, where: str) -> str:
   for run in left:
     total = run.spec.config['training']['num_outer_steps']
     lines.append(f'  {run.spec.run_id}: step {cost.saved_step(run)} of {total}')
-  if left:
-    lines.append(cost.estimate(left, plan.runs))
   return '\n'.join(lines)
 
 

@@ -13,6 +13,11 @@ its runs resume on another from their last checkpoint. All machines must see
 import time
 from typing import Any
 
+from modular_hyperteacher.cli import interrupts
+
+if __name__ == '__main__':
+  interrupts.exit_at_once()
+
 from absl import flags
 
 from launch import attempts

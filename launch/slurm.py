@@ -18,6 +18,11 @@ import sys
 import time
 from typing import Any
 
+from modular_hyperteacher.cli import interrupts
+
+if __name__ == '__main__':
+  interrupts.exit_at_once()
+
 from absl import flags
 
 from launch import attempts

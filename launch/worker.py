@@ -3,8 +3,9 @@
 Runs are sent as JSON, so a worker executes no config file and unpickles no
 results.
 
-As a command (`python -m launch.worker`), reads one JSON list of runs per line
-from stdin and answers with one JSON object of outcomes per line on stdout.
+As a command (`python -m launch.worker`), reads JSON from stdin: a line of
+settings, then one list of runs per line. It answers each list with one JSON
+object of outcomes per line on stdout.
 """
 
 import argparse
@@ -155,7 +156,8 @@ def _explain(error: Exception) -> str:
     return OUT_OF_TIME
   if command_line.is_users(error):
     return f'{REFUSED}{error}'
-  traceback.print_exception(error)
+  if not isinstance(error, errors.MachineError):
+    traceback.print_exception(error)
   return f'{FAILED}{type(error).__name__}: {error}'
 
 
@@ -204,16 +206,16 @@ class Job:
 def main() -> None:
   """Serves a launcher until it closes the pipe."""
   parser = argparse.ArgumentParser(description=__doc__)
-  parser.add_argument('--settings', type=json.loads, required=True)
   parser.add_argument('--cores', type=json.loads, required=True)
   arguments = parser.parse_args()
   os.sched_setaffinity(0, arguments.cores)
-  settings = Settings(*arguments.settings)
   answers = os.fdopen(os.dup(1), 'w')
   os.dup2(2, 1)  # Other output must not mix with the answers.
   # Between two runs there is nothing to save; the closed pipe ends the worker.
   for number in preemption.SIGNALS:
     signal.signal(number, signal.SIG_IGN)
+  # An argument could not hold the settings of a campaign of 2,000 runs.
+  settings = Settings(*json.loads(sys.stdin.readline()))
   try:
     for line in sys.stdin:
       outcomes = train(json.loads(line), settings)

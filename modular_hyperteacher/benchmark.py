@@ -43,6 +43,7 @@ from modular_hyperteacher.profiling import operations
 from modular_hyperteacher.runs import run_folder
 
 command_line.define_config_flags('configs/fig3b.py:paper')
+command_line.define_host_devices_flag()
 _JSON = flags.DEFINE_string('json', None, 'File to write the measurements to.')
 _REPEATS = flags.DEFINE_integer(
     'repeats', 5, 'Number of timings; the median is reported.', lower_bound=1
@@ -54,14 +55,6 @@ _STEPS = flags.DEFINE_integer(
     ' starting a program may take longer than a step; the programs of training'
     ' take about a second.',
     lower_bound=1,
-)
-_HOST_DEVICES = flags.DEFINE_integer(
-    'host_devices',
-    None,
-    'Number of devices that a CPU is divided into. Default, as in training:'
-    ' the largest number, up to one per core, that divides the batches.',
-    lower_bound=1,
-    upper_bound=host_devices.MOST,
 )
 _NUM_SEEDS = flags.DEFINE_integer(
     'seeds', 1, 'Number of seeds trained together.', lower_bound=1
@@ -108,9 +101,7 @@ def _check_writable() -> None:
 
 def _measure_all() -> list[dict[str, Any]]:
   runs = command_line.read_runs()
-  cores = len(os.sched_getaffinity(0))
-  suitable = host_devices.suit([run.config for run in runs], cores)
-  host_devices.divide(_HOST_DEVICES.value, suitable)
+  command_line.divide_host(runs)
   for run in runs:
     components.allow(run.config)
   by_model = {run.config['model']['name']: run for run in reversed(runs)}
@@ -168,7 +159,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       'least_flops': least_flops,
       'num_seeds': len(seeds),
       'num_devices': jax.device_count(),
-      'num_cores': len(os.sched_getaffinity(0)),
+      'num_cores': host_devices.num_cores(),
       'load_average': os.getloadavg()[0],
       'task_chunk_size': built.execution.task_chunk_size,
   }

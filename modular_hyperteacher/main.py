@@ -21,13 +21,10 @@ import sys
 import traceback
 from typing import Any
 
-if __name__ == '__main__':  # Importing the rest takes seconds.
+from modular_hyperteacher.cli import interrupts
 
-  def _stop(*_: object) -> None:
-    os.write(2, b'SIGINT: stopped before anything was started.\n')
-    os._exit(130)
-
-  signal.signal(signal.SIGINT, _stop)
+if __name__ == '__main__':
+  interrupts.exit_at_once()
 
 from absl import flags
 from absl import logging
@@ -39,7 +36,6 @@ from modular_hyperteacher.cli import progress
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
-from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.runs import ahead
@@ -49,18 +45,9 @@ from modular_hyperteacher.runs import scheduling
 from modular_hyperteacher.runs import trainer
 
 command_line.define_sweep_flags()
+command_line.define_host_devices_flag()
 _DESCRIBE = flags.DEFINE_bool(
     'describe', False, 'Print the runs as JSON and train nothing.'
-)
-_HOST_DEVICES = flags.DEFINE_integer(
-    'host_devices',
-    None,
-    'Number of devices that a CPU is divided into; each computes a share of'
-    ' every meta-batch. Default: the largest number, up to one per core, that'
-    ' divides the meta-batch; one per process if several processes train'
-    ' together.',
-    lower_bound=1,
-    upper_bound=host_devices.MOST,
 )
 _DISTRIBUTED = flags.DEFINE_bool(
     'distributed',
@@ -111,9 +98,7 @@ def _run() -> int:
   by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
   if by_hand != (None, None, None) or _DISTRIBUTED.value:
     multihost.join(*by_hand)
-  cores = len(os.sched_getaffinity(0))
-  suitable = host_devices.suit([run.config for run in sweep.runs], cores)
-  host_devices.divide(_HOST_DEVICES.value, suitable)
+  command_line.divide_host(sweep.runs)
   compilation_cache.enable_by_default()
   for run in sweep.runs:
     components.allow(run.config)

@@ -1,6 +1,7 @@
-"""The learner in PyTorch, for a few steps."""
+"""The learner in PyTorch, for a few steps; wrong input of examples."""
 
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -40,3 +41,44 @@ def test_a_learner_in_pytorch_trains_and_is_scored(
     assert f"{split} {{'accuracy': {scored.metrics['accuracy']}" in (
         result.stdout
     )
+
+
+def _refusal(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    *arguments: str,
+) -> str:
+  """Returns the line that an example prints before it exits with code 2."""
+  path = str(commands.ROOT / 'examples' / f'{name}.py')
+  monkeypatch.setattr(sys, 'argv', [path, *arguments])
+  with pytest.raises(SystemExit, match='2'):
+    runpy.run_path(path, run_name='__main__')
+  (line,) = capsys.readouterr().err.splitlines()
+  return line
+
+
+def test_pytorch_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+  monkeypatch.setitem(sys.modules, 'torch', None)
+  line = _refusal(monkeypatch, capsys, 'pytorch_learner')
+  assert line.startswith('error: PyTorch is not installed: pip install -e')
+
+
+@pytest.mark.parametrize('argument', ['--task_support=x', '--seed=-1'])
+def test_a_learner_in_pytorch_refuses_wrong_input(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argument: str,
+) -> None:
+  pytest.importorskip('torch', reason='PyTorch is an extra: .[torch]')
+  line = _refusal(monkeypatch, capsys, 'pytorch_learner', argument)
+  name, value = argument.removeprefix('--').split('=')
+  assert line.startswith('error: ') and name in line and value in line
+
+
+def test_combined_modules_refuses_a_negative_number_of_tasks() -> None:
+  process = commands.start('--tasks=-1', module='examples.combined_modules')
+  output, _ = process.communicate(timeout=100)
+  assert process.returncode == 2 and 'error: flag --tasks=-1' in output

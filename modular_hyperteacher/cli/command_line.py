@@ -22,12 +22,14 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import output
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.cli import wandb_tracker
+from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
 
 _RESULTS = 'results'
 _ONLY = 'only'
+_HOST_DEVICES = 'host_devices'
 # Overrides of fields that the config does not list, which only `parse` knows.
 _unlisted: dict[str, Any] = {}
 
@@ -66,6 +68,28 @@ def define_config_flags(default: str | None = None) -> None:
       'Only runs with field=value, such as model=maml, or with one of several'
       ' values, as in model=maml,anil; all conditions must hold',
   )
+
+
+def define_host_devices_flag() -> None:
+  """Defines --host_devices."""
+  flags.DEFINE_integer(
+      _HOST_DEVICES,
+      None,
+      'Number of devices that a CPU is divided into; each computes a share of'
+      ' every meta-batch. Default: the largest number, up to one per core, that'
+      ' divides the meta-batch; one per process if several processes train'
+      ' together.',
+      lower_bound=1,
+      upper_bound=host_devices.MOST,
+  )
+
+
+def divide_host(runs: list[sweeps.Run]) -> None:
+  """Divides a CPU into devices, as --host_devices says."""
+  suitable = host_devices.suit(
+      [run.config for run in runs], host_devices.num_cores()
+  )
+  host_devices.divide(flags.FLAGS[_HOST_DEVICES].value, suitable)
 
 
 def check_arguments(argv: list[str]) -> None:

@@ -44,6 +44,13 @@ def divide(number: int | None, suitable: int) -> None:
     )
 
 
+def num_cores() -> int:
+  """Returns the number of processor cores that this process may use."""
+  if hasattr(os, 'sched_getaffinity'):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1  # Not Linux.
+
+
 def suit(configs: Iterable[Mapping[str, Any]], num_cores: int) -> int:
   """Returns the largest number, up to `num_cores`, that divides all batches."""
   if jax.distributed.is_initialized():

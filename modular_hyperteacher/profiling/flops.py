@@ -65,8 +65,6 @@ def _program(config: Mapping[str, Any]) -> dict[str, Any]:
       'num_outer_steps': 1,
       'num_evaluation_tasks': 1,
   }
-  if program['task'].get('task_support') == 'non_compositional':
-    program['task']['task_support'] = 'random'
   return program
 
 

@@ -12,7 +12,11 @@ import jax
 # `name (arguments) -> result {` opens a computation.
 _COMPUTATION = re.compile(r'^(ENTRY )?%?(\S+) \(.*\{$')
 _INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?\S+ = .*?[\])}] ([a-z][\w-]*)\(')
-_CALLED = re.compile(r'(?:body|to_apply)=%?([\w.-]+)')
+_CALLED = re.compile(
+    r'(?:body|to_apply|(?:branch|true|false)_computations?)='
+    r'(\{.*?\}|%?[\w.-]+)'
+)
+_NAME = re.compile(r'[\w.-]+')
 _TRIP_COUNT = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 # These only name or reinterpret memory.
 _FREE = ('parameter', 'constant', 'tuple', 'get-tuple-element', 'bitcast')
@@ -22,8 +26,8 @@ def count(program: jax.stages.Compiled) -> int | None:
   """Returns the operations that a program starts.
 
   The body of a loop counts once per iteration; if their number is not known at
-  compile time, as that of outer steps, once. None if the platform does not show
-  its programs.
+  compile time, as that of outer steps, once. Of a conditional's branches, the
+  longest counts. None if the platform does not show its programs.
   """
   text = program.as_text()
   if text is None:
@@ -46,10 +50,12 @@ def _count(computations: Mapping[str, list[str]], name: str) -> int:
     found = _INSTRUCTION.match(line)
     if found is None or found[1] in _FREE:
       continue
-    if found[1] not in ('while', 'call'):
+    if found[1] not in ('while', 'call', 'conditional'):
       total += 1
       continue
-    (called,) = _CALLED.findall(line)
+    called = _NAME.findall(' '.join(_CALLED.findall(line)))
     trips = _TRIP_COUNT.search(line)
-    total += int(trips[1] if trips else 1) * _count(computations, called)
+    total += int(trips[1] if trips else 1) * max(
+        _count(computations, one) for one in called
+    )
   return total

@@ -122,7 +122,7 @@ def _gpu_cases() -> list[Case]:
 
 
 def guarded_cases() -> list[Case]:
-  """Returns the cases that tests/benchmark_test.py measures again."""
+  """Returns the cases that tests/profiling/benchmark_test.py measures again."""
   return [
       Case('steps', 'hyperteacher', 'linear_hypernetwork'),
       Case('steps', 'hyperteacher', 'maml'),

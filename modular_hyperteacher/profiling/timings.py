@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from modular_hyperteacher.experiments import build
-from modular_hyperteacher.learning import programs
+from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
@@ -86,7 +85,7 @@ def _describe_device() -> str:
   fields = ('platform', 'device_kind', 'processor', 'num_devices')
   return ', '.join([
       *(str(about[field]) for field in fields),
-      f'{len(os.sched_getaffinity(0))} cores',
+      f'{host_devices.num_cores()} cores',
       # A worker's share of a GPU.
       os.environ.get('XLA_PYTHON_CLIENT_MEM_FRACTION', 'all memory'),
       f'jax {jax.__version__}',
@@ -97,13 +96,7 @@ def _measure(
     planned: runner.PlannedRun, max_steps: int, guard: preemption.Guard
 ) -> Timing:
   started = time.monotonic()
-  built = planned.experiment
-  compiled = programs.Programs(
-      built.system,
-      build.root_keys(built.training),
-      planned.tasks,
-      built.execution.optimise,
-  )
+  compiled = planned.make_programs()
   state = compiled.init()
   guard.call(compiled.compile, state)
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 import datetime
 from importlib import metadata
-import os
 import pathlib
 import platform
 import subprocess
 from typing import Any
 
 import jax
+
+from modular_hyperteacher.devices import host_devices
 
 _PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
 # The order of sums, and so the last bits of results, depends on these.
@@ -33,7 +34,7 @@ def describe() -> dict[str, Any]:
       'device_kind': device.device_kind,
       'processor': _processor(),
       'num_devices': jax.device_count(),
-      'num_cores': len(os.sched_getaffinity(0)),
+      'num_cores': host_devices.num_cores(),
       'num_processes': jax.process_count(),
   }
 

@@ -40,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
   except errors.UserError as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
+  except KeyboardInterrupt:
+    print('SIGINT: stopped.', file=sys.stderr)
+    return 130
   return 0
 
 

@@ -60,7 +60,8 @@ class World(abc.ABC):
 
   Attributes:
     name: as in `worlds.list()`.
-    preset: 'smoke', 'laptop' or 'paper'; None if no config describes the world.
+    preset: 'smoke', 'laptop' or 'paper', of the config from which the fields
+      come; None for a task of your own.
     experiment: the config that describes it, such as 'fig3b', or None.
     fields: all fields of the world.
     seed: of the teacher or the mazes and of the split; the same as in a run

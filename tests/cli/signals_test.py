@@ -4,20 +4,22 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
 
 from tests.helpers import commands
-from tests.helpers import training
 
 # Idle cores need less than 2 s; those that run tests may need more.
 _MAX_S = 10
 
 
-def _start(*arguments: str, config: str) -> subprocess.Popen:
+def _start(
+    *arguments: str, config: str, module: str = 'modular_hyperteacher.main'
+) -> subprocess.Popen:
   return subprocess.Popen(
-      training.command(*arguments, config=config),
+      [sys.executable, '-m', module, f'--config={config}', *arguments],
       cwd=commands.ROOT,
       env=commands.environment(),
       stdout=subprocess.PIPE,
@@ -48,15 +50,45 @@ def _stop(
   return output
 
 
-def test_ctrl_c_before_anything_began(tmp_path: pathlib.Path) -> None:
-  process = _start(f'--results={tmp_path}/results', config='configs/fig3b.py')
-  maps = pathlib.Path(f'/proc/{process.pid}/maps')
-  # While JAX is imported.
-  commands.wait_until(lambda: 'jaxlib' in maps.read_text(), process)
+def _imports_jax(pid: int | str) -> bool:
+  return 'jaxlib' in pathlib.Path(f'/proc/{pid}/maps').read_text()
+
+
+@pytest.mark.parametrize(
+    'module', ['modular_hyperteacher.main', 'launch.local', 'launch.campaign']
+)
+def test_ctrl_c_before_anything_began(
+    tmp_path: pathlib.Path, module: str
+) -> None:
+  process = _start(
+      f'--results={tmp_path}/results', config='configs/fig3b.py', module=module
+  )
+  commands.wait_until(lambda: _imports_jax(process.pid), process)
   output = _stop(process, signal.SIGINT, tmp_path)
   assert process.returncode == 130
   assert output == 'SIGINT: stopped before anything was started.\n'
   assert not (tmp_path / 'results').exists()
+
+
+def test_ctrl_c_before_a_worker_began(tmp_path: pathlib.Path) -> None:
+  process = _start(
+      f'--results={tmp_path}/results',
+      '--compilation_cache=',
+      config='tests/helpers/small_sweep.py',
+      module='launch.local',
+  )
+  tasks = pathlib.Path(f'/proc/{process.pid}/task')
+  commands.wait_until(
+      lambda: any(
+          _imports_jax(child)
+          for path in tasks.glob('*/children')
+          for child in path.read_text().split()
+      ),
+      process,
+  )
+  output = _stop(process, signal.SIGINT, tmp_path)
+  assert process.returncode == 130
+  assert output.endswith('SIGINT: saved; run the same command to resume.\n')
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from modular_hyperteacher.published import lake2019
 from modular_hyperteacher.published import schug2024
 from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import preemption
+from modular_hyperteacher.runs import run_folder
 from tests.helpers import small_sweep
 
 _SMALL = 'tests/helpers/small_sweep.py'
@@ -145,6 +146,17 @@ def test_a_budget_is_a_positive_number(hours: float | None) -> None:
   with flagsaver.flagsaver(budget_h=hours):
     with pytest.raises(errors.UserError, match=f'--budget_h is {hours}; it'):
       campaign._check(['campaign'])
+
+
+def test_what_cannot_hold_bundles_is_refused(tmp_path: pathlib.Path) -> None:
+  (tmp_path / 'file').touch()
+  wrong = f'{tmp_path}/file/bundle'
+  with flagsaver.flagsaver(budget_h=1.0, bundle=wrong):
+    with pytest.raises(errors.UserError, match=f'--bundle is .{wrong}.; cann'):
+      campaign._check(['campaign'])
+  with flagsaver.flagsaver(budget_h=1.0, bundle=f'{tmp_path}/new/bundle'):
+    campaign._check(['campaign'])
+  assert not list((tmp_path / 'new' / 'bundle').iterdir())
 
 
 def _settings(tmp_path: pathlib.Path, **limits: Any) -> worker.Settings:
@@ -279,4 +291,22 @@ def test_what_cannot_be_measured_is_left_out_and_told(
   assert '4 of 4 runs are left' in told.out
   assert re.fullmatch(
       r'error: random-maml-\w+: failed: out of memory\n', told.err
+  )
+
+
+def test_a_failed_bundling_is_one_more_failure(
+    make: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+  one = make(_Engine({}))
+  one._failures['a run'] = 'failed: out of memory'
+  monkeypatch.setattr(run_folder.RunFolder, 'finished', True)
+  monkeypatch.setattr(campaign.sys, 'executable', 'false')
+  with flagsaver.flagsaver(bundle='full'):
+    assert one.report() == 1
+  assert re.fullmatch(
+      r'error: a run: failed: out of memory\n'
+      r'error: bundling \S+/results/fig3b/smoke: exit code 1\n',
+      capsys.readouterr().err,
   )

@@ -12,12 +12,15 @@ import time
 from typing import Any
 
 from absl import flags
+from absl.testing import flagsaver
 import pytest
 
 from launch import attempts
+from launch import cost
 from launch import local
 from launch import plan as plans
 from launch import worker
+from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import locks
@@ -69,7 +72,7 @@ def _finish(run: runner.PlannedRun) -> None:
     (run.folder.path / name).write_text(json.dumps(content))
 
 
-def test_plans_list_what_is_left_and_what_it_costs(
+def test_plans_list_what_is_left_which_has_a_cost(
     tmp_path: pathlib.Path,
 ) -> None:
   sweep = _sweep(tmp_path)
@@ -82,6 +85,8 @@ def test_plans_list_what_is_left_and_what_it_costs(
   assert '4 runs, 1 of them finished' in text
   assert '2 tasks for somewhere' in text
   assert f'{plan.runs[1].spec.run_id}: step 10 of 40' in text
+  left = [run for bundle in plan.bundles for run in bundle]
+  text = cost.estimate(left, plan.runs)
   assert '3 runs of models that were never timed here' in text
   plan.runs[0].folder.write(
       'provenance.json',
@@ -89,7 +94,24 @@ def test_plans_list_what_is_left_and_what_it_costs(
   )
   # (30 + 40 + 40) steps at 3.6 seconds
   expected = '3 runs take 0.11 hours of one worker'
-  assert expected in plans.describe_plan(plan, 'somewhere')
+  assert expected in cost.estimate(left, plan.runs)
+
+
+@pytest.mark.parametrize('dry_run', [True, False])
+def test_training_does_not_wait_for_an_estimate(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, dry_run: bool
+) -> None:
+  steps = []
+  monkeypatch.setattr(command_line, 'read_sweep', lambda: _sweep(tmp_path))
+  monkeypatch.setattr(cost, 'estimate', lambda *_: steps.append('priced'))
+
+  def launch(plan: plans.Plan) -> plans.Outcome:
+    steps.append('launched')
+    return plans.Outcome({}, left='stopped')
+
+  with flagsaver.flagsaver(dry_run=dry_run):
+    assert plans._run(launch, lambda: 'somewhere') == 0
+  assert steps == ['priced' if dry_run else 'launched']
 
 
 def test_1500_finished_runs_are_planned_listed_and_tabulated_at_once(
@@ -113,6 +135,7 @@ def test_1500_new_runs_are_planned_and_listed_at_once(
   started = time.process_time()
   plan = plans.make_plan(_sweep(tmp_path, 'paper'), 10)
   text = plans.describe_plan(plan, 'somewhere')
+  assert cost.estimate(plan.runs, plan.runs).startswith('cost: 1500 runs of')
   assert time.process_time() - started < 10
   assert len(plan.bundles) == 150 and text.count('step 0 of 40') == 1500
   assert not list(tmp_path.iterdir())
@@ -203,14 +226,17 @@ def test_workers_divide_cores_and_gpus(
   assert local.make_slots(number, cores, gpus) == expected
 
 
-def _launch(
-    *arguments: str, module: str = 'launch.local'
-) -> subprocess.Popen[str]:
-  return commands.start(_CONFIG, *arguments, module=module)
+def _launch(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+  return commands.start(
+      _CONFIG, *arguments, module='launch.local', variables=variables
+  )
 
 
 def test_a_dry_run_does_nothing(tmp_path: pathlib.Path) -> None:
-  output = commands.finish(_launch('--dry_run', f'--results={tmp_path}/new'))
+  # Not even on the device that workers use.
+  output = commands.finish(
+      _launch('--dry_run', f'--results={tmp_path}/new', JAX_PLATFORMS='none')
+  )
   assert '4 runs, 0 of them finished' in output and 'cost: ' in output
   assert not list(tmp_path.iterdir())
 
@@ -219,6 +245,14 @@ def test_wrong_input_is_refused(tmp_path: pathlib.Path) -> None:
   process = _launch('--only=seeds=9', f'--results={tmp_path}')
   output, _ = process.communicate(timeout=60)
   assert process.returncode == 2 and 'error: --only: no run has' in output
+
+
+def test_workers_take_settings_of_any_length(tmp_path: pathlib.Path) -> None:
+  lead_s = {f'linear_hypernetwork-random-{i:08}': 60.0 for i in range(10_000)}
+  settings = worker.Settings(str(tmp_path), 1, '', lead_s=lead_s)
+  one = local._Worker((sorted(os.sched_getaffinity(0)), {}), settings)
+  assert one.train([]) == {}
+  one.stop(save=False)
 
 
 def _children(process: subprocess.Popen[str]) -> list[int]:
@@ -310,6 +344,31 @@ def test_a_refused_run_leaves_the_others_alone(tmp_path: pathlib.Path) -> None:
   outcomes = worker.train(fields, worker.Settings(str(tmp_path), 1, ''))
   assert outcomes[first.run_id].startswith('refused: task.max_active is 9')
   assert outcomes[second.run_id] == worker.FINISHED
+
+
+@pytest.mark.parametrize(
+    'error, has_traceback',
+    [
+        (errors.StorageError(pathlib.Path('there'), 'the disk is full'), False),
+        (RuntimeError('a bug'), True),
+    ],
+)
+def test_only_bugs_have_a_traceback(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    has_traceback: bool,
+) -> None:
+  def fail(*_: Any) -> None:
+    raise error
+
+  monkeypatch.setattr(worker, '_train_one', fail)
+  bundle, ids = _bundle(tmp_path)
+  settings = worker.Settings(str(tmp_path), 1, '')
+  outcomes = worker.train(plans.as_json(bundle[:1]), settings)
+  assert outcomes == {ids[0]: f'failed: {type(error).__name__}: {error}'}
+  assert ('Traceback' in capsys.readouterr().err) == has_traceback
 
 
 _YAML = pathlib.Path(__file__).parents[2] / 'launch' / 'clusters'

@@ -8,7 +8,6 @@ docs/performance.json; after a change that is meant to cost time, measure again:
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -69,9 +68,8 @@ def test_the_command_measures_what_it_says(tmp_path: pathlib.Path) -> None:
   assert row['mu'] == pytest.approx(row['step_seconds'] / row['unit_seconds'])
   # As training does: a device per core, as far as they divide the batches.
   config = fig3b.get_config('smoke')
-  cores = len(os.sched_getaffinity(0))
   assert row['num_devices'] == host_devices.suit(
-      [run.config for run in sweeps.expand(config)], cores
+      [run.config for run in sweeps.expand(config)], host_devices.num_cores()
   )
   assert 'linear_hypernetwork' in run.stdout
 

@@ -58,6 +58,15 @@ def test_an_outer_step_of_the_theory() -> None:
   assert 0.99 < _ratio(config) < 1.25
 
 
+def test_what_can_be_trained_can_be_counted() -> None:
+  config = fig3b.get_config('smoke')
+  config.task.fraction_ood = 0.0  # Not used by this support.
+  (run,) = sweeps.select(
+      sweeps.expand(config), ['model=maml', 'task_support=non_compositional']
+  )
+  assert flops.outer_step(run.config)
+
+
 def _ratio(config: dict[str, Any]) -> float:
   """Counted operations, relative to those that the mathematics needs."""
   counted = flops.outer_step(config)

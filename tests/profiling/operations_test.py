@@ -9,11 +9,17 @@ import pytest
 
 from modular_hyperteacher.profiling import operations
 
+_CONTROL = ('while', 'call', 'cond')
+
 
 def _program(inner: int, outer: int) -> jax.stages.Compiled:
-  """Loops in a loop: products and elementwise operations."""
+  """Loops in a loop: products, elementwise operations and branches."""
 
   def body(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+    # The longer branch is taken, whichever comes first.
+    taken = jnp.isfinite(x[0, 0])
+    x = lax.cond(taken, lambda x: jnp.sin(x @ x) @ x, lambda x: x, x)
+    x = lax.cond(~taken, lambda x: x, lambda x: jnp.sin(x @ x), x)
     y, _ = lax.scan(lambda x, _: (jnp.sin(x @ x), None), x, length=inner)
     return x + y.sum(0)[None], None
 
@@ -41,7 +47,7 @@ def test_as_many_as_the_profiler_sees(
       for event in line.events
       if 'hlo_op' in dict(event.stats)
   ]
-  started = [name for name in seen if not name.startswith(('while', 'call'))]
+  started = [name for name in seen if not name.startswith(_CONTROL)]
   assert operations.count(program) == len(started), sorted(set(seen))
 
 

@@ -175,3 +175,17 @@ def test_wrong_commands_are_one_line_and_exit_code_2(
   error = capsys.readouterr().err
   assert error.startswith('error: ') and error.count('\n') == 1
   assert message in error
+
+
+def test_ctrl_c_is_told_in_one_line(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+  def interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(files, 'score', interrupt)
+  arguments = ['score', f'--predictions={tmp_path}/mine.npz']
+  assert command.main(arguments) == 130
+  assert capsys.readouterr().err == 'SIGINT: stopped.\n'
