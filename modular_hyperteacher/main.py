@@ -160,6 +160,7 @@ def _leave(exit_code: int, message: str) -> None:
 
 def run() -> Any:
   """Entry point of the console script."""
+  interrupts.exit_at_once()
   sys.modules['__main__'].__doc__ = __doc__  # absl prints it for --help.
   command_line.run(main)
 

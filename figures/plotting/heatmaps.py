@@ -1,6 +1,7 @@
 """Panels of heat maps: the mean over seeds in every cell of a grid."""
 
 from collections.abc import Callable, Mapping, Sequence
+import math
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -105,7 +106,7 @@ def _add_grid(
 
   figure.add_trace(
       go.Heatmap(
-          z=table(lambda point: means.get(point, nothing).value),
+          z=table(lambda point: _or_none(means.get(point, nothing).value)),
           customdata=table(describe),
           text=table(below),
           texttemplate='%{z:.2f}%{text}',
@@ -137,3 +138,7 @@ def _add_grid(
           row=row,
           col=column,
       )
+
+
+def _or_none(value: float) -> float | None:
+  return None if math.isnan(value) else value
