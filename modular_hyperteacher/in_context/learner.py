@@ -4,13 +4,11 @@ Source: Section 4 and Table 2 of Kobayashi et al. (2024); schedule and weight
 decay as in the released code of Schug et al. (2025).
 """
 
-from collections.abc import Callable, Mapping
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-from jax import lax
 import jax.numpy as jnp
 import optax
 
@@ -103,37 +101,25 @@ def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
   return optax.apply_if_finite(optimizer, max_consecutive_errors=0)
 
 
-class Learner(NamedTuple):
-  """Training as pure functions of one seed; see `programs.System`."""
-
-  init: Callable[[jax.Array], outer_loop.TrainState]
-  step: outer_loop.Step
-
-
 def make(
     task_distribution: tasks.TaskDistribution,
     model: models.Model,
     config: OuterConfig,
-) -> Learner:
+) -> outer_loop.Training:
   """Returns how a model learns from a distribution of tasks."""
-  optimizer = make_optimizer(config)
   objective = task_distribution.objective
-
-  def init(key: jax.Array) -> outer_loop.TrainState:
-    params = model.init(key)
-    return outer_loop.TrainState(
-        jnp.zeros((), jnp.int32), params, optimizer.init(params)
-    )
 
   def mean_loss(
       params: models.Params,
       task_params: Any,
       keys: jax.Array,
-      dropout_key: jax.Array,
-  ) -> tuple[jax.Array, Mapping[str, jax.Array]]:
+      step_key: jax.Array,
+  ) -> tuple[jax.Array, outer_loop.Metrics]:
+    # The same key for all tasks: they share a dropout mask.
+    dropout_key = randomness.stream(step_key, 'dropout')
+
     def one_task(key: jax.Array) -> dict[str, jax.Array]:
       task = task_distribution.sample(task_params, key, 'train')
-      # The same key for all tasks: they share a dropout mask.
       predicted = model.apply(
           params, dropout_key, task.support, task.query.inputs, True
       )
@@ -144,39 +130,10 @@ def make(
     metrics = jax.tree.map(jnp.mean, jax.vmap(one_task)(keys))
     return metrics['loss'], metrics
 
-  def step(
-      state: outer_loop.TrainState, task_params: Any, data_key: jax.Array
-  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
-    step_key = jax.random.fold_in(data_key, state.step)
-    dropout_key = randomness.stream(step_key, 'dropout')
-    keys = outer_loop.device_shard(
-        jax.random.split(step_key, config.meta_batch_size)
-    )
-    chunk_size = min(config.task_chunk_size or len(keys), len(keys))
-    chunks = keys.reshape(-1, chunk_size)
-
-    def add_chunk(
-        total: models.Params, chunk: jax.Array
-    ) -> tuple[models.Params, Mapping[str, jax.Array]]:
-      grads, metrics = jax.grad(mean_loss, has_aux=True)(
-          state.meta_params, task_params, chunk, dropout_key
-      )
-      return jax.tree.map(jnp.add, total, grads), metrics
-
-    zeros = jax.tree.map(jnp.zeros_like, state.meta_params)
-    total, metrics = lax.scan(add_chunk, zeros, chunks)
-    grads, metrics = lax.pmean(
-        (
-            jax.tree.map(lambda x: x / len(chunks), total),
-            jax.tree.map(jnp.mean, metrics),
-        ),
-        outer_loop.DEVICE_AXIS,
-    )
-    updates, opt_state = optimizer.update(
-        grads, state.opt_state, state.meta_params
-    )
-    params = optax.apply_updates(state.meta_params, updates)
-    metrics['gradient_norm'] = optax.tree.norm(grads)
-    return outer_loop.TrainState(state.step + 1, params, opt_state), metrics
-
-  return Learner(init, step)
+  return outer_loop.make_training(
+      model.init,
+      mean_loss,
+      make_optimizer(config),
+      config.meta_batch_size,
+      config.task_chunk_size,
+  )
