@@ -46,27 +46,26 @@ class OuterConfig:
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:
-    for field in ('learning_rate', 'clip_norm'):
+    clip_norm = 1 if self.clip_norm is None else self.clip_norm
+    for field, allowed, rule in (
+        ('learning_rate', 0 < self.learning_rate < math.inf, 'be positive'),
+        ('clip_norm', 0 < clip_norm < math.inf, 'be positive'),
+        ('weight_decay', 0 <= self.weight_decay < math.inf, 'be at least 0'),
+        (
+            'final_fraction',
+            0 <= self.final_fraction <= 1,
+            'lie between 0 and 1',
+        ),
+        (
+            'warmup_fraction',
+            # Both: rounding may reach half of the steps.
+            0 <= self.warmup_fraction < 0.5
+            and 2 * self.num_warmup_steps < self.num_outer_steps,
+            'be at least 0 and less than 0.5, also when rounded to steps',
+        ),
+    ):
       value = getattr(self, field)
-      if value is not None and not 0 < value < math.inf:
-        raise errors.UserError(
-            f'model.outer.{field} is {value}; it must be positive.'
-        )
-    if not 0 <= self.weight_decay < math.inf:
-      raise errors.UserError(
-          f'model.outer.weight_decay is {self.weight_decay}; it must be at'
-          ' least 0.'
-      )
-    if not 0 <= self.final_fraction <= 1:
-      raise errors.UserError(
-          f'model.outer.final_fraction is {self.final_fraction}; it must lie'
-          ' between 0 and 1.'
-      )
-    if not 0 <= self.warmup_fraction < 0.5:
-      raise errors.UserError(
-          f'model.outer.warmup_fraction is {self.warmup_fraction}; it must be'
-          ' at least 0 and less than 0.5.'
-      )
+      errors.require(allowed, f'model.outer.{field}', value, f'it must {rule}')
 
   @property
   def num_warmup_steps(self) -> int:

@@ -175,7 +175,7 @@ def make_optimizer(
     is_learned: Callable[[models.MetaParams], Any] | None = None,
     is_gate: Callable[[models.MetaParams], Any] | None = None,
 ) -> optax.GradientTransformation:
-  """Returns AdamW with clipping, which skips gradients that are not finite.
+  """Returns AdamW with clipping; skips or counts gradients not finite.
 
   Args:
     config: the settings.
