@@ -213,9 +213,10 @@ def _loops(
     training: settings.TrainingConfig,
     objective: tasks.Objective,
 ) -> tuple[inner_loop.InnerConfig, outer_loop.OuterConfig]:
-  inner_block = model_block.get('inner')
-  untrusted.check(inner_block, dict[str, Any], 'model.inner')
-  inner = components.call(inner_loop.InnerConfig, 'model.inner', inner_block)
+  untrusted.check(model_block.get('inner'), dict[str, Any], 'model.inner')
+  inner = components.call(
+      inner_loop.InnerConfig, 'model.inner', model_block['inner']
+  )
   inner_loop.check(inner, objective)
   return inner, components.call_outer(
       outer_loop.OuterConfig, model_block, training

@@ -111,13 +111,12 @@ def call_outer(
     training: settings.TrainingConfig,
 ) -> _T:
   """Calls a function with a model's block `outer` and the run's sizes."""
-  outer = model.get('outer')
-  untrusted.check(outer, dict[str, Any], 'model.outer')
+  untrusted.check(model.get('outer'), dict[str, Any], 'model.outer')
   sizes = {
       'meta_batch_size': training.meta_batch_size,
       'num_outer_steps': training.num_outer_steps,
   }
-  return call(function, 'model.outer', {**outer, **sizes})
+  return call(function, 'model.outer', model['outer'] | sizes)
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
