@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import identification
 from modular_hyperteacher.analysis import ridge
@@ -29,6 +30,18 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 RIDGE = 0.01
+METRICS = (
+    'alignment',
+    'alignment_max',
+    'alignment_min',
+    'alignment_per_module',
+    'alignment_exact',
+    'latent_r2',
+    'alignment_fit_train',
+    'identification_residual',
+    'identification_residual_direct',
+    'identification_flipped',
+)
 
 
 class Alignment(NamedTuple):
@@ -38,8 +51,6 @@ class Alignment(NamedTuple):
   joint_max: jax.Array  # []
   joint_min: jax.Array  # []
   per_module_mean: jax.Array  # []
-  per_module_max: jax.Array  # []
-  per_module_min: jax.Array  # []
 
 
 def fit_latents(
@@ -80,14 +91,7 @@ def align(
   )
   joint = cosines.mean(0).max(-1)
   per_module = cosines.max(-1)
-  return Alignment(
-      joint.mean(),
-      joint.max(),
-      joint.min(),
-      per_module.mean(),
-      per_module.max(),
-      per_module.min(),
-  )
+  return Alignment(joint.mean(), joint.max(), joint.min(), per_module.mean())
 
 
 def _unit_columns(modules: jax.Array) -> jax.Array:
@@ -107,9 +111,24 @@ def make_analysis(
   modules are from a linear map of the teacher's (see `identification`).
   '..._residual' and '..._flipped' take the pseudoinverse of the exact
   regression as the map between latents. '..._residual_direct' fits that map
-  directly, and weights units by the square of their readout.
+  directly, and weights units by the square of their readout. All are NaN if the
+  modules or the split's latents are not finite.
+
+  Raises:
+    UserError: if the model has no modules, or fewer hidden units than the
+      teacher.
   """
-  del model
+  key = jax.random.key(0)
+  student = jax.eval_shape(model.init, key)
+  if not isinstance(student, dict) or 'modules' not in student:
+    raise errors.UserError(
+        "model.name must be 'modular_student' with task.name"
+        " 'teacher_student', whose analysis compares modules."
+    )
+  width = student['modules'].shape[-1]
+  least = jax.eval_shape(task.init, key).modules.shape[-1]
+  rule = f'it must be at least task.teacher_hidden_dim, {least}'
+  errors.require(width >= least, 'model.hidden_dim', width, rule)
   return base.Analysis(task.evaluation_splits, _measure)
 
 
@@ -122,8 +141,13 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
   readout_power = (np.asarray(adapted.task_params.readout) ** 2).sum(-1)
   metrics = {}
   for split, latents in adapted.latents.items():
+    student_latents = adapted.fast_params[split]
+    if not base.is_finite(student, student_latents):
+      # One lost seed must not cost the others: NumPy and SciPy would raise.
+      metrics[split] = dict.fromkeys(METRICS, np.nan)
+      continue
     by_name, regression = _measure_split(
-        teacher, student, adapted.fast_params[split], latents
+        teacher, student, student_latents, latents
     )
     found = identification.identify(
         np.asarray(teacher),
@@ -133,9 +157,7 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
     direct = identification.identify(
         np.asarray(teacher),
         np.asarray(student),
-        identification.fit_latent_map(
-            latents[:, 0], adapted.fast_params[split]
-        ),
+        identification.fit_latent_map(latents[:, 0], student_latents),
         weights=readout_power,
     )
     metrics[split] = {

@@ -34,6 +34,11 @@ class Analysis(NamedTuple):
   measure: Callable[[Adapted], Metrics]
 
 
+def is_finite(*trees: Any) -> bool:
+  """Returns whether all numbers are finite; those of lost seeds are not."""
+  return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(trees))
+
+
 def combine(analyses: Sequence[Analysis]) -> Analysis | None:
   """Returns one analysis that runs all of these; None if there are none."""
   if not analyses:

@@ -26,20 +26,14 @@ INPUT_DIM = 8
 _NUM_INPUTS = 2000
 _NUM_STARTS = 64
 _NUM_ITERATIONS = 100
-
-
-class Network(NamedTuple):
-  """A modular network with one output."""
-
-  modules: jax.Array  # [M, X, H]
-  readout: jax.Array  # [H, 1]
+_Network = teacher_student.TeacherParams  # With one output.
 
 
 class Counterexample(NamedTuple):
   """A teacher, and a student that fits only its training tasks."""
 
-  teacher: Network
-  student: Network
+  teacher: _Network
+  student: _Network
   train_masks: np.ndarray  # [C, M] bool, families that the student fits
   ood_masks: Mapping[str, np.ndarray]  # name -> [M] bool, it cannot fit
 
@@ -98,8 +92,8 @@ def swapped_half(key: jax.Array) -> Counterexample:
   swapped = jnp.concatenate([modules[:3], modules[3:, :, ::-1]])
   readout = jnp.ones((2, 1))
   return Counterexample(
-      teacher=Network(modules, readout),
-      student=Network(swapped, readout),
+      teacher=_Network(modules, readout),
+      student=_Network(swapped, readout),
       train_masks=_masks('01 12 34 45', 6),
       ood_masks={'05': _masks('05', 6)[0], '23 (bridge)': _masks('23', 6)[0]},
   )
@@ -180,7 +174,7 @@ def best_ood_error(
 
 
 def _relative_error(
-    network: Network, latent: jax.Array, inputs: jax.Array, targets: jax.Array
+    network: _Network, latent: jax.Array, inputs: jax.Array, targets: jax.Array
 ) -> jax.Array:
   outputs = teacher_student.respond(*network, latent, inputs)
   return ((outputs - targets) ** 2).sum() / (targets**2).sum()
@@ -201,11 +195,11 @@ def _unit_vectors(key: jax.Array, num_vectors: int) -> jax.Array:
   return jax.random.orthogonal(key, INPUT_DIM)[:num_vectors]
 
 
-def _network(units: Sequence[tuple[list[jax.Array], float]]) -> Network:
+def _network(units: Sequence[tuple[list[jax.Array], float]]) -> _Network:
   """Builds a network from each unit's (weights per module, readout)."""
   weights, readout = zip(*units)
   by_unit = jnp.stack([jnp.stack(list(unit)) for unit in weights])
-  return Network(
+  return _Network(
       modules=jnp.moveaxis(by_unit, 0, -1), readout=jnp.array(readout)[:, None]
   )
 

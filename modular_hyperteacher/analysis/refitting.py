@@ -28,6 +28,11 @@ _NUM_TASKS = 32  # At least, and one of every combination of modules.
 # In addition to the inferred latent and to the teacher's, mapped linearly.
 _NUM_RANDOM_STARTS = 6
 _NUM_ITERATIONS = 50
+_METRICS = (
+    'refit_relative_loss',
+    'refit_relative_loss_max',
+    'inference_excess',
+)
 
 
 def make_analysis(
@@ -40,7 +45,8 @@ def make_analysis(
   the maximum. 'inference_excess' is how much higher the mean is, on the same
   examples, with the latents inferred in evaluation. Each task gets two fresh
   batches, one to fit and one to measure. The fit with the lowest error on the
-  first counts, so the choice uses no knowledge of the teacher.
+  first counts, so the choice uses no knowledge of the teacher. All are NaN if
+  the student's parameters or inferred latents are not finite.
   """
 
   @functools.partial(jax.jit, static_argnames='split')
@@ -72,6 +78,9 @@ def make_analysis(
     return error(starts[0]), error(fitted[jnp.nanargmin(errors)])
 
   def measure(adapted: base.Adapted) -> base.Metrics:
+    if not base.is_finite(adapted.meta_params, adapted.fast_params):
+      # One lost seed must not cost the others: the fit below would raise.
+      return {split: dict.fromkeys(_METRICS, np.nan) for split in _SPLITS}
     latent_map = identification.fit_latent_map(
         adapted.latents['test'][:, 0], adapted.fast_params['test']
     )
@@ -102,11 +111,8 @@ def make_analysis(
           for number in choose_tasks(latents)
       ]
       before, after = np.array(task_losses, np.float64).T
-      metrics[split] = {
-          'refit_relative_loss': float(after.mean()),
-          'refit_relative_loss_max': float(after.max()),
-          'inference_excess': float((before - after).mean()),
-      }
+      values = after.mean(), after.max(), (before - after).mean()
+      metrics[split] = dict(zip(_METRICS, map(float, values)))
     return metrics
 
   return base.Analysis(_SPLITS, measure)

@@ -71,9 +71,9 @@ def print_result(run: runner.PlannedRun) -> None:
   if lost := sum(x is None or not math.isfinite(float(x)) for x in losses):
     parts.append(f'NO finite test loss for {lost} of {len(losses)} seeds')
   counts = summary['last'].get('train', {}).get('num_skipped', [])
-  skipped = int(sum(float(count or 0) for count in counts))
-  if skipped:
-    parts.append(f'{skipped} steps skipped: gradient not finite')
+  # Whether these were skipped depends on the config.
+  if not_finite := int(sum(float(count or 0) for count in counts)):
+    parts.append(f'{not_finite} gradients were not finite')
   print(f'{run.spec.run_id}: {", ".join(parts)}', flush=True)
 
 

@@ -220,23 +220,14 @@ def _loops(
     training: settings.TrainingConfig,
     objective: tasks.Objective,
 ) -> tuple[inner_loop.InnerConfig, outer_loop.OuterConfig]:
-  for block in ('inner', 'outer'):
-    if not isinstance(model_block.get(block), Mapping):
-      raise errors.UserError(f'the block model.{block} is missing.')
+  untrusted.check(model_block.get('inner'), dict[str, Any], 'model.inner')
   inner = components.call(
       inner_loop.InnerConfig, 'model.inner', model_block['inner']
   )
   inner_loop.check(inner, objective)
-  outer = components.call(
-      outer_loop.OuterConfig,
-      'model.outer',
-      dict(model_block['outer'])
-      | {
-          'meta_batch_size': training.meta_batch_size,
-          'num_outer_steps': training.num_outer_steps,
-      },
+  return inner, components.call_outer(
+      outer_loop.OuterConfig, model_block, training
   )
-  return inner, outer
 
 
 def _make_model(

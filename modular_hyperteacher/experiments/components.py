@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import settings
 
 _T = TypeVar('_T')
 _allowed: dict[str, Any] = {}
@@ -112,6 +113,20 @@ def call(
   for field, value in fields.items():
     untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
   return function(**fields)
+
+
+def call_outer(
+    function: Callable[..., _T],
+    model: Mapping[str, Any],
+    training: settings.TrainingConfig,
+) -> _T:
+  """Calls a function with a model's block `outer` and the run's sizes."""
+  untrusted.check(model.get('outer'), dict[str, Any], 'model.outer')
+  sizes = {
+      'meta_batch_size': training.meta_batch_size,
+      'num_outer_steps': training.num_outer_steps,
+  }
+  return call(function, 'model.outer', model['outer'] | sizes)
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:

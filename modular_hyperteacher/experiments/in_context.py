@@ -27,6 +27,8 @@ MODELS = {
 }
 # Task -> what the control's tasks are drawn from.
 _UNRELATED = {'modular_regression': modular_regression.draw_unrelated}
+# Tasks whose inputs are scenes, not vectors.
+_SCENES = ('goals', 'preferences')
 # Task -> what is named from attention's codes after the last step.
 _NAMED = {'fuzzy_logic': naming.TERMS, 'sraven': naming.RULES}
 
@@ -65,6 +67,13 @@ def make_model(
       'output_dim': task.output_dim,
   }
   if task.sequence_lengths is None:
+    name = config['task']['name']
+    errors.require(
+        name not in _SCENES and 'num_support' in config['task'],
+        'task.name',
+        f"'{name}'",
+        'a transformer reads tasks of task.num_support examples, all vectors',
+    )
     sizes['num_support'] = config['task']['num_support']
   else:
     errors.require(
@@ -87,20 +96,11 @@ def build(
 ) -> settings.Experiment:
   """Returns the experiment that a config describes, as `build.build`."""
   del num_devices
-  task_block, model_block = dict(config['task']), dict(config['model'])
+  task_block = dict(config['task'])
   task_name = str(task_block.get('name'))
   make_task = bilevel.task_entry(task_block).make
   task = components.call(make_task, 'task', task_block)
-  untrusted.check(model_block.get('outer'), dict[str, Any], 'model.outer')
-  outer = components.call(
-      learner.OuterConfig,
-      'model.outer',
-      model_block['outer']
-      | {
-          'meta_batch_size': training.meta_batch_size,
-          'num_outer_steps': training.num_outer_steps,
-      },
-  )
+  outer = components.call_outer(learner.OuterConfig, config['model'], training)
   outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
   system = systems.make_system(
       task,

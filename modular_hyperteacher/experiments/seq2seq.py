@@ -6,7 +6,6 @@ A new distribution or network needs a file and a line in a table here.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.seq2seq import learner
@@ -47,12 +46,8 @@ def build(
   make_task = components.choose(EPISODES, 'task', task_block)
   task_distribution = components.call(make_task, 'task', task_block)
   make_model = components.choose(MODELS, 'model', model_block)
-  untrusted.check(model_block.get('outer'), dict[str, Any], 'model.outer')
-  outer_block = model_block.pop('outer') | {
-      'meta_batch_size': training.meta_batch_size,
-      'num_outer_steps': training.num_outer_steps,
-  }
-  outer = components.call(learner.OuterConfig, 'model.outer', outer_block)
+  outer = components.call_outer(learner.OuterConfig, model_block, training)
+  del model_block['outer']
   network = components.call(
       make_model,
       'model',

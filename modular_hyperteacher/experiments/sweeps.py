@@ -160,7 +160,7 @@ def select(runs: list[Run], only: list[str], flag: str = '--only') -> list[Run]:
     if not equals:
       raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
-    found = {run.run_id: _lookup(run, field) for run in runs}
+    found = {run.run_id: _lookup(run, field, flag) for run in runs}
     present = dict.fromkeys(v for values in found.values() for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
@@ -313,11 +313,11 @@ def hash_identity(resolved: Mapping[str, Any]) -> str:
   return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def _lookup(run: Run, field: str) -> list[str]:
+def _lookup(run: Run, field: str, flag: str) -> list[str]:
   """Returns [value as text]; [] if the run has no such field."""
   leaves = dict(flatten(run.config))
   field = 'model.name' if field == 'model' else field
-  return [str(leaves[path]) for path in _matches(field, leaves, '--only')]
+  return [str(leaves[path]) for path in _matches(field, leaves, flag)]
 
 
 def _matches(field: str, paths: Collection[str], where: str) -> list[str]:

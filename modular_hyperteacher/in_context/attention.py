@@ -50,7 +50,7 @@ def _identity(x: jax.Array) -> jax.Array:
   return x
 
 
-# The names of Table A1 -> what they are. 'hyla_no_...' lack that part of HYLA.
+# Rows of Table A1 that are built. 'hyla_no_...' lack that part of HYLA.
 KINDS: Mapping[str, Kind] = {
     'softmax': Kind(jax.nn.softmax),
     'linear': Kind(_identity),

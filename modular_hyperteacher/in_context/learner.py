@@ -4,13 +4,11 @@ Source: Section 4 and Table 2 of Kobayashi et al. (2024); schedule and weight
 decay as in the released code of Schug et al. (2025).
 """
 
-from collections.abc import Callable, Mapping
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-from jax import lax
 import jax.numpy as jnp
 import optax
 
@@ -48,27 +46,26 @@ class OuterConfig:
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:
-    for field in ('learning_rate', 'clip_norm'):
+    clip_norm = 1 if self.clip_norm is None else self.clip_norm
+    for field, allowed, rule in (
+        ('learning_rate', 0 < self.learning_rate < math.inf, 'be positive'),
+        ('clip_norm', 0 < clip_norm < math.inf, 'be positive'),
+        ('weight_decay', 0 <= self.weight_decay < math.inf, 'be at least 0'),
+        (
+            'final_fraction',
+            0 <= self.final_fraction <= 1,
+            'lie between 0 and 1',
+        ),
+        (
+            'warmup_fraction',
+            # Both: rounding may reach half of the steps.
+            0 <= self.warmup_fraction < 0.5
+            and 2 * self.num_warmup_steps < self.num_outer_steps,
+            'be at least 0 and less than 0.5, also when rounded to steps',
+        ),
+    ):
       value = getattr(self, field)
-      if value is not None and not 0 < value < math.inf:
-        raise errors.UserError(
-            f'model.outer.{field} is {value}; it must be positive.'
-        )
-    if not 0 <= self.weight_decay < math.inf:
-      raise errors.UserError(
-          f'model.outer.weight_decay is {self.weight_decay}; it must be at'
-          ' least 0.'
-      )
-    if not 0 <= self.final_fraction <= 1:
-      raise errors.UserError(
-          f'model.outer.final_fraction is {self.final_fraction}; it must lie'
-          ' between 0 and 1.'
-      )
-    if not 0 <= self.warmup_fraction < 0.5:
-      raise errors.UserError(
-          f'model.outer.warmup_fraction is {self.warmup_fraction}; it must be'
-          ' at least 0 and less than 0.5.'
-      )
+      errors.require(allowed, f'model.outer.{field}', value, f'it must {rule}')
 
   @property
   def num_warmup_steps(self) -> int:
@@ -103,37 +100,25 @@ def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
   return optax.apply_if_finite(optimizer, max_consecutive_errors=0)
 
 
-class Learner(NamedTuple):
-  """Training as pure functions of one seed; see `programs.System`."""
-
-  init: Callable[[jax.Array], outer_loop.TrainState]
-  step: outer_loop.Step
-
-
 def make(
     task_distribution: tasks.TaskDistribution,
     model: models.Model,
     config: OuterConfig,
-) -> Learner:
+) -> outer_loop.Training:
   """Returns how a model learns from a distribution of tasks."""
-  optimizer = make_optimizer(config)
   objective = task_distribution.objective
-
-  def init(key: jax.Array) -> outer_loop.TrainState:
-    params = model.init(key)
-    return outer_loop.TrainState(
-        jnp.zeros((), jnp.int32), params, optimizer.init(params)
-    )
 
   def mean_loss(
       params: models.Params,
       task_params: Any,
       keys: jax.Array,
-      dropout_key: jax.Array,
-  ) -> tuple[jax.Array, Mapping[str, jax.Array]]:
+      step_key: jax.Array,
+  ) -> tuple[jax.Array, outer_loop.Metrics]:
+    # The same key for all tasks: they share a dropout mask.
+    dropout_key = randomness.stream(step_key, 'dropout')
+
     def one_task(key: jax.Array) -> dict[str, jax.Array]:
       task = task_distribution.sample(task_params, key, 'train')
-      # The same key for all tasks: they share a dropout mask.
       predicted = model.apply(
           params, dropout_key, task.support, task.query.inputs, True
       )
@@ -144,39 +129,10 @@ def make(
     metrics = jax.tree.map(jnp.mean, jax.vmap(one_task)(keys))
     return metrics['loss'], metrics
 
-  def step(
-      state: outer_loop.TrainState, task_params: Any, data_key: jax.Array
-  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
-    step_key = jax.random.fold_in(data_key, state.step)
-    dropout_key = randomness.stream(step_key, 'dropout')
-    keys = outer_loop.device_shard(
-        jax.random.split(step_key, config.meta_batch_size)
-    )
-    chunk_size = min(config.task_chunk_size or len(keys), len(keys))
-    chunks = keys.reshape(-1, chunk_size)
-
-    def add_chunk(
-        total: models.Params, chunk: jax.Array
-    ) -> tuple[models.Params, Mapping[str, jax.Array]]:
-      grads, metrics = jax.grad(mean_loss, has_aux=True)(
-          state.meta_params, task_params, chunk, dropout_key
-      )
-      return jax.tree.map(jnp.add, total, grads), metrics
-
-    zeros = jax.tree.map(jnp.zeros_like, state.meta_params)
-    total, metrics = lax.scan(add_chunk, zeros, chunks)
-    grads, metrics = lax.pmean(
-        (
-            jax.tree.map(lambda x: x / len(chunks), total),
-            jax.tree.map(jnp.mean, metrics),
-        ),
-        outer_loop.DEVICE_AXIS,
-    )
-    updates, opt_state = optimizer.update(
-        grads, state.opt_state, state.meta_params
-    )
-    params = optax.apply_updates(state.meta_params, updates)
-    metrics['gradient_norm'] = optax.tree.norm(grads)
-    return outer_loop.TrainState(state.step + 1, params, opt_state), metrics
-
-  return Learner(init, step)
+  return outer_loop.make_training(
+      model.init,
+      mean_loss,
+      make_optimizer(config),
+      config.meta_batch_size,
+      config.task_chunk_size,
+  )

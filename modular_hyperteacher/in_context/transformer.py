@@ -45,21 +45,21 @@ class TransformerConfig:
     sizes = 'embedding_dim', 'num_layers', 'num_heads', 'feedforward_dim'
     base.check_positive(**{f'body.{f}': getattr(self, f) for f in sizes})
     field = 'embedding_dim' if self.qkv_dim is None else 'qkv_dim'
-    if self.heads_dim < 1 or self.heads_dim % self.num_heads:
-      raise errors.UserError(
-          f'model.body.{field} is {self.heads_dim}; it must be a multiple of'
-          f' the {self.num_heads} heads.'
-      )
-    if self.attention not in attention.KINDS:
-      raise errors.UserError(
-          f"model.body.attention is '{self.attention}'; choose one of"
-          f' {", ".join(map(repr, attention.KINDS))}.'
-      )
-    if not 0 <= self.attention_dropout < 1:
-      raise errors.UserError(
-          f'model.body.attention_dropout is {self.attention_dropout}; it must'
-          ' be at least 0 and less than 1.'
-      )
+    errors.require(
+        self.heads_dim >= 1 and self.heads_dim % self.num_heads == 0,
+        f'model.body.{field}',
+        self.heads_dim,
+        f'it must be a multiple of the {self.num_heads} heads',
+    )
+    errors.require_choice(
+        'model.body.attention', self.attention, attention.KINDS
+    )
+    errors.require(
+        0 <= self.attention_dropout < 1,
+        'model.body.attention_dropout',
+        self.attention_dropout,
+        'it must be at least 0 and less than 1',
+    )
 
   @property
   def heads_dim(self) -> int:

@@ -107,6 +107,11 @@ class InnerConfig:
         'batch_size',
         'it must be at least 1, or None for the whole support set',
     )
+    self._require(
+        self.batch_size is None or not self.fresh_support,
+        'batch_size',
+        'with fresh_support it must be None',
+    )
     errors.require_choice('model.inner.solver', self.solver, SOLVERS)
     self._require(
         not (self.first_order and self.second_order),

@@ -106,6 +106,31 @@ class Step(Protocol):
     ...
 
 
+class TaskLoss(Protocol):
+  """The loss of a chunk of tasks."""
+
+  def __call__(
+      self,
+      meta_params: models.MetaParams,
+      task_params: Any,
+      keys: jax.Array,
+      step_key: jax.Array,
+      /,
+  ) -> tuple[jax.Array, Metrics]:
+    """Returns the mean loss of the tasks of these keys, and mean metrics.
+
+    `step_key` is the same for all tasks of an outer step.
+    """
+    ...
+
+
+class Training(NamedTuple):
+  """Training as pure functions of one seed; see `programs.System`."""
+
+  init: Callable[[jax.Array], TrainState]
+  step: Step
+
+
 class AdaptToTask(Protocol):
   """Adaptation to one task."""
 
@@ -150,7 +175,7 @@ def make_optimizer(
     is_learned: Callable[[models.MetaParams], Any] | None = None,
     is_gate: Callable[[models.MetaParams], Any] | None = None,
 ) -> optax.GradientTransformation:
-  """Returns AdamW with clipping, which skips gradients that are not finite.
+  """Returns AdamW with clipping; skips or counts gradients not finite.
 
   Args:
     config: the settings.
@@ -212,29 +237,24 @@ def make_learner(
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
   functions = _make_task_functions(task_distribution, objective, model, inner)
-  gradient = _make_gradient(task_distribution, functions, outer)
   optimizer = make_optimizer(outer, model.is_learned, model.is_gate)
 
-  def init(key: jax.Array) -> TrainState:
-    meta_params = model.init(key)
-    return TrainState(
-        jnp.zeros((), jnp.int32), meta_params, optimizer.init(meta_params)
-    )
+  def mean_loss(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      keys: jax.Array,
+      step_key: jax.Array,
+  ) -> _Loss:
+    del step_key
 
-  def step(
-      state: TrainState, task_params: tasks.TaskParams, data_key: jax.Array
-  ) -> tuple[TrainState, Metrics]:
-    step_key = jax.random.fold_in(data_key, state.step)
-    keys = device_shard(jax.random.split(step_key, outer.meta_batch_size))
-    grads, metrics = lax.pmean(
-        gradient(state.meta_params, task_params, keys), DEVICE_AXIS
-    )
-    updates, opt_state = optimizer.update(
-        grads, state.opt_state, state.meta_params
-    )
-    meta_params = optax.apply_updates(state.meta_params, updates)
-    metrics['gradient_norm'] = optax.tree.norm(grads)
-    return TrainState(state.step + 1, meta_params, opt_state), metrics
+    def one_task(key: jax.Array) -> _Loss:
+      sample_key, adapt_key = jax.random.split(key)
+      task = task_distribution.sample(task_params, sample_key, 'train')
+      fast_params = functions.adapt(meta_params, task_params, task, adapt_key)
+      return functions.score(meta_params, fast_params, task.query)
+
+    loss, metrics = jax.vmap(one_task)(keys)
+    return loss.mean(), jax.tree.map(jnp.mean, metrics)
 
   def evaluate_task(
       meta_params: models.MetaParams,
@@ -252,7 +272,70 @@ def make_learner(
       metrics |= gate_sparsity(model.gate(meta_params))
     return metrics, fast_params
 
-  return Learner(init, step, functions.adapt, evaluate_task)
+  training = make_training(
+      model.init,
+      mean_loss,
+      optimizer,
+      outer.meta_batch_size,
+      outer.task_chunk_size,
+  )
+  return Learner(*training, functions.adapt, evaluate_task)
+
+
+def make_training(
+    init_params: Callable[[jax.Array], Any],
+    loss: TaskLoss,
+    optimizer: optax.GradientTransformation,
+    meta_batch_size: int,
+    task_chunk_size: int | None,
+) -> Training:
+  """Returns training by the mean gradient over the tasks of a meta-batch.
+
+  To bound memory, tasks are processed in chunks and only the sum of gradients
+  is kept.
+
+  Args:
+    init_params: `init_params(key)` returns initial parameters.
+    loss: of a chunk of tasks.
+    optimizer: of the parameters.
+    meta_batch_size: tasks per step, over all devices.
+    task_chunk_size: tasks per chunk; None for all of a device's tasks.
+  """
+
+  def init(key: jax.Array) -> TrainState:
+    params = init_params(key)
+    return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params))
+
+  def step(
+      state: TrainState, task_params: Any, data_key: jax.Array
+  ) -> tuple[TrainState, Metrics]:
+    params = state.meta_params
+    step_key = jax.random.fold_in(data_key, state.step)
+    keys = device_shard(jax.random.split(step_key, meta_batch_size))
+    chunk_size = min(task_chunk_size or len(keys), len(keys))
+    chunks = keys.reshape(-1, chunk_size)
+
+    def add_chunk(total: Any, chunk: jax.Array) -> tuple[Any, Metrics]:
+      grads, metrics = jax.grad(loss, has_aux=True)(
+          params, task_params, chunk, step_key
+      )
+      return jax.tree.map(jnp.add, total, grads), metrics
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    total, metrics = lax.scan(add_chunk, zeros, chunks)
+    grads, metrics = lax.pmean(
+        (
+            jax.tree.map(lambda x: x / len(chunks), total),
+            jax.tree.map(jnp.mean, metrics),
+        ),
+        DEVICE_AXIS,
+    )
+    updates, opt_state = optimizer.update(grads, state.opt_state, params)
+    params = optax.apply_updates(params, updates)
+    metrics['gradient_norm'] = optax.tree.norm(grads)
+    return TrainState(state.step + 1, params, opt_state), metrics
+
+  return Training(init, step)
 
 
 def gate_sparsity(gate: Any) -> dict[str, jax.Array]:
@@ -324,60 +407,6 @@ def _make_task_functions(
     return loss, {'loss': loss, **objective.metrics(outputs, batch)}
 
   return _TaskFunctions(start, adapt, score)
-
-
-def _make_gradient(
-    task_distribution: tasks.TaskDistribution,
-    functions: _TaskFunctions,
-    outer: OuterConfig,
-) -> Callable[
-    [models.MetaParams, tasks.TaskParams, jax.Array],
-    tuple[models.MetaParams, dict[str, jax.Array]],
-]:
-  """Returns `gradient(meta_params, task_params, keys)`, a mean over tasks.
-
-  There is one key per task. To bound memory, tasks are processed in chunks and
-  only the sum of gradients is kept.
-  """
-
-  def mean_loss(
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      keys: jax.Array,
-  ) -> _Loss:
-    def one_task(key: jax.Array) -> _Loss:
-      sample_key, adapt_key = jax.random.split(key)
-      task = task_distribution.sample(task_params, sample_key, 'train')
-      fast_params = functions.adapt(meta_params, task_params, task, adapt_key)
-      return functions.score(meta_params, fast_params, task.query)
-
-    loss, metrics = jax.vmap(one_task)(keys)
-    return loss.mean(), jax.tree.map(jnp.mean, metrics)
-
-  def gradient(
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      keys: jax.Array,
-  ) -> tuple[models.MetaParams, dict[str, jax.Array]]:
-    chunk_size = min(outer.task_chunk_size or len(keys), len(keys))
-    chunks = keys.reshape(-1, chunk_size)
-
-    def add_chunk(
-        total: models.MetaParams, chunk_keys: jax.Array
-    ) -> tuple[models.MetaParams, dict[str, jax.Array]]:
-      grads, metrics = jax.grad(mean_loss, has_aux=True)(
-          meta_params, task_params, chunk_keys
-      )
-      return jax.tree.map(jnp.add, total, grads), metrics
-
-    zeros = jax.tree.map(jnp.zeros_like, meta_params)
-    total, metrics = lax.scan(add_chunk, zeros, chunks)
-    return (
-        jax.tree.map(lambda x: x / len(chunks), total),
-        jax.tree.map(jnp.mean, metrics),
-    )
-
-  return gradient
 
 
 def device_shard(tree: Any) -> Any:

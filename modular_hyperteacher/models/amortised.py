@@ -42,7 +42,6 @@ class SetEncoder(hk.Module):
       hidden_dim: int,
       num_hidden: int,
       num_queries: int,
-      name: str = 'set_encoder',
   ) -> None:
     """Initialises the module.
 
@@ -52,9 +51,8 @@ class SetEncoder(hk.Module):
       hidden_dim: E, of every hidden layer, key and value.
       num_hidden: hidden layers of the MLP on examples.
       num_queries: queries per slot.
-      name: of the module.
     """
-    super().__init__(name=name)
+    super().__init__()
     self._slot_dims = tuple(slot_dims)
     self._output_dim = output_dim
     self._hidden_dim = hidden_dim

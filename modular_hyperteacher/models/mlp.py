@@ -18,10 +18,8 @@ from modular_hyperteacher.models import first_layer
 class Body(hk.Module):
   """Hidden layers, each `relu(linear)`: [N, X] -> [N, H]."""
 
-  def __init__(
-      self, num_hidden: int, hidden_dim: int, name: str = 'body'
-  ) -> None:
-    super().__init__(name=name)
+  def __init__(self, num_hidden: int, hidden_dim: int) -> None:
+    super().__init__()
     self._num_hidden = num_hidden
     self._hidden_dim = hidden_dim
 
@@ -40,8 +38,8 @@ class Readout(hk.Module):
   derivatives several times faster.
   """
 
-  def __init__(self, output_dim: int, name: str = 'readout') -> None:
-    super().__init__(name=name)
+  def __init__(self, output_dim: int) -> None:
+    super().__init__()
     self._output_dim = output_dim
 
   def __call__(self, features: jax.Array) -> jax.Array:

@@ -32,9 +32,7 @@ _EXPERIMENTS = {
 
 @functools.cache
 def table() -> pd.DataFrame:
-  """Returns all published values, or no rows if the file is missing."""
-  if not _PATH.exists():
-    return pd.DataFrame(columns=['experiment', 'model', 'condition', 'metric'])
+  """Returns all published values."""
   return pd.read_csv(_PATH)
 
 
@@ -52,9 +50,13 @@ def accuracy(
     nothing is published, as for the bilevel system.
   """
   task, model = config['task'], config['model']
-  experiment = _EXPERIMENTS.get((task.get('split'), task.get('meanings')))
-  if split != 'ood' or 'seq2seq' not in model['name'] or experiment is None:
+  if (
+      split != 'ood'
+      or task['name'] not in ('mutual_exclusivity', 'scan')
+      or model['name'] not in ('seq2seq', 'meta_seq2seq')
+  ):
     return None
+  experiment = _EXPERIMENTS.get((task.get('split'), task.get('meanings')))
   # 'around_right' has two published conditions.
   condition = f'{task.get("num_extra")} extra directions'
   is_directions = task.get('split') == 'around_right' and task['num_extra']

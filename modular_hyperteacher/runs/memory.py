@@ -46,13 +46,16 @@ def reckon(
   share = -(-training.meta_batch_size // jax.device_count())
   at_once = min(experiment.execution.task_chunk_size or 1, share)
   task = config['task']
+
+  def most(*fields: str) -> int:
+    # Of a task in another package, such a field may be anything.
+    values = (task.get(field) for field in fields)
+    return max((n for n in values if isinstance(n, int)), default=0)
+
+  queries = most('num_query', 'num_evaluation_query', 'num_query_evaluation')
   # An example has at least one number.
-  queries = max(
-      (n or 0 for name, n in task.items() if 'query' in name and 'num' in name),
-      default=0,
-  )
-  examples = ((task.get('num_support') or 0) + queries) * max(
-      1, sum(task.get(f'{side}_dim') or 0 for side in ('input', 'output'))
+  examples = (most('num_support') + queries) * max(
+      1, most('input_dim') + most('output_dim')
   )
   splits = len(experiment.system.evaluation_splits)
   num_tasks = share + splits * training.num_evaluation_tasks

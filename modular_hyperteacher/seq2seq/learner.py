@@ -5,12 +5,11 @@ cross-entropy per symbol of the query outputs, with teacher forcing. With
 support loss, the support set is predicted as well, from a memory that holds it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import dataclasses
 from typing import Any, NamedTuple
 
 import jax
-from jax import lax
 import jax.numpy as jnp
 import optax
 
@@ -154,30 +153,21 @@ def _reset_at(
   return optax.GradientTransformation(init, update)
 
 
-class Learner(NamedTuple):
-  """Training as pure functions of one seed; see `programs.System`."""
-
-  init: Callable[[jax.Array], outer_loop.TrainState]
-  step: outer_loop.Step
-
-
 def make(
     distribution: episodes.EpisodeDistribution,
     network: models.Model,
     config: OuterConfig,
-) -> Learner:
+) -> outer_loop.Training:
   """Returns how a network learns from a distribution of episodes."""
-  optimizer = make_optimizer(config)
-
-  def init(key: jax.Array) -> outer_loop.TrainState:
-    params = network.init(key)
-    return outer_loop.TrainState(
-        jnp.zeros((), jnp.int32), params, optimizer.init(params)
-    )
 
   def loss(
-      params: models.Params, task_params: Any, key: jax.Array
-  ) -> tuple[jax.Array, Mapping[str, jax.Array]]:
+      params: models.Params,
+      task_params: Any,
+      keys: jax.Array,
+      step_key: jax.Array,
+  ) -> tuple[jax.Array, outer_loop.Metrics]:
+    del step_key
+    (key,) = keys
     episode_key, dropout_key = jax.random.split(key)
     episode = distribution.sample(task_params, episode_key)
     rows = episode.query
@@ -188,39 +178,13 @@ def make(
     decoded, _ = network.apply(params, dropout_key, episode.support, rows, True)
     return summarise(evaluate_rows(decoded.logits, rows.outputs))
 
-  def step(
-      state: outer_loop.TrainState, task_params: Any, data_key: jax.Array
-  ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
-    step_key = jax.random.fold_in(data_key, state.step)
-    keys = outer_loop.device_shard(
-        jax.random.split(step_key, config.meta_batch_size)
-    )
-
-    def add_episode(
-        total: models.Params, key: jax.Array
-    ) -> tuple[models.Params, Mapping[str, jax.Array]]:
-      (_, metrics), grads = jax.value_and_grad(loss, has_aux=True)(
-          state.meta_params, task_params, key
-      )
-      return jax.tree.map(jnp.add, total, grads), metrics
-
-    zeros = jax.tree.map(jnp.zeros_like, state.meta_params)
-    total, metrics = lax.scan(add_episode, zeros, keys)
-    grads, metrics = lax.pmean(
-        (
-            jax.tree.map(lambda x: x / len(keys), total),
-            jax.tree.map(jnp.mean, metrics),
-        ),
-        outer_loop.DEVICE_AXIS,
-    )
-    updates, opt_state = optimizer.update(
-        grads, state.opt_state, state.meta_params
-    )
-    params = optax.apply_updates(state.meta_params, updates)
-    metrics['gradient_norm'] = optax.tree.norm(grads)
-    return outer_loop.TrainState(state.step + 1, params, opt_state), metrics
-
-  return Learner(init, step)
+  return outer_loop.make_training(
+      network.init,
+      loss,
+      make_optimizer(config),
+      config.meta_batch_size,
+      task_chunk_size=1,
+  )
 
 
 def summarise(scores: RowScores) -> tuple[jax.Array, Mapping[str, jax.Array]]:

@@ -95,6 +95,12 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     else:
       sides = scan.split(split, self._pairs)
     self._training, self._tested = sides
+    errors.require(
+        self._tested,
+        'task.max_actions',
+        max_actions,
+        f"it leaves no command for the test of task.split '{split}'",
+    )
     # Not in the released test file: evaluated, but not part of the split's
     # accuracy.
     self._uncounted = [

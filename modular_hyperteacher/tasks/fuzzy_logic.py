@@ -26,6 +26,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import modular_regression
+from modular_hyperteacher.tasks.supports import combinations
 
 UNKNOWN_TERMS = 'ood_unknown_terms'
 _MAX_VARIABLES = 6
@@ -56,14 +57,6 @@ def respond(latent: jax.Array, inputs: jax.Array) -> jax.Array:
   return jnp.max(terms * latent[None], axis=-1, keepdims=True)
 
 
-def masks_of(terms: range, num_active: int, num_terms: int) -> np.ndarray:
-  """Returns all combinations of `num_active` terms as masks [C, num_terms]."""
-  chosen = list(itertools.combinations(terms, num_active))
-  masks = np.zeros((len(chosen), num_terms), np.int32)
-  np.put_along_axis(masks, np.array(chosen), 1, axis=1)
-  return masks
-
-
 def make(
     *,
     num_variables: int,
@@ -88,14 +81,13 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  for field, value in (('num_support', num_support), ('num_query', num_query)):
-    if value < 1:
-      raise errors.UserError(f'task.{field} is {value}; it must be positive.')
-  if not 2 <= num_variables <= _MAX_VARIABLES:
-    raise errors.UserError(
-        f'task.num_variables is {num_variables}; it must be between 2 and'
-        f' {_MAX_VARIABLES}.'
-    )
+  errors.require_positive('task', num_support=num_support, num_query=num_query)
+  errors.require(
+      3 <= num_variables <= _MAX_VARIABLES,
+      'task.num_variables',
+      num_variables,
+      f'it must be between 3 and {_MAX_VARIABLES}',
+  )
   base.check_size(
       'num_support, task.num_query and task.num_variables',
       (num_support + num_query) * num_variables,
@@ -103,20 +95,27 @@ def make(
   num_terms = 2**num_variables
   num_unknown = num_terms // 4
   num_known = num_terms - num_unknown
-  if not 1 <= num_active <= min(num_unknown, 3):
-    raise errors.UserError(
-        f'task.num_active is {num_active}; it must be between 1 and'
-        f' {min(num_unknown, 3)}.'
-    )
-  known = masks_of(range(num_known), num_active, num_terms)
-  unknown = masks_of(range(num_known, num_terms), num_active, num_terms)
+  most = min(num_unknown, 3)
+  errors.require(
+      2 <= num_active <= most,
+      'task.num_active',
+      num_active,
+      f'it must be between 2 and {most}',
+  )
+  known, unknown = (
+      combinations.masks_with(number, num_active).astype(np.int32)
+      for number in (num_known, num_unknown)
+  )
+  known = np.pad(known, ((0, 0), (0, num_unknown)))
+  unknown = np.pad(unknown, ((0, 0), (num_known, 0)))
   num_ood = int(len(known) * ood_fraction)
-  if not 0 < num_ood <= len(known) - num_known:
-    raise errors.UserError(
-        f'task.ood_fraction is {ood_fraction}; it must leave at least'
-        f' {num_known} of {len(known)} combinations for training, and hold out'
-        ' at least one.'
-    )
+  errors.require(
+      0 < num_ood <= len(known) - num_known,
+      'task.ood_fraction',
+      ood_fraction,
+      f'it must leave at least {num_known} of {len(known)} combinations for'
+      ' training, and hold out at least one',
+  )
 
   def init(key: jax.Array) -> Combinations:
     split_key = randomness.stream(key, 'combinations')

@@ -21,6 +21,7 @@ from modular_hyperteacher import errors
 MAX_BYTES = 256 * 2**20  # Of a file, packed and unpacked.
 _MAX_NAME_BYTES = 200  # File systems allow 255; temporary names are longer.
 _MAX_INT = 2**63
+_MAX_SHOWN = 80  # Characters of a value in a message.
 _FAULTS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 _KINDS = {
     int: 'a whole number of less than 64 bits',
@@ -64,7 +65,7 @@ def inside(folder: pathlib.Path, name: str, field: str) -> pathlib.Path:
   return folder / name
 
 
-def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
+def read_bytes(path: pathlib.Path) -> bytes | None:
   """Returns a file's content, or None if it does not exist.
 
   Raises:
@@ -78,11 +79,11 @@ def read_bytes(path: pathlib.Path, limit: int = MAX_BYTES) -> bytes | None:
       status = os.fstat(file.fileno())
       if not stat.S_ISREG(status.st_mode):
         raise errors.UserError(f'{path} is not a file.')
-      if status.st_size > limit:
+      if status.st_size > MAX_BYTES:
         raise errors.UserError(
-            f'{path} has {status.st_size} bytes; the maximum is {limit}.'
+            f'{path} has {status.st_size} bytes; the maximum is {MAX_BYTES}.'
         )
-      return file.read(limit)
+      return file.read(MAX_BYTES)
   except (FileNotFoundError, NotADirectoryError):
     return None
   except OSError as error:
@@ -221,7 +222,7 @@ def wrong(field: str, value: Any, allowed: str) -> errors.UserError:
   return errors.UserError(f'{field} is {shorten(value)}; it must be {allowed}.')
 
 
-def shorten(value: Any, most: int = 80) -> str:
+def shorten(value: Any) -> str:
   """Returns a value on one line, for a message."""
   text = repr(value)
-  return text if len(text) <= most else f'{text[:most]}...'
+  return text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}...'

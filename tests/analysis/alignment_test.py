@@ -7,11 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from configs import fig2c
+from modular_hyperteacher import errors
 from modular_hyperteacher.analysis import alignment
+from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.analysis import identification
 from modular_hyperteacher.analysis import ridge
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import latents
+from tests.helpers import built
+from tests.helpers import tiny
 
 _M, _X, _H = 4, 7, 5
 
@@ -163,6 +172,52 @@ def test_r2_of_a_constant_target_is_missing() -> None:
   target = jnp.stack([jnp.arange(4.0), jnp.ones(4)], axis=1)
   found = ridge.r2(target, target)
   assert found[0] == 1 and jnp.isnan(found[1])
+
+
+def test_a_lost_student_has_no_numbers() -> None:
+  """Modules that diverged, or latents; the other split is measured."""
+  teacher, student, z, z_hat, _, _ = _equivalent_student()
+  task = teacher_student.TeacherParams(jnp.asarray(teacher), jnp.ones((_H, 2)))
+  task_distribution, model = _theory(hidden_dim=16)
+  measure = alignment.make_analysis(task_distribution, model).measure
+  lost = np.where(np.arange(len(z))[:, None] == 3, np.nan, z_hat)
+  for modules, inferred, expected in (
+      (student, z_hat, ()),
+      (student, lost, ('ood',)),
+      (student * np.inf, z_hat, ('test', 'ood')),
+  ):
+    metrics = measure(
+        base.Adapted(
+            task,
+            {'modules': modules},
+            dict.fromkeys(('test', 'ood'), z[:, None]),
+            {'test': z_hat, 'ood': inferred},
+            jax.random.key(0),
+        )
+    )
+    for split, values in metrics.items():
+      assert set(values) == set(alignment.METRICS)
+      is_lost = np.isnan(list(values.values()))
+      assert is_lost.all() if split in expected else not is_lost.any()
+
+
+def _theory(
+    hidden_dim: int,
+) -> tuple[tasks.TaskDistribution, models.MetaModel]:
+  config = sweeps.expand(fig2c.get_config('smoke'))[0].config
+  config['model']['hidden_dim'] = hidden_dim
+  experiment = built.bilevel_experiment(config)
+  return experiment.task, experiment.model
+
+
+def test_students_that_cannot_be_compared_are_refused() -> None:
+  """Before training, as the analysis comes after the last step."""
+  with pytest.raises(errors.UserError, match='model.hidden_dim is 15; it must'):
+    _theory(hidden_dim=15)
+  task, _ = _theory(hidden_dim=16)
+  model = tiny.MODELS['anil']()
+  with pytest.raises(errors.UserError, match="must be 'modular_student'"):
+    alignment.make_analysis(task, model)
 
 
 def test_too_narrow_student() -> None:

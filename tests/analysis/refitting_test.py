@@ -96,6 +96,17 @@ def test_a_poor_start_is_overcome() -> None:
   assert metrics['ood']['refit_relative_loss_max'] < 1e-8
 
 
+@pytest.mark.parametrize('lost', ['modules', 'latents'])
+def test_a_lost_student_has_no_numbers(lost: str) -> None:
+  factor = {'modules': 1.0, 'latents': 1.0, lost: np.nan}
+  metrics = _measure(
+      lambda modules: factor['modules'] * modules,
+      lambda z: factor['latents'] * z,
+  )
+  for of_split in metrics.values():
+    assert len(of_split) == 3 and np.isnan(list(of_split.values())).all()
+
+
 def test_every_combination_that_was_drawn_is_looked_at() -> None:
   rng = np.random.default_rng(0)
   masks = rng.integers(0, 2, (500, 1, _M))

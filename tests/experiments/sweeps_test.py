@@ -43,6 +43,8 @@ def test_several_values_of_a_field_select_runs_with_any_of_them() -> None:
   assert one is runs[0]  # A value that holds commas itself.
   with pytest.raises(errors.UserError, match="no run has hidden_dim '65'"):
     sweeps.select(runs, ['hidden_dim=32,65'])
+  with pytest.raises(errors.UserError, match="--without: 'num_modules' is amb"):
+    sweeps.select(runs, ['num_modules=4'], '--without')
 
 
 def test_counterparts_share_what_is_swept() -> None:
@@ -86,6 +88,17 @@ def test_published_numbers_are_of_the_tables_task(
   run, *_ = _select(name, 'paper', model='linear_hypernetwork', **fields)
   found = schug2024.accuracy(run.config, 'ood')
   assert (found and found[0]) == expected
+
+
+@pytest.mark.parametrize('name', ['scan', 'my_tasks:make'])
+def test_nothing_is_published_on_components_of_other_packages(
+    name: str,
+) -> None:
+  """Nor need their fields be like those of ours."""
+  split = 'add_jump' if name == 'scan' else ['easy', 'hard']
+  task = {'name': name, 'split': split, 'meanings': 'permuted'}
+  config = {'task': task, 'model': {'name': 'my_seq2seq:make'}}
+  assert schug2024.accuracy(config, 'ood') is None
 
 
 def test_rows_of_the_table_can_be_told_apart(

@@ -300,6 +300,11 @@ def test_the_bridge_has_the_teacher_of_figure_3b() -> None:
         (dict(weight_decay=-1.0), 'model.outer.weight_decay is -1.0; it must'),
         (dict(final_fraction=2.0), 'model.outer.final_fraction is 2.0; it m'),
         (dict(warmup_fraction=0.5), 'model.outer.warmup_fraction is 0.5; it'),
+        # A third of two steps, rounded, is half of them.
+        (
+            dict(warmup_fraction=0.3, num_outer_steps=2),
+            'model.outer.warmup_fraction is 0.3; it must .* rounded to steps',
+        ),
     ],
 )
 def test_impossible_settings_are_refused(

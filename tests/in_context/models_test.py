@@ -10,6 +10,8 @@ import optax
 import pytest
 from scipy import optimize
 
+from configs import fig4c
+from configs import fig4e
 from configs import in_context as in_context_config
 from configs import sraven as sraven_config
 from modular_hyperteacher import errors
@@ -35,6 +37,25 @@ _DIMS = dict(input_dim=3, output_dim=2, num_support=5)
 _TASK = dict(
     num_modules=4, task_num_hidden=1, task_hidden_dim=6, task_bias=False
 )
+
+
+@pytest.mark.parametrize(
+    'task, name',
+    [
+        (fig4e.get_config('smoke').task.to_dict(), 'goals'),
+        (fig4c.get_config('smoke').task.to_dict(), 'preferences'),
+        ({'name': 'my_tasks:make'}, 'my_tasks:make'),
+    ],
+)
+def test_tasks_that_cannot_be_read_are_refused(
+    task: dict[str, Any], name: str
+) -> None:
+  run = sweeps.expand(in_context_config.get_config('smoke'))[0]
+  of_pairs = modular_regression.make(
+      task_support='ring', teacher_hidden_dim=4, num_query=1, **_DIMS
+  )
+  with pytest.raises(errors.UserError, match=f"task.name is '{name}'; a trans"):
+    in_context.make_model(run.config | {'task': task}, of_pairs)
 
 
 def make(name: str = 'transformer', **fields: Any) -> models.Model:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
@@ -92,6 +93,11 @@ def test_fresh_data_at_every_step() -> None:
   adapt(jnp.zeros(3), draw, jax.random.key(0))
   jax.effects_barrier()
   assert len({tuple(v) for v in seen}) == 4
+
+
+def test_fresh_data_have_no_batch_size() -> None:
+  with pytest.raises(errors.UserError, match='batch_size is 7; with fresh_sup'):
+    _config(fresh_support=True, batch_size=7)
 
 
 def test_draw_from_support() -> None:

@@ -143,6 +143,19 @@ def test_parameters_count_for_every_seed_and_moment(
   assert parameters >= num_meta * 4 * 4 * 3
 
 
+def test_only_fields_that_are_known_to_be_sizes_are_read(
+    tmp_path: pathlib.Path,
+) -> None:
+  """A task of another package may have any others."""
+  run = sweeps.expand(fig3b.get_config('smoke'))[0]
+  (planned,) = runner.plan([run], tmp_path)
+  other = run.config['task'] | {'num_query_kinds': 'a', 'input_dim': [1, 2]}
+  needed = memory.reckon(planned.experiment, run.config | {'task': other})
+  without = {k: v for k, v in run.config['task'].items() if k != 'input_dim'}
+  expected = memory.reckon(planned.experiment, run.config | {'task': without})
+  assert needed == expected
+
+
 def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
   """In one line, at once, with nothing written."""
   results = tmp_path / 'results'

@@ -122,7 +122,7 @@ def test_a_loss_that_was_lost_is_told(
     capsys: pytest.CaptureFixture[str], loss: list[Any], said: str | None
 ) -> None:
   splits = {
-      'train': {'num_skipped': [0, 0]},
+      'train': {'num_skipped': [0, 2]},
       'test': {'loss': loss, 'accuracy': [0.5, 0.5]},
       'ood': {'loss': [0.4, 0.4], 'accuracy': [0.4, 0.4]},
   }
@@ -135,3 +135,4 @@ def test_a_loss_that_was_lost_is_told(
   line = capsys.readouterr().out
   assert 'test 0.500' in line
   assert said in line if said else 'NO' not in line
+  assert '2 gradients were not finite' in line

@@ -303,6 +303,25 @@ def test_smaller_worlds_are_filtered() -> None:
             'they must be in this order below task.max_actions, 48',
         ),
         (
+            dict(
+                split='length',
+                meanings='fixed',
+                num_support=0,
+                max_actions=23,
+                max_query_actions=22,
+            ),
+            'task.max_actions is 23; it leaves no command for the test of',
+        ),
+        (
+            dict(
+                split='around_right',
+                meanings='fixed',
+                num_support=0,
+                max_actions=7,
+            ),
+            'task.max_actions is 7; it leaves no command for the test of',
+        ),
+        (
             dict(split='around_right', meanings='aligned'),
             "task.split is 'around_right'; with task.meanings 'aligned'",
         ),

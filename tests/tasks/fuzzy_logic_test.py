@@ -126,7 +126,8 @@ def test_a_split_draws_all_of_its_combinations_and_no_others(
 @pytest.mark.parametrize(
     'field, value',
     [
-        ('num_variables', 1),
+        ('num_variables', 2),
+        ('num_active', 1),
         ('num_active', 5),
         ('ood_fraction', 0.0),
         ('ood_fraction', 0.9),

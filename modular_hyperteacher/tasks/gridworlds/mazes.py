@@ -52,16 +52,11 @@ def generate(side: int, integer: int) -> np.ndarray:
 
 def _two_away(x: int, y: int, outer: int) -> list[tuple[int, int]]:
   """Returns the cells (x, y) at distance two, in the published order."""
-  neighbours = []
-  if x > 1:
-    neighbours.append((x - 2, y))
-  if x < outer - 2:
-    neighbours.append((x + 2, y))
-  if y > 1:
-    neighbours.append((x, y - 2))
-  if y < outer - 2:
-    neighbours.append((x, y + 2))
-  return neighbours
+  return [
+      (x + right, y + down)
+      for right, down in ((-2, 0), (2, 0), (0, -2), (0, 2))
+      if 0 <= x + right < outer and 0 <= y + down < outer
+  ]
 
 
 def distances(walls: np.ndarray) -> np.ndarray:

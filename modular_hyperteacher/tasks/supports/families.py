@@ -99,7 +99,9 @@ def is_compositional(masks_: np.ndarray) -> bool:
 
 def is_connected(masks_: np.ndarray) -> bool:
   """Returns whether the graph that joins families [C, M] is connected."""
-  reached = masks_[0].copy()
-  for _ in range(len(masks_)):  # No path is longer.
-    reached |= masks_[(masks_ & reached).any(1)].any(0)
-  return bool((masks_ & reached).any(1).all())
+  # The same as whether common families join all modules that are in any.
+  used = masks_[:, masks_.any(0)].astype(np.float32)
+  reached = used.T @ used > 0
+  for _ in range(len(reached).bit_length()):  # Doubles the paths' lengths.
+    reached = reached @ reached
+  return bool(reached.all())

@@ -17,6 +17,7 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.tasks.supports import combinations
+from modular_hyperteacher.tasks.supports import families
 
 _MAX_REDRAWS = 1000
 _MAX_MASKS = 2**23
@@ -39,17 +40,6 @@ class _Draw(NamedTuple):
   rng: np.random.Generator
 
 
-def is_connected(masks: np.ndarray) -> bool:
-  """Whether masks [C, M] contain all modules and join them into one graph.
-
-  An edge joins two modules that are both in some mask.
-  """
-  reached = masks.T.astype(np.float32) @ masks.astype(np.float32) > 0
-  for _ in range(masks.shape[1].bit_length()):  # Doubles the paths' lengths.
-    reached = reached @ reached
-  return bool(reached.all())
-
-
 def draw(
     task_support: str,
     num_modules: int,
@@ -65,7 +55,7 @@ def draw(
       'disconnected', two sets of modules that no mask joins; 'popular', all
       masks with some modules, and few of the others'; 'unpopular', few masks
       with some modules. All but 'non_compositional' and 'disconnected' are
-      drawn anew until `is_connected`.
+      drawn anew until training has all modules and its masks are connected.
     num_modules: M.
     max_active: K.
     fraction_ood: share of the masks to hold out; 'non_compositional' ignores
@@ -85,7 +75,8 @@ def draw(
     return _split(masks, rule(drawing))
   for _ in range(_MAX_REDRAWS):
     train = rule(drawing)
-    if len(train) and is_connected(masks[train]):
+    seen = masks[train]
+    if families.is_compositional(seen) and families.is_connected(seen):
       return _split(masks, train)
   raise errors.UserError(
       f'task.fraction_ood is {fraction_ood}; it must be smaller: none of'

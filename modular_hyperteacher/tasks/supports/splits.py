@@ -176,20 +176,6 @@ def connected_masks(num_modules: int) -> np.ndarray:
   )
 
 
-def disconnected_masks(num_modules: int) -> np.ndarray:
-  """Returns the masks of disconnected support (Appendix C.2.3).
-
-  All singles, then all pairs inside the first half and inside the second.
-  """
-  pairs = combinations.masks_with(num_modules // 2, 2)
-  empty = np.zeros_like(pairs)
-  return np.concatenate([
-      np.eye(num_modules, dtype=bool),
-      np.concatenate([pairs, empty], axis=1),
-      np.concatenate([empty, pairs], axis=1),
-  ])
-
-
 def _random(sizes: _Sizes) -> _Sets:
   """Holds out a random fraction of all combinations."""
   num_modules, max_active, num_layers, fraction_ood, ood_ks = sizes

@@ -102,13 +102,6 @@ def test_random_is_drawn_until_connected(seed: int) -> None:
   assert _reaches_all(_draw('random', 8, 3, 0.9, seed).train)
 
 
-def test_is_connected() -> None:
-  chain = np.eye(5, dtype=bool) | np.eye(5, k=1, dtype=bool)
-  assert listed_splits.is_connected(chain)
-  assert not listed_splits.is_connected(chain[[0, 1, 3]])  # 012 and 34.
-  assert not listed_splits.is_connected(chain[:3])  # Without 4.
-
-
 def test_equal_uses_modules_equally() -> None:
   use = _draw('equal', 16, 3, 0.25).train.sum(0)
   assert use.max() - use.min() <= 1
