@@ -62,11 +62,12 @@ CLAIMS = (
     ),
     _part(
         '3F',
-        'four sizes',
+        'linear',
         sentence=(
-            'Of four sizes, the best in between has a higher OOD accuracy than'
-            ' the smallest and the largest, for both hypernetworks.'
+            'Of four sizes of the linear hypernetwork, the best in between has'
+            ' a higher OOD accuracy than the smallest and the largest.'
         ),
+        models=('linear_hypernetwork',),
     ),
     _part(
         '4C-1',
