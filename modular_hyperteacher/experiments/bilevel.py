@@ -220,9 +220,10 @@ def _loops(
     training: settings.TrainingConfig,
     objective: tasks.Objective,
 ) -> tuple[inner_loop.InnerConfig, outer_loop.OuterConfig]:
-  untrusted.check(model_block.get('inner'), dict[str, Any], 'model.inner')
   inner = components.call(
-      inner_loop.InnerConfig, 'model.inner', model_block['inner']
+      inner_loop.InnerConfig,
+      'model.inner',
+      components.block(model_block, 'inner'),
   )
   inner_loop.check(inner, objective)
   return inner, components.call_outer(

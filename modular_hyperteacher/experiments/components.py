@@ -115,18 +115,25 @@ def call(
   return function(**fields)
 
 
+def block(model: Mapping[str, Any], name: str) -> Any:
+  """Returns a block of a model's; raises UserError if it is none."""
+  if name not in model:
+    raise errors.UserError(f'model.{name} is missing.')
+  untrusted.check(model[name], dict[str, Any], f'model.{name}')
+  return model[name]
+
+
 def call_outer(
     function: Callable[..., _T],
     model: Mapping[str, Any],
     training: settings.TrainingConfig,
 ) -> _T:
   """Calls a function with a model's block `outer` and the run's sizes."""
-  untrusted.check(model.get('outer'), dict[str, Any], 'model.outer')
   sizes = {
       'meta_batch_size': training.meta_batch_size,
       'num_outer_steps': training.num_outer_steps,
   }
-  return call(function, 'model.outer', model['outer'] | sizes)
+  return call(function, 'model.outer', block(model, 'outer') | sizes)
 
 
 def _annotations(function: Callable[..., Any]) -> dict[str, Any]:

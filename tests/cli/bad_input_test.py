@@ -149,6 +149,10 @@ _BAD_INPUT = [
         ),
     ),
     (['--only=model'], "--only is 'model'; write field=value"),
+    (
+        ['--config', 'scan_me:smoke', '--only=model=x'],
+        "no run has model 'x'; choose one of meta_seq2seq",
+    ),
     (['--unknown=1'], "no flag '--unknown'"),
     (['stray'], "unknown argument 'stray'"),
     (['--host_devices=0'], 'host_devices=0'),
@@ -165,6 +169,14 @@ _BAD_CONFIGS = [
 _REFUSED = [(_DEFAULT, *case) for case in _BAD_INPUT] + [
     (config, [], message) for config, message in _BAD_CONFIGS
 ]
+_REFUSED.append((
+    'configs/sparse_maml.py:smoke',
+    [
+        '--config.models.sgd_maml.initial_sparsity=0.3',
+        '--config.models.sgd_maml.name=maml',
+    ],
+    'model.gates does not exist; model has',
+))
 
 # Importing takes seconds and refusing none, so one process imports and a fork
 # of it per case runs the command.

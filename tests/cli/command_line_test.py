@@ -12,7 +12,6 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
-from tests.helpers import training
 
 _FIELD = 'models.maml.outer.final_fraction'
 
@@ -60,29 +59,6 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
   assert run_ids({_FIELD: 1.0}) == before
   changed = [a != b for a, b in zip(before, run_ids({_FIELD: 0.01}))]
   assert changed == ['maml' in run_id for run_id in before]
-
-
-def test_a_config_may_follow_its_flag_after_a_space() -> None:
-  done = subprocess.run(
-      [
-          *(sys.executable, '-m', 'modular_hyperteacher.main'),
-          *('--config', 'fig3b:smoke', '--only=model=maml', '--describe'),
-      ],
-      capture_output=True,
-      text=True,
-      check=True,
-  )
-  assert '"maml"' in done.stdout
-
-
-def test_a_model_may_get_another_name_and_lose_its_fields() -> None:
-  done = training.run(
-      '--config.models.sgd_maml.initial_sparsity=0.3',
-      '--config.models.sgd_maml.name=maml',
-      config='configs/sparse_maml.py:smoke',
-  )
-  assert done.returncode == 2
-  assert 'Traceback' not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def _defined_flags() -> set[str]:
       source = path.read_text()
       names |= set(re.findall(r"DEFINE_\w+\(\s*'(\w+)'", source))
       names |= set(re.findall(r"add_argument\(\s*'--(\w+)'", source))
-      for constant in re.findall(r'DEFINE_\w+\(\s*(_[A-Z]+),', source):
+      for constant in re.findall(r'DEFINE_\w+\(\s*(_[A-Z_]+),', source):
         names |= set(re.findall(rf"^{constant} = '(\w+)'", source, re.M))
   return names
 
