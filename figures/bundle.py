@@ -81,6 +81,7 @@ def main() -> None:
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
     )
+  run_folder.create_folder(pathlib.Path(_OUTPUT.value), '--output')
   new = bundles.read(source).runs
   dropped = _dropped(experiment, target, new)
   finished = bundles.write_bundle(source, target, dropped)

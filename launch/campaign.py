@@ -34,7 +34,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from typing import Any
 
@@ -60,6 +59,7 @@ from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.published import values
+from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
 _BUDGET_H = flags.DEFINE_float(
@@ -284,19 +284,7 @@ def _check(argv: list[str]) -> None:
   if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
     raise errors.UserError('--nowait cannot be used in a campaign.')
   if _BUNDLE.value and not flags.FLAGS['dry_run'].value:
-    _check_writable(pathlib.Path(_BUNDLE.value))
-
-
-def _check_writable(folder: pathlib.Path) -> None:
-  """Creates --bundle; raises UserError if nothing can be written there."""
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-      pass
-  except OSError as error:
-    raise errors.UserError(
-        f"--bundle is '{folder}'; cannot write there ({error.strerror})."
-    ) from error
+    run_folder.create_folder(pathlib.Path(_BUNDLE.value), '--bundle')
 
 
 def _run(engine: Any) -> int:

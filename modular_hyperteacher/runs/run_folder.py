@@ -73,15 +73,7 @@ class RunFolder:
 
   def create(self) -> None:
     """Creates the folder; raises UserError if it is not writable."""
-    try:
-      self.path.mkdir(parents=True, exist_ok=True)
-      with tempfile.TemporaryFile(dir=self.path):
-        pass
-    except OSError as error:
-      raise errors.UserError(
-          f'--results: cannot write to {self.path} ({error.strerror}); choose'
-          ' a writable folder.'
-      ) from error
+    create_folder(self.path, '--results')
 
   def open(self, config: dict[str, Any]) -> None:
     """Creates or cleans up the folder and writes config.json."""
@@ -178,6 +170,24 @@ def parse_table(
     return frame.astype(kinds)
   except (OverflowError, ValueError, csv.Error) as error:
     raise errors.UserError(f'{path}, line {line}: {error}.') from error
+
+
+def create_folder(folder: pathlib.Path, flag: str) -> None:
+  """Creates a folder; raises UserError if it is not writable.
+
+  Args:
+    folder: with its parents.
+    flag: that names it, such as '--results'.
+  """
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+      pass
+  except OSError as error:
+    raise errors.UserError(
+        f'{flag}: cannot write to {folder} ({error.strerror}); choose a'
+        ' writable folder.'
+    ) from error
 
 
 def write_atomically(path: pathlib.Path, content: str | bytes) -> None:

@@ -152,7 +152,9 @@ def test_what_cannot_hold_bundles_is_refused(tmp_path: pathlib.Path) -> None:
   (tmp_path / 'file').touch()
   wrong = f'{tmp_path}/file/bundle'
   with flagsaver.flagsaver(budget_h=1.0, bundle=wrong):
-    with pytest.raises(errors.UserError, match=f'--bundle is .{wrong}.; cann'):
+    with pytest.raises(
+        errors.UserError, match=f'--bundle: cannot write to {wrong}'
+    ):
       campaign._check(['campaign'])
   with flagsaver.flagsaver(budget_h=1.0, bundle=f'{tmp_path}/new/bundle'):
     campaign._check(['campaign'])
