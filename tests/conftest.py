@@ -2,6 +2,7 @@
 
 import atexit
 from collections.abc import Iterator
+from importlib import metadata
 import os
 import shutil
 import tempfile
@@ -9,11 +10,13 @@ import tempfile
 # Around what the user set; must happen before JAX starts its backend. Most of
 # the tests' time is compilation of programs that then run for milliseconds, so
 # LLVM does without its optimisations, and XLA without its fusion emitters (a
-# fifth of the CPU time), unless the user says otherwise.
+# fifth of the CPU time; since 0.11.1, JAX refuses that flag), unless the user
+# says otherwise.
+_OLD = tuple(map(int, metadata.version('jaxlib').split('.')[:3])) < (0, 11, 1)
 os.environ['XLA_FLAGS'] = ' '.join((
     '--xla_backend_optimization_level=0',
     '--xla_llvm_disable_expensive_passes=true',
-    '--xla_cpu_use_fusion_emitters=false',
+    '--xla_cpu_use_fusion_emitters=false' if _OLD else '',
     os.environ.get('XLA_FLAGS', ''),
     '--xla_force_host_platform_device_count=8',
 ))

@@ -78,7 +78,6 @@ def test_what_is_not_optimised_computes_the_same(
   (state, metrics), (_, expected) = _train(soon, [1]), _train(fast, [1])
   options, none = asked
   assert none is None and options['xla_backend_optimization_level'] == 0
-  assert options['xla_cpu_use_fusion_emitters'] is False
   for name, values in metrics.items():
     np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
   soon.evaluate(programs.replicate(state.meta_params))
