@@ -100,24 +100,31 @@ def cases() -> list[Case]:
 
 def _gpu_cases() -> list[Case]:
   linear = 'linear_hypernetwork'
+  h100 = ''
+  h200 = ' on an H200'
   more = (
-      ('hyperteacher', linear, 1, 128),
-      ('hyperteacher', linear, 3, 32),
-      ('preferences', linear, 6, 32),
-      ('goals', linear, 3, 128),
-      ('theory', 'modular_student', 3, 32),
+      ('hyperteacher', linear, 1, 128, h100),
+      ('hyperteacher', linear, 3, 32, h100),
+      ('preferences', linear, 6, 32, h100),
+      ('goals', linear, 3, 128, h100),
+      ('theory', 'modular_student', 3, 32, h100),
+      ('hyperteacher', linear, 1, 128, h200),
+      ('hyperteacher', linear, 3, 128, h200),
+      ('hyperteacher', 'nonlinear_hypernetwork', 3, 128, h200),
   )
-  usual = [(world, model, 1, 32) for world in _WORLDS for model in _MODELS]
+  usual = [
+      (world, model, 1, 32, h100) for world in _WORLDS for model in _MODELS
+  ]
   return [
       Case(
           _GPU,
           world,
           model,
-          f'{seeds} seeds, {chunk} at once',
+          f'{seeds} seeds, {chunk} at once{gpu}',
           {'execution.task_chunk_size': chunk},
           seeds=seeds,
       )
-      for world, model, seeds, chunk in sorted([*usual, *more])
+      for world, model, seeds, chunk, gpu in sorted([*usual, *more])
   ]
 
 
@@ -212,11 +219,13 @@ def _describe(case: Case, row: dict[str, Any] | None) -> dict[str, str]:
 def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
   milliseconds = 1e3 * row['step_seconds']
   return {
+      'GPU': row['provenance']['device_kind'].split()[1],
       'tasks timed': str(row['num_tasks']),
       'tasks per chunk': str(row['task_chunk_size']),
       'ms / step': f'{milliseconds:.3g}',
       'ms / step and seed': f'{milliseconds / row["num_seeds"]:.3g}',
       'TFLOP/s': f'{row["least_flops"] / row["step_seconds"] / 1e12:.3g}',
+      'of the product': f'{row["matmul_share"]:.0%}',
       'peak memory, MiB': f'{row["peak_bytes"] / 2**20:.0f}',
   }
 

@@ -22,6 +22,8 @@ _ROW = {
     'num_seeds': 3,
     'task_chunk_size': 4,
     'load_average': 12.3,
+    'matmul_share': 0.46,
+    'provenance': {'device_kind': 'NVIDIA H100 80GB HBM3'},
 }
 
 
@@ -53,6 +55,7 @@ def test_on_a_gpu_wall_times_are_given_as_they_are() -> None:
   assert (line['seeds'], line['ms / step']) == ('3', '30')
   assert line['ms / step and seed'] == '10'
   assert line['TFLOP/s'] == '2'
+  assert (line['GPU'], line['of the product']) == ('H100', '46%')
 
 
 @pytest.mark.parametrize('backend', ['cpu', 'gpu'])
