@@ -12,11 +12,12 @@ import tempfile
 # LLVM does without its optimisations, and XLA without its fusion emitters (a
 # fifth of the CPU time; since 0.11.1, JAX refuses that flag), unless the user
 # says otherwise.
-_OLD = tuple(map(int, metadata.version('jaxlib').split('.')[:3])) < (0, 11, 1)
 os.environ['XLA_FLAGS'] = ' '.join((
     '--xla_backend_optimization_level=0',
     '--xla_llvm_disable_expensive_passes=true',
-    '--xla_cpu_use_fusion_emitters=false' if _OLD else '',
+    '--xla_cpu_use_fusion_emitters=false'
+    if metadata.version('jaxlib') < '0.11.1'
+    else '',
     os.environ.get('XLA_FLAGS', ''),
     '--xla_force_host_platform_device_count=8',
 ))
