@@ -171,7 +171,7 @@ _FINDINGS = {
     ),
     'Figure A8': (
         'Larger students have no higher OOD loss.',
-        'At the better of two learning rates, they do not.',
+        'True of three of four; one is unclear.',
     ),
     'Figure A9': (
         'The same holds for whole demonstrations.',
