@@ -13,7 +13,7 @@ repository small, select runs and seeds with --only, --without and --num_seeds:
       --only=task_support=random --without=model=nonlinear_hypernetwork
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 import pathlib
 from typing import Any
 
@@ -103,22 +103,23 @@ def main() -> None:
 
 
 def _dropped(
-    experiment: str, target: pathlib.Path, new: Collection[str]
+    experiment: str, target: pathlib.Path, new: Mapping[str, dict[str, Any]]
 ) -> set[str]:
   """Returns the ids of runs to leave out of a bundle.
 
   Args:
     experiment: such as 'fig3b'.
     target: the bundle's folder.
-    new: ids of the runs to add, whether or not the config describes them.
+    new: runs to add by their ids, whether or not the config describes them.
   """
   described = reference.described_conditions(experiment, _PRESET.value)
   folders = pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}')
   elsewhere = {
-      sweeps.digest(run_id): folder
+      seed: folder
       for folder in folders
       if folder != target and bundles.has_results(folder)
-      for run_id in bundles.read(folder).runs
+      for run in bundles.read(folder).runs.values()
+      for seed in _seeds(run)
   }
   earlier = {
       run_id: run
@@ -130,12 +131,19 @@ def _dropped(
       for run_id, run in earlier.items()
       if reference.condition(run['config']) not in described
   }
-  for run_id in (*new, *earlier):
-    if sweeps.digest(run_id) in elsewhere:
-      folder = elsewhere[sweeps.digest(run_id)]
-      print(f'{run_id}: left to {folder}, which holds the same run')
+  for run_id, run in {**new, **earlier}.items():
+    seeds = _seeds(run)
+    if seeds <= elsewhere.keys():
+      folder = elsewhere[min(seeds)]
+      print(f'{run_id}: left to {folder}, which holds the same seeds')
       dropped.add(run_id)
   return dropped
+
+
+def _seeds(run: Mapping[str, Any]) -> set[tuple[str, int]]:
+  """Returns a run's seeds, each with the run's condition."""
+  condition = reference.condition(run['config'])
+  return {(condition, seed) for seed in run['config']['training']['seeds']}
 
 
 def _write_parameters(

@@ -35,6 +35,7 @@ from figures.report import page as report
 from figures.report import site
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.devices import compilation_options
 
 _ONLY = flags.DEFINE_list(
     'only',
@@ -71,10 +72,8 @@ def main() -> None:
     # The programs that draw single tasks run once. Compiled like this, these
     # figures take 8 s of CPU time in place of 19 s; rounding may differ. Must
     # happen before JAX starts its backend.
-    os.environ['XLA_FLAGS'] = (
-        '--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false'
-        f' {os.environ.get("XLA_FLAGS", "")}'
-    )
+    given = os.environ.get('XLA_FLAGS', '')
+    os.environ['XLA_FLAGS'] = f'{compilation_options.as_flags()} {given}'
   for name in _ONLY.value:
     errors.require_choice('--only', name, registry.FIGURES)
   for name in _FORMAT.value:

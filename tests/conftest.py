@@ -2,22 +2,17 @@
 
 import atexit
 from collections.abc import Iterator
-from importlib import metadata
 import os
 import shutil
 import tempfile
 
+from modular_hyperteacher.devices import compilation_options
+
 # Around what the user set; must happen before JAX starts its backend. Most of
-# the tests' time is compilation of programs that then run for milliseconds, so
-# LLVM does without its optimisations, and XLA without its fusion emitters (a
-# fifth of the CPU time; since 0.11.1, JAX refuses that flag), unless the user
-# says otherwise.
+# the tests' time is compilation of programs that then run for milliseconds.
 os.environ['XLA_FLAGS'] = ' '.join((
-    '--xla_backend_optimization_level=0',
+    compilation_options.as_flags(),
     '--xla_llvm_disable_expensive_passes=true',
-    '--xla_cpu_use_fusion_emitters=false'
-    if metadata.version('jaxlib') < '0.11.1'
-    else '',
     os.environ.get('XLA_FLAGS', ''),
     '--xla_force_host_platform_device_count=8',
 ))

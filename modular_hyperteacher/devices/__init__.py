@@ -1,1 +1,1 @@
-"""Host devices, several processes, precision, and the compilation cache."""
+"""Host devices, several processes, precision, and how programs compile."""

@@ -11,7 +11,7 @@ import pytest
 
 from figures.claims import verdicts
 from figures.library import bundles
-from modular_hyperteacher.experiments import sweeps
+from figures.library import reference
 from tests.helpers import made_up
 
 
@@ -68,22 +68,30 @@ def test_images_are_made_or_the_way_to_them_is_told(
 
 
 def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
-  root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
+  root = made_up.write_runs(
+      tmp_path / 'results',
+      made_up.AS_CLAIMED,
+      seeds=(2020, 2021, 2022, 2023),
+      spread=(-0.01, 0.0, 0.01, 0.02),
+  )
   arguments = (f'--results={root}', f'--output={tmp_path / "small"}')
   run = run_script('bundle', *arguments, '--experiment=fig3b')
   assert run.returncode == 0, run.stderr
   assert (tmp_path / 'small/fig3b/laptop/results.csv.gz').exists()
-  # Figure A4 shares the run of 32 shots, which is bundled once.
+  # Figure A4 shares the runs of 32 shots, here with fewer seeds: each seed of a
+  # condition is bundled once.
   made_up.write_by_rule(root, 'fig_a4', lambda *_: 0.5)
   run = run_script('bundle', *arguments, '--experiment=fig_a4')
   assert run.returncode == 0, run.stderr
   assert run.stdout.count(f'left to {tmp_path / "small/fig3b/laptop"}') == 2
+  folders = [tmp_path / 'small' / n / 'laptop' for n in ('fig3b', 'fig_a4')]
   held = [
-      sweeps.digest(run_id)
-      for name in ('fig3b', 'fig_a4')
-      for run_id in bundles.read(tmp_path / 'small' / name / 'laptop').runs
+      (reference.condition(run['config']), seed)
+      for folder in folders
+      for run in bundles.read(folder).runs.values()
+      for seed in run['config']['training']['seeds']
   ]
-  assert len(set(held)) == len(held)
+  assert len(set(held)) == len(held) > 0
   run = run_script('bundle', *arguments, '--experiment=fig9')
   assert run.returncode == 2
   assert run.stderr.startswith('error: --results: there is no finished run in')

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher import randomness
+from modular_hyperteacher.devices import compilation_options
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.tasks import base as tasks
 from tests.helpers import tiny
@@ -78,6 +79,7 @@ def test_what_is_not_optimised_computes_the_same(
   (state, metrics), (_, expected) = _train(soon, [1]), _train(fast, [1])
   options, none = asked
   assert none is None and options['xla_backend_optimization_level'] == 0
+  assert options == compilation_options.QUICK
   for name, values in metrics.items():
     np.testing.assert_allclose(values, expected[name], rtol=1e-5, err_msg=name)
   soon.evaluate(programs.replicate(state.meta_params))
