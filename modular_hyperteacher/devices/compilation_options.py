@@ -5,11 +5,12 @@ emitters, without which Figure 3B's smoke preset takes 29% less CPU time. JAX
 0.11.1 and later refuse the second option. Rounding may differ.
 """
 
-from importlib import metadata
 from typing import Any
 
+from jaxlib import version
+
 QUICK: dict[str, Any] = {'xla_backend_optimization_level': 0}
-if tuple(map(int, metadata.version('jaxlib').split('.')[:3])) < (0, 11, 1):
+if version.__version_info__ < (0, 11, 1):
   QUICK['xla_cpu_use_fusion_emitters'] = False
 
 

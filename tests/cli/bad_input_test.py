@@ -162,7 +162,8 @@ _BAD_CONFIGS = [
     ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
     ('configs/none.py', 'there is no file configs/none.py'),
     ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),
-    ('setup.py', 'setup.py is not a config; running it raises '),
+    # Environments of Python 3.12 have no setuptools.
+    ('setup.py', 'is not a config; .* (SystemExit|ModuleNotFoundError)'),
     ('', 'there is no file'),
 ]
 
