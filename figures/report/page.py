@@ -2,7 +2,8 @@
 
 `report.html` is a single file: it holds plotly's script, the figures' data and
 the tables, so it works without a network and can be mailed. Other pages load
-plotly's script from their folder.
+plotly's script from their folder. Script and data are compressed, which takes
+them from 5.8 to 2.2 MB; `report.js` unpacks them.
 
 Templates escape every string that they are given. As a second defence, the
 content security policy of each page allows only `report.js`, by its hash, and
@@ -132,7 +133,7 @@ class Report:
         'report.html',
         _TITLE,
         links=[*((f'#{anchor}', text) for anchor, text in anchors), *links],
-        packed=_packed_plotly() if packed else '',
+        plotly=offline.get_plotlyjs() if packed else '',
         findings=list(self._findings(described)),
         shown=[c.id for c in self.claims if c.figure in self.drawn],
         worlds=self._worlds(described),
@@ -247,7 +248,7 @@ def render(template: str, title: str, **values: Any) -> str:
   """
   script = (_FOLDER / 'report.js').read_text()
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-  given: dict[str, Any] = {'links': (), 'packed': '', 'downloads': ()}
+  given: dict[str, Any] = {'links': (), 'plotly': '', 'downloads': ()}
   return (
       _environment()
       .get_template(template)
@@ -261,6 +262,12 @@ def render(template: str, title: str, **values: Any) -> str:
   )
 
 
+def _pack(given: str | Mapping[str, Any]) -> str:
+  """Returns a script, or a figure as JSON, compressed and in base64."""
+  text = given if isinstance(given, str) else json.dumps(given)
+  return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
 @functools.cache
 def _environment() -> jinja2.Environment:
   environment = jinja2.Environment(
@@ -271,7 +278,7 @@ def _environment() -> jinja2.Environment:
   )
   environment.filters['rows'] = lambda columns: zip(*columns.values())
   environment.filters['code'] = _mark_code
-  environment.policies['json.dumps_kwargs'] = {'separators': (',', ':')}
+  environment.filters['pack'] = _pack
   return environment
 
 
@@ -279,13 +286,6 @@ def _mark_code(text: str) -> markupsafe.Markup:
   """Returns text, escaped, with what stands between backticks as code."""
   escaped = str(markupsafe.escape(text))
   return markupsafe.Markup(re.sub('`([^`]+)`', r'<code>\1</code>', escaped))
-
-
-@functools.cache
-def _packed_plotly() -> str:
-  """Returns plotly's script compressed; `report.js` unpacks it."""
-  packed = gzip.compress(offline.get_plotlyjs().encode(), mtime=0)
-  return base64.b64encode(packed).decode()
 
 
 def _picture(name: str, title: str, figure: go.Figure | None) -> dict[str, Any]:

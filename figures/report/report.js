@@ -69,15 +69,18 @@
   };
 
   const plots = document.querySelectorAll('.plot');
+  // Returns what an element holds, compressed and in base64.
+  const unpack = (element) => {
+    const bytes = Uint8Array.from(
+        atob(element.textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(
+        new DecompressionStream('gzip')));
+  };
   const load = async () => {
-    const packed = document.getElementById('plotly-packed');
+    const packed = document.getElementById('plotly');
     let address = 'plotly.min.js';
     if (packed) {
-      const bytes = Uint8Array.from(
-          atob(packed.textContent), (letter) => letter.charCodeAt(0));
-      const stream = new Blob([bytes]).stream().pipeThrough(
-          new DecompressionStream('gzip'));
-      const parts = [await new Response(stream).arrayBuffer()];
+      const parts = [await unpack(packed).arrayBuffer()];
       address = URL.createObjectURL(
           new Blob(parts, {type: 'text/javascript'}));
     }
@@ -96,9 +99,9 @@
     note(String(error));
   }
   for (const plot of plots) {
-    const source = document.getElementById(`${plot.id}-data`);
     try {
-      const {data, layout, static: still} = JSON.parse(source.textContent);
+      const {data, layout, static: still} = await unpack(
+          document.getElementById(`${plot.id}-data`)).json();
       const narrow = plot.clientWidth < 560;
       if (narrow && !still && !stack(data, layout)) plot.classList.add('wide');
       await Plotly.newPlot(plot, data, layout, {

@@ -1,7 +1,5 @@
 """The page of all figures: what is in it, and in which order."""
 
-import base64
-import gzip
 import json
 import math
 import pathlib
@@ -111,11 +109,7 @@ def test_nothing_is_fetched(page: reading.Page, text: str) -> None:
   assert not page.all('src')
   outer = [link for link in page.all('href') if not link.startswith('#')]
   assert outer == ['data:,']  # An empty icon, or browsers would look for one.
-  (packed,) = [
-      found for kind, found in page.scripts if kind == 'application/gzip'
-  ]
-  unpacked = gzip.decompress(base64.b64decode(packed)).decode()
-  assert unpacked == offline.get_plotlyjs()
+  assert page.packed()[-1] == offline.get_plotlyjs()
   assert len(text.encode()) < 4e6
 
 
@@ -227,15 +221,16 @@ def test_the_page_can_be_read_aloud_and_by_keyboard(
 
 
 def test_figures_on_the_page_leave_words_to_it(text: str) -> None:
-  matched = re.search('id="fig3b-plot-data">(.*?)</script>', text, re.DOTALL)
+  script = '<script.* id="fig3b-plot-data">.*?</script>'
+  matched = re.search(script, text)
   assert matched is not None
-  found = matched[1]
-  figure = json.loads(found)
+  (packed,) = reading.Page(matched[0]).packed()
+  figure = json.loads(packed)
   assert not figure['layout'].get('title')
   assert not any(
       'laptop scale' in note['text'] for note in figure['layout']['annotations']
   )
-  caption = text[text.index('id="fig3b-plot-data"') :]
+  caption = text[matched.end() :]
   assert 'laptop scale, 3 seeds' in caption.partition('</figcaption>')[0]
 
 

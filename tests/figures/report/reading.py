@@ -1,5 +1,7 @@
 """Reads pages as a parser and a browser do."""
 
+import base64
+import gzip
 import html
 import html.parser
 import json
@@ -53,6 +55,14 @@ class Page(html.parser.HTMLParser):
         attributes[attribute] or ''
         for name, attributes in self.tags
         if attribute in attributes and name == (tag or name)
+    ]
+
+  def packed(self) -> list[str]:
+    """Returns the figures' data, and plotly's script if it is on the page."""
+    return [
+        gzip.decompress(base64.b64decode(content, validate=True)).decode()
+        for kind, content in self.scripts
+        if kind == 'application/gzip'
     ]
 
   def with_role(self, role: str) -> list[dict[str, str | None]]:
