@@ -1,8 +1,8 @@
 """Figure 3F, trained four times as long: do large students fall behind?
 
 The linear hypernetwork of four sizes: the smallest, the largest, and the two
-that are best in between. After 3,000 outer steps the largest is better than all
-smaller ones, which contradicts claim 3F.
+that are best in between. After 3,000 outer steps the largest is the best on
+average.
 
   python -m modular_hyperteacher.main --config=configs/fig3f_longer.py
   python figures/make_all.py --only=longer

@@ -3,8 +3,8 @@
 The OOD loss of both hypernetworks on up to K = 3 of M = 8 preferences, random
 support, over hidden units, modules and outer learning rates. 'laptop' is
 thinned to the smallest student, one that is wider, one of more modules, and two
-learning rates: with the higher one, a seed of the linear one with 64 modules
-diverges.
+learning rates: with the higher one, three of five seeds of the linear one with
+64 modules are unstable.
 
   python -m modular_hyperteacher.main --config=configs/fig_a8.py
   python figures/make_all.py --only=fig_a8

@@ -162,7 +162,7 @@ _FINDINGS = {
         'Hypernetworks beat ANIL and MAML.',
         (
             'OOD accuracy: {fig4e random accuracy}. With 8 modules, as'
-            ' published, the first is not clearly above ANIL.'
+            ' published, the linear one is not clearly above ANIL.'
         ),
     ),
     'Figure 4F': (
