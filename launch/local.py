@@ -168,7 +168,10 @@ class _Pool:
         tried = self._queue.get(timeout=0.1)
       except queue.Empty:
         continue
-      outcomes = one.train(plans.as_json(tried.bundle))
+      try:
+        outcomes = one.train(plans.as_json(tried.bundle))
+      except OSError as error:  # No memory for a process, for instance.
+        outcomes = f'its worker cannot be started ({error.strerror})'
       if self._stopping.is_set():
         break
       for again in attempts.take_back(tried, outcomes, self.unfinished):

@@ -13,7 +13,6 @@ import jax
 
 from launch import cost
 from launch import worker
-from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
@@ -127,20 +126,7 @@ def run_command(
     # Until here, Ctrl-C ends the process at once; see cli/interrupts.py.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.set_verbosity(logging.WARNING)
-    try:
-      check(argv)
-      return function()
-    except KeyboardInterrupt:
-      print('SIGINT: stopped.', file=sys.stderr)
-      return 130
-    except errors.MachineError as error:
-      print(f'error: {error}', file=sys.stderr)
-      return 1
-    except Exception as error:  # pylint: disable=broad-exception-caught
-      if not command_line.is_users(error):
-        raise
-      print(f'error: {error}', file=sys.stderr)
-      return 2
+    return command_line.guard(lambda: check(argv) or function())
 
   # Workers need the memory of GPUs, and a TPU has one process at a time.
   jax.config.update('jax_platforms', 'cpu')

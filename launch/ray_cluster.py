@@ -35,9 +35,14 @@ _NUM_CPUS = flags.DEFINE_integer(
     'num_cpus', 1, 'Processor cores per task.', lower_bound=1
 )
 _NUM_GPUS = flags.DEFINE_float(
-    'num_gpus', 0, 'GPUs per task; with 0.5, two tasks share one.'
+    'num_gpus',
+    0,
+    'GPUs per task; with 0.5, two tasks share one.',
+    lower_bound=0,
 )
-_NUM_TPUS = flags.DEFINE_integer('num_tpus', 0, 'TPU chips per task.')
+_NUM_TPUS = flags.DEFINE_integer(
+    'num_tpus', 0, 'TPU chips per task.', lower_bound=0
+)
 
 _POLL_S = 0.5
 _SAVING_S = 30.0

@@ -18,7 +18,6 @@ import errno
 import json
 import os
 import pathlib
-import sys
 import tempfile
 import time
 from typing import Any
@@ -66,17 +65,15 @@ _SIZE = 3072
 def main(argv: list[str]) -> int:
   """Times one run per model; returns the exit code."""
   logging.set_verbosity(logging.WARNING)
-  try:
-    command_line.check_arguments(argv)
-    _check_writable()
-    rows = _measure_all()
-  except ValueError as error:
-    if not command_line.is_users(error):
-      raise
-    print(f'error: {error}', file=sys.stderr)
-    return 2
+  return command_line.guard(lambda: _run(argv))
+
+
+def _run(argv: list[str]) -> int:
+  command_line.check_arguments(argv)
+  _check_writable()
+  rows = _measure_all()
   frame = pd.DataFrame(rows)
-  frame['peak_GiB'] = frame.pop('peak_bytes') / 2**30
+  frame['peak_GiB'] = frame.pop('peak_bytes').astype(float) / 2**30
   print(frame.to_string(index=False, float_format='{:.3g}'.format))
   if _JSON.value:
     run_folder.write_atomically(
@@ -147,9 +144,12 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       ),
       'cpu_mu': step_cpu_seconds / unit_cpu_seconds,
       'peak_bytes': (
-          memory.temp_size_in_bytes
-          + memory.argument_size_in_bytes
-          + memory.output_size_in_bytes
+          memory
+          and (
+              memory.temp_size_in_bytes
+              + memory.argument_size_in_bytes
+              + memory.output_size_in_bytes
+          )
       ),
       'operations': operations.count(program),
       'compile_seconds': compile_seconds,

@@ -40,10 +40,11 @@ def make_analysis(
   ) -> dict[str, jax.Array]:
     def of_task(latent: jax.Array, task_key: jax.Array) -> dict[str, jax.Array]:
       _, query = task.sample_examples(task_params, task_key, latent, 'test')
-      row = query.inputs[-1:]
+      row = tasks.dense(query.inputs)[-1:]
       layers = activations(meta_params, row)
       named = {f'layer_{i}': layer[0] for i, layer in enumerate(layers)}
-      return {'code': row[0, : task.code_dim], **named}
+      code = {'code': row[0, : task.code_dim]} if task.code_dim else {}
+      return {**code, **named}
 
     return jax.vmap(of_task)(latents, jax.random.split(key, len(latents)))
 
@@ -69,7 +70,8 @@ def score_layers(
   """Returns the metrics of test and OOD tasks.
 
   Args:
-    features: of test tasks; 'code', then layer -> [tasks, F], the readout last.
+    features: of test tasks; 'code' if tasks have one, then layer -> [tasks, F],
+      the readout last.
     latents: of test tasks, [tasks, L, M].
     new_features: of OOD tasks.
     new_latents: of OOD tasks.
@@ -88,7 +90,7 @@ def score_layers(
         metric = f'{kind}_{name}'
         scores = decoding.score(decoded, targets, metric)
         metrics[split][metric] = scores[metric]
-  hidden = list(features)[1:-1]
+  hidden = [name for name in features if name != 'code'][:-1]
   best = max(hidden, key=lambda name: metrics['test'][f'{_NAME}_{name}'])
   for scores in metrics.values():
     scores[_NAME] = scores[f'{_NAME}_{best}']

@@ -169,7 +169,7 @@ def _parse_value(name: str, text: str, default: Any) -> Any:
   """Returns the value; raises UserError unless it has the default's type."""
   try:
     value = ast.literal_eval(text)
-  except (SyntaxError, ValueError):
+  except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
     value = {'true': True, 'false': False}.get(text.lower(), text)
   kind = type(default)
   if kind is float and type(value) is int:
@@ -179,6 +179,24 @@ def _parse_value(name: str, text: str, default: Any) -> Any:
         f"config.{name} is '{text}'; it must be of type {kind.__name__}."
     )
   return value
+
+
+def guard(command: Callable[[], int]) -> int:
+  """Runs a command; returns its exit code.
+
+  A user's mistake (exit code 2), a fault of the machine (1) and Ctrl-C (130)
+  print one line.
+  """
+  try:
+    return command()
+  except KeyboardInterrupt:
+    print('SIGINT: stopped.', file=sys.stderr)
+    return 130
+  except Exception as error:  # pylint: disable=broad-exception-caught
+    if not isinstance(error, errors.MachineError) and not is_users(error):
+      raise
+    print(f'error: {error}', file=sys.stderr)
+    return 1 if isinstance(error, errors.MachineError) else 2
 
 
 def is_users(error: Exception) -> bool:

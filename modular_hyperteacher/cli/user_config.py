@@ -34,7 +34,8 @@ def locate(argument: str) -> str:
   if not re.fullmatch(r'\w+', name) or pathlib.Path(name).exists():
     return argument
   spec = importlib.util.find_spec(f'configs.{name}')
-  return f'{spec.origin}{colon}{preset}' if spec else argument
+  # A folder has a spec, too, but no origin.
+  return f'{spec.origin}{colon}{preset}' if spec and spec.origin else argument
 
 
 def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:

@@ -33,6 +33,12 @@ def _system_of(
   return seq2seq if task.get('name') in seq2seq.EPISODES else bilevel
 
 
+def system_name(config: Mapping[str, Any]) -> str:
+  """Returns 'bilevel', 'seq2seq' or 'in_context'."""
+  module = _system_of(config['task'], config['model'])
+  return module.__name__.rpartition('.')[2]
+
+
 def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   """Returns the experiment that a run's config describes.
 

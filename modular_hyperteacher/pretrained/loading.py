@@ -80,7 +80,7 @@ class Pretrained:
       UserError: if the seed has no parameters, or the model does not adapt.
     """
     if not isinstance(self.experiment, bilevel.BilevelExperiment):
-      system = type(self.experiment).__module__.rpartition('.')[2]
+      system = experiments.system_name(self.config)
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
           ' adapt to tasks; pass its meta_params to the functions in'

@@ -206,14 +206,14 @@ class Checkpoints:
   def _set_aside(self, step: int, error: Exception, used_step: int) -> None:
     path = self._folder / str(step)
     aside = self._folder.with_name(f'damaged-checkpoint-{step}')
+    while aside.exists():
+      aside = aside.with_name(f'{aside.name}-again')
     print(
         f'warning: checkpoint {path} is damaged ({_reason(error)}); moved to'
         f' {aside.name}, resuming from step {used_step} instead.',
         file=sys.stderr,
         flush=True,
     )
-    while aside.exists():
-      aside = aside.with_name(f'{aside.name}-again')
     path.rename(aside)
 
 

@@ -12,6 +12,7 @@ import jax
 
 from modular_hyperteacher.devices import host_devices
 
+ROOT = pathlib.Path(__file__).parents[1]  # Of the package.
 _PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
 # The order of sums, and so the last bits of results, depends on these.
 _DECISIVE = (
@@ -27,7 +28,7 @@ def describe() -> dict[str, Any]:
       'started': (
           datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')
       ),
-      'commit': _commit(),
+      'commit': commit(ROOT),
       'versions': {name: metadata.version(name) for name in _PACKAGES},
       'python': platform.python_version(),
       'platform': device.platform,
@@ -65,12 +66,11 @@ def _processor() -> str:
   return ', '.join([name, *widest])
 
 
-def _commit() -> str | None:
-  """Returns the commit of the source tree, with '+' if files differ."""
-  folder = pathlib.Path(__file__).parent
+def commit(folder: pathlib.Path) -> str | None:
+  """Returns a folder's commit, with '+' if files in it differ."""
   try:
-    commit = _git(folder, 'rev-parse', '--short=12', 'HEAD')
-    return commit + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
+    found = _git(folder, 'rev-parse', '--short=12', 'HEAD')
+    return found + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
   except (OSError, subprocess.CalledProcessError):
     return None  # Not a checkout, or no git.
 

@@ -8,6 +8,7 @@ import pytest
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import layers
 from modular_hyperteacher.tasks import graded_hyperteacher
+from modular_hyperteacher.tasks.gridworlds import goals
 
 _NAMES = ('code', 'layer_0', 'layer_1', 'layer_2')
 
@@ -101,3 +102,33 @@ def test_analysis_reads_code_and_layers(encoding: str) -> None:
     code = metrics[split]['decoding_r2_exact_code']
     assert (code > 0.9) == (encoding == 'identity')
     assert metrics[split]['decoding_r2_exact_layer_1'] < 0.2
+
+
+def test_tasks_with_compact_inputs_and_without_a_code() -> None:
+  """Grid worlds: a row of a dense observation reaches the model."""
+  task = goals.make(
+      task_support='random', fraction_ood=0.25, max_path_length=20, grid_size=7
+  )
+
+  def activations(weights: jax.Array, inputs: jax.Array) -> list[jax.Array]:
+    assert inputs.shape == (1, task.input_dim)
+    return [inputs @ weights, inputs @ weights**2]
+
+  analysis = layers.make_analysis(task, activations)
+  params = task.init(jax.random.key(0))
+  keys = jax.random.split(jax.random.key(1), 8)
+  weights = jax.random.normal(jax.random.key(2), (task.input_dim, 3))
+  latents = {
+      split: np.asarray(
+          jax.vmap(lambda key, s=split: task.sample_latent(params, key, s))(
+              keys
+          )
+      )
+      for split in analysis.splits
+  }
+  metrics = analysis.measure(
+      base.Adapted(params, weights, latents, {}, jax.random.key(3))
+  )
+  for scores in metrics.values():
+    assert np.isfinite(scores['decoding_r2'])
+    assert 'decoding_r2_code' not in scores

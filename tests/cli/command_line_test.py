@@ -21,7 +21,9 @@ def test_a_config_of_the_package_goes_by_its_name() -> None:
   assert found.name == 'fig3b.py:paper' and found.parent.name == 'configs'
 
 
-@pytest.mark.parametrize('name', ['my/fig3b.py', 'no_such_figure', 'a b'])
+@pytest.mark.parametrize(
+    'name', ['my/fig3b.py', 'no_such_figure', 'a b', 'campaigns']
+)
 def test_other_configs_go_by_their_path(name: str) -> None:
   assert user_config.locate(name) == name
 

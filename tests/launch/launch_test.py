@@ -1,6 +1,7 @@
 """Launchers: plans, progress, failures, on this machine."""
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -163,6 +164,26 @@ def test_what_is_worth_another_attempt(tmp_path: pathlib.Path) -> None:
       attempts.attempt(bundle, failures=2), outcomes, unfinished
   )
   assert held.bundle == bundle[1:2] and unfinished[ids[3]] == 'failed: y'
+
+
+def test_a_worker_that_cannot_be_started_holds_up_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  """No memory for a process: the runs are tried again, then given up."""
+
+  def fail(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOMEM, 'Cannot allocate memory')
+
+  monkeypatch.setattr(local.subprocess, 'Popen', fail)
+  plan = plans.make_plan(_sweep(tmp_path), _NUM_RUNS)
+  pool = local._Pool(plan, [([0], {})] * 2)
+  deadline = time.monotonic() + 60
+  while pool.busy and time.monotonic() < deadline:
+    time.sleep(0.1)
+  assert not pool.busy
+  assert set(pool.unfinished) == {run.spec.run_id for run in plan.runs}
+  for reason in pool.unfinished.values():
+    assert 'cannot be started (Cannot allocate memory)' in reason
 
 
 def test_after_a_workers_death_its_runs_are_tried_one_by_one(

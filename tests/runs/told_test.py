@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import re
+import subprocess
 
 import pytest
 
@@ -55,6 +57,24 @@ def test_another_version_of_jax_is_told() -> None:
   versions = {**before['versions'], 'jax': '0.1', 'optax': '0.1'}
   told = provenance.changes(before, {**before, 'versions': versions})
   assert told == [f'jax is 0.1, was {before["versions"]["jax"]}']
+
+
+def test_a_commit_says_whether_files_differ(tmp_path: pathlib.Path) -> None:
+  assert (provenance.ROOT / 'main.py').exists()  # Of the whole package.
+  assert provenance.commit(tmp_path) is None
+  source = tmp_path / 'models' / 'maml.py'
+  source.parent.mkdir()
+  source.write_text('one')
+  for arguments in (
+      ['init', '-q'],
+      ['add', '.'],
+      ['-c', 'user.name=a', '-c', 'user.email=b', 'commit', '-qm', 'one'],
+  ):
+    subprocess.run(['git', *arguments], cwd=tmp_path, check=True)
+  commit = provenance.commit(tmp_path)
+  assert commit is not None and re.fullmatch('[0-9a-f]{12}', commit)
+  source.write_text('two')
+  assert provenance.commit(tmp_path) == f'{commit}+'
 
 
 @pytest.mark.slow

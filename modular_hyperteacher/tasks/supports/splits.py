@@ -25,6 +25,7 @@ from modular_hyperteacher.tasks.supports import feistel
 
 _MAX_REDRAWS = 1000
 _MAX_MASKS = 2**22  # Held in memory.
+_MAX_LISTED = 2**21  # Sorted into supports, which takes 2 GB.
 _CHUNK = 2**12
 _Sets = dict[str, combinations.CombinationSet]
 
@@ -176,12 +177,18 @@ def connected_masks(num_modules: int) -> np.ndarray:
   )
 
 
+def _number(sizes: _Sizes) -> int:
+  """Returns the number of combinations of up to `max_active` modules."""
+  ks = range(1, sizes.max_active + 1)
+  num_masks = sum(math.comb(sizes.num_modules, k) for k in ks)
+  return num_masks**sizes.num_layers
+
+
 def _random(sizes: _Sizes) -> _Sets:
   """Holds out a random fraction of all combinations."""
   num_modules, max_active, num_layers, fraction_ood, ood_ks = sizes
   # Count before making any mask: there may be too many.
-  num_masks = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
-  total = num_masks**num_layers
+  total = _number(sizes)
   errors.require(
       total < 2**31,
       'task.max_active',
@@ -259,6 +266,10 @@ def _outside_both(sizes: _Sizes, name: str) -> _Sets:
   is_supported = num_modules % 2 == 0 and num_modules > 4
   rule = f'{name} support needs an even number above 4'
   errors.require(is_supported, 'task.num_modules', num_modules, rule)
+  total = _number(sizes)
+  rule = f'{name} support lists all combinations, at most {_MAX_LISTED}'
+  rule += f'; with {num_layers} layers there are {total}'
+  errors.require(total <= _MAX_LISTED, 'task.num_modules', num_modules, rule)
   masks = combinations.all_combinations(num_modules, 2, num_layers)
   outside = masks[~_is_connected(masks) & ~_is_disconnected(masks)]
   sets = {'ood': combinations.listed_set(outside)}

@@ -166,6 +166,14 @@ def test_sizes_of_figure_a5(fraction_ood: float, num_ood: int) -> None:
             ['task.max_active is 1', 'disconnected support', '2 only'],
         ),
         (
+            {
+                'task_support': 'connected',
+                'num_modules': 8,
+                'num_layers': 5,
+            },
+            ['task.num_modules is 8', 'at most 2097152', 'are 60466176'],
+        ),
+        (
             {'task_support': 'connected', 'num_modules': 7},
             ['task.num_modules is 7', 'connected support', 'even', 'above 4'],
         ),
