@@ -91,16 +91,9 @@ def over_seeds(
     )
 
   def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
-    by_seed = [
+    return programs.stack_seeds([
         measure_seed(index, meta_params, kept)
         for index in range(len(seed_tasks))
-    ]
-    return {
-        split: {
-            metric: np.array([seed[split][metric] for seed in by_seed])
-            for metric in metrics
-        }
-        for split, metrics in by_seed[0].items()
-    }
+    ])
 
   return analyse

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import jax
 
-from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
@@ -32,14 +31,6 @@ def make_system(
     task_chunk_size: tasks computed together on a device; None for all.
     analysis: analysis of adapted parameters after the last step.
   """
-  draw_latents = evaluation.make_draw_latents(task, num_evaluation_tasks)
-
-  def draw_tasks(root: jax.Array) -> programs.SeedTasks:
-    task_params = task.init(randomness.stream(root, 'task'))
-    latents = draw_latents(
-        task_params, randomness.stream(root, 'evaluation_latents')
-    )
-    return programs.SeedTasks(task_params, latents)
 
   def make_analyse(
       seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
@@ -53,7 +44,7 @@ def make_system(
   return programs.System(
       evaluation_splits=task.evaluation_splits,
       num_params=models.count_params(model),
-      draw_tasks=draw_tasks,
+      draw_tasks=evaluation.make_draw_tasks(task, num_evaluation_tasks),
       num_combinations=task.num_combinations,
       fixed_counts=task.fixed_counts,
       init=learner.init,

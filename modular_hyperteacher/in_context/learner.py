@@ -84,19 +84,11 @@ def learning_rate(config: OuterConfig) -> optax.Schedule:
   )
 
 
-def decays(params: models.Params) -> Any:
-  """Returns a tree like the parameters, True where weight decay applies."""
-  return jax.tree.map(lambda x: x.ndim > 1, params)
-
-
 def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
   """Returns AdamW with clipping; counts gradients that are not finite."""
-  optimizer = optax.adamw(
-      learning_rate(config), weight_decay=config.weight_decay, mask=decays
+  optimizer = outer_loop.adamw(
+      learning_rate(config), config.weight_decay, config.clip_norm
   )
-  if config.clip_norm is not None:
-    clip = optax.clip_by_global_norm(config.clip_norm)
-    optimizer = optax.chain(clip, optimizer)
   return optax.apply_if_finite(optimizer, max_consecutive_errors=0)
 
 

@@ -80,21 +80,14 @@ def make_analyse(
 
   def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
     del meta_params
-    by_seed = [
+    return programs.stack_seeds([
         measure(
             naming,
             np.asarray(codes, float).reshape(len(slots), -1, *codes.shape[-2:]),
             present.reshape(len(slots), -1, present.shape[-1]),
         )
         for codes, present in zip(kept, latents, strict=True)
-    ]
-    return {
-        split: {
-            name: np.array([seed[split][name] for seed in by_seed])
-            for name in by_seed[0][split]
-        }
-        for split in naming.scored
-    }
+    ])
 
   return analyse
 

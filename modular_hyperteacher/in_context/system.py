@@ -68,12 +68,6 @@ def make_system(
   learner = learners.make(task, model, outer)
   splits = task.evaluation_splits + ((UNRELATED,) if draw_unrelated else ())
   shapes = jax.eval_shape(model.init, jax.random.key(0))
-  draw_latents = evaluation.make_draw_latents(task, num_evaluation_tasks)
-
-  def draw_tasks(root: jax.Array) -> programs.SeedTasks:
-    task_params = task.init(randomness.stream(root, 'task'))
-    key = randomness.stream(root, 'evaluation_latents')
-    return programs.SeedTasks(task_params, draw_latents(task_params, key))
 
   def num_combinations(task_params: Any, split: str) -> int:
     return task.num_combinations(
@@ -83,7 +77,7 @@ def make_system(
   return programs.System(
       evaluation_splits=splits,
       num_params=(models_lib.num_params(shapes), 0),
-      draw_tasks=draw_tasks,
+      draw_tasks=evaluation.make_draw_tasks(task, num_evaluation_tasks),
       num_combinations=num_combinations,
       init=learner.init,
       step=learner.step,

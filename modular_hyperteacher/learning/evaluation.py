@@ -22,24 +22,28 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 
-def make_draw_latents(
+def make_draw_tasks(
     task_distribution: tasks.TaskDistribution, num_tasks: int
-) -> Callable[[tasks.TaskParams, jax.Array], jax.Array]:
-  """Returns a function that draws the latents of a seed's evaluation tasks.
+) -> Callable[[jax.Array], programs.SeedTasks]:
+  """Returns a function that draws a seed's tasks from its root key.
 
-  `draw(task_params, key)` returns `[splits, tasks, L, M]`, in the order of
-  `evaluation_splits`. Each split has its own stream, so its tasks do not depend
-  on the other splits.
+  Latents are `[splits, tasks, L, M]`, in the order of `evaluation_splits`. Each
+  split has its own stream, so its tasks do not depend on the other splits.
   """
 
   @jax.jit
-  def draw(task_params: tasks.TaskParams, key: jax.Array) -> jax.Array:
+  def draw_latents(task_params: tasks.TaskParams, key: jax.Array) -> jax.Array:
     latents = []
     for split in task_distribution.evaluation_splits:
       keys = jax.random.split(randomness.stream(key, split), num_tasks)
       sample = functools.partial(task_distribution.sample_latent, split=split)
       latents.append(jax.vmap(sample, (None, 0))(task_params, keys))
     return jnp.stack(latents)
+
+  def draw(root: jax.Array) -> programs.SeedTasks:
+    task_params = task_distribution.init(randomness.stream(root, 'task'))
+    key = randomness.stream(root, 'evaluation_latents')
+    return programs.SeedTasks(task_params, draw_latents(task_params, key))
 
   return draw
 
@@ -52,7 +56,7 @@ def make_evaluate(
 ) -> programs.Evaluate:
   """Returns the evaluation of one seed.
 
-  It takes the latents from `make_draw_latents` and returns means over tasks,
+  It takes the latents from `make_draw_tasks` and returns means over tasks,
   with the adapted parameters of this device's tasks,
   `[kept splits, tasks / D, ...]`. The key draws examples and inner batches.
 

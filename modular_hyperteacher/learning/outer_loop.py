@@ -204,14 +204,32 @@ def _adamw(
     rate = optax.cosine_decay_schedule(
         learning_rate, cast(int, config.num_outer_steps), config.final_fraction
     )
-  mask = None if config.decay_vectors else _is_matrix
-  optimizer = optax.adamw(rate, weight_decay=weight_decay, mask=mask)
-  if config.clip_norm is None:
+  return adamw(rate, weight_decay, config.clip_norm, config.decay_vectors)
+
+
+def adamw(
+    learning_rate: optax.ScalarOrSchedule,
+    weight_decay: float,
+    clip_norm: float | None,
+    decay_vectors: bool = False,
+) -> optax.GradientTransformation:
+  """Returns AdamW.
+
+  Args:
+    learning_rate: constant, or as a function of the step.
+    weight_decay: of matrices, and of vectors if they decay.
+    clip_norm: of all gradients together; None does not clip.
+    decay_vectors: whether vectors decay, too.
+  """
+  mask = None if decay_vectors else is_matrix
+  optimizer = optax.adamw(learning_rate, weight_decay=weight_decay, mask=mask)
+  if clip_norm is None:
     return optimizer
-  return optax.chain(optax.clip_by_global_norm(config.clip_norm), optimizer)
+  return optax.chain(optax.clip_by_global_norm(clip_norm), optimizer)
 
 
-def _is_matrix(params: Any) -> Any:
+def is_matrix(params: Any) -> Any:
+  """Returns a tree like the parameters, False for vectors and numbers."""
   return jax.tree.map(lambda x: x.ndim > 1, params)
 
 

@@ -89,6 +89,19 @@ class Analyse(Protocol):
     ...
 
 
+def stack_seeds(
+    by_seed: Sequence[Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, np.ndarray]]:
+  """Returns split -> metric -> [R], from R seeds' split -> metric -> value."""
+  return {
+      split: {
+          metric: np.array([seed[split][metric] for seed in by_seed])
+          for metric in metrics
+      }
+      for split, metrics in by_seed[0].items()
+  }
+
+
 class MakeAnalyse(Protocol):
   """How to make the analysis that follows the last step."""
 

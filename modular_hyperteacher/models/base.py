@@ -6,6 +6,7 @@ Source: Section 2. A model has parameters theta that all tasks share
 """
 
 from collections.abc import Callable
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -89,6 +90,7 @@ def num_params(params: Any) -> int:
   return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
+@functools.lru_cache(maxsize=8)
 def count_params(model: MetaModel) -> tuple[int, int]:
   """Returns the numbers of meta and of fast parameters, from shapes alone."""
   meta_params = jax.eval_shape(model.init, jax.random.key(0))

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 import math
 from typing import Any, NamedTuple
 
+import haiku as hk
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -50,6 +51,21 @@ class Block(NamedTuple):
 
 
 Blocks = Mapping[str, Block]
+
+
+@hk.without_apply_rng
+@hk.transform
+def heads(features: Mapping[str, jax.Array], blocks: Blocks) -> Generated:
+  """The last, linear layers of all generators.
+
+  Args:
+    features: block -> [num_layers, F].
+    blocks: the blocks of the base network.
+  """
+  return {
+      name: hk.Linear(block.size, with_bias=False, name=name)(features[name])
+      for name, block in blocks.items()
+  }
 
 
 class Generators(NamedTuple):

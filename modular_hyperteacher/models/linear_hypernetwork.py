@@ -4,8 +4,6 @@ Source: Appendix D.3. The rows of a generator's matrix are the student's
 modules, and the normalised embedding mixes them.
 """
 
-import haiku as hk
-
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
 
@@ -20,21 +18,9 @@ def make(
 ) -> base.MetaModel:
   """Returns a linear hypernetwork with `num_modules` modules per generator."""
 
-  @hk.without_apply_rng
-  @hk.transform
-  def generate(
-      embeddings: hypernetwork.Embeddings, blocks: hypernetwork.Blocks
-  ) -> hypernetwork.Generated:
-    return {
-        name: hk.Linear(block.size, with_bias=False, name=name)(
-            embeddings[name]
-        )
-        for name, block in blocks.items()
-    }
-
   return hypernetwork.make(
       hypernetwork.Generators(
-          init=generate.init,
+          init=hypernetwork.heads.init,
           features=lambda params, embeddings: dict(embeddings),
           banks=lambda params: {name: p['w'] for name, p in params.items()},
       ),

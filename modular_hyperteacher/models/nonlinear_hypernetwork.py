@@ -7,8 +7,6 @@ The *trunk*, which is all but the last linear layer, has the same shape in every
 generator, so the trunks are computed together, as one batch.
 """
 
-from collections.abc import Mapping
-
 import haiku as hk
 import jax
 import jax.numpy as jnp
@@ -53,16 +51,6 @@ def make(
       )
   )
 
-  @hk.without_apply_rng
-  @hk.transform
-  def heads(
-      features: Mapping[str, jax.Array], blocks: hypernetwork.Blocks
-  ) -> hypernetwork.Generated:
-    return {
-        name: hk.Linear(block.size, with_bias=False, name=name)(features[name])
-        for name, block in blocks.items()
-    }
-
   def features_of(
       params: base.MetaParams, embeddings: hypernetwork.Embeddings
   ) -> dict[str, jax.Array]:
@@ -86,7 +74,8 @@ def make(
         'trunks': jax.vmap(trunk.init, (0, None))(keys, jnp.ones(num_modules))
     }
     features = features_of(params, embeddings)
-    return params | {'heads': heads.init(head_key, features, blocks)}
+    head_params = hypernetwork.heads.init(head_key, features, blocks)
+    return params | {'heads': head_params}
 
   def banks(params: base.MetaParams) -> dict[str, jax.Array]:
     return {name: head['w'] for name, head in params['heads'].items()}

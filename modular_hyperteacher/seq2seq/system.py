@@ -161,16 +161,10 @@ def _make_analyse(
     for index, drawn in enumerate(seed_tasks):
       test_set = jax.tree.map(np.asarray, drawn.evaluation_latents['ood'])
       seed_params = jax.tree.map(lambda x, i=index: x[i], meta_params)
-      by_seed.append(
-          distribution.measure(test_set, kept[index, 0] > 0)
-          | _attention(apply, seed_params, distribution.example())
-      )
-    return {
-        'ood': {
-            name: np.array([metrics[name] for metrics in by_seed])
-            for name in by_seed[0]
-        }
-    }
+      metrics = distribution.measure(test_set, kept[index, 0] > 0)
+      attention = _attention(apply, seed_params, distribution.example())
+      by_seed.append({'ood': metrics | attention})
+    return programs.stack_seeds(by_seed)
 
   return analyse
 

@@ -109,13 +109,8 @@ def make_seed_tasks(
 ) -> tuple[list[jax.Array], list[programs.SeedTasks]]:
   """Returns the root keys and tasks of these seeds."""
   roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
-  draw = evaluation.make_draw_latents(task_distribution, num_tasks)
-  seed_tasks = []
-  for root in roots:
-    params = task_distribution.init(randomness.stream(root, 'task'))
-    latents = draw(params, randomness.stream(root, 'evaluation_latents'))
-    seed_tasks.append(programs.SeedTasks(params, latents))
-  return roots, seed_tasks
+  draw = evaluation.make_draw_tasks(task_distribution, num_tasks)
+  return roots, [draw(root) for root in roots]
 
 
 def make_programs(

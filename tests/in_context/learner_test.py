@@ -16,6 +16,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.in_context import decoding
 from modular_hyperteacher.in_context import learner as learners
 from modular_hyperteacher.in_context import system as systems
+from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.tasks import base as tasks
@@ -81,7 +82,7 @@ def test_the_rate_rises_then_falls_to_a_tenth() -> None:
 def test_what_weight_decay_applies_to() -> None:
   """Matrices, biases that have a row per head, and tables of positions."""
   params = models_test.make().init(jax.random.key(0))
-  marks = learners.decays(params)
+  marks = outer_loop.is_matrix(params)
   decaying = {
       f'{module.split("/")[-1]}/{name}'
       for module, leaves in marks.items()
