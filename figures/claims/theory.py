@@ -90,7 +90,7 @@ def _of_size(
     hidden_factor: int,
     module_factor: int,
 ) -> comparisons.Sample:
-  width = 16 * hidden_factor
+  width = theory_cells.teacher_width(frame) * hidden_factor
   return _alignment(
       frame,
       **{

@@ -6,7 +6,6 @@ Panels: accuracy on OOD tasks, how well modules can be decoded from embeddings,
 and the cost of inferring one task.
 """
 
-from collections.abc import Mapping
 import itertools
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.extensions import inference_cost
+from figures.library import cells
 from figures.library import data
 from figures.plotting import layout
 from figures.plotting import stats
@@ -59,8 +59,8 @@ def make_cell(inference: str, model: str, support: str) -> dict[str, Any]:
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  table = make_table(frame)
+  found = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(found.frame)
   figure = subplots.make_subplots(
       rows=1,
       cols=len(_PANELS),
@@ -84,7 +84,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   figure.update_yaxes(rangemode='tozero', col=2)
   figure.update_yaxes(type='log', dtick=1, col=3)
   _explain(figure)
-  layout.finish(figure, title=TITLE, caption=_caption(frame, table, left_out))
+  layout.finish(figure, title=TITLE, caption=_caption(found))
   return figure, table
 
 
@@ -181,17 +181,12 @@ def _explain(figure: go.Figure) -> None:
   layout.explain(figure, entries)
 
 
-def _caption(
-    frame: pd.DataFrame, table: pd.DataFrame, left_out: Mapping[str, tuple]
-) -> list[str]:
-  """Returns the lines below the figure: scale, cost and missing runs."""
-  missing = table[table['num_seeds'] == 0]
+def _caption(found: cells.Cells) -> list[str]:
+  """Returns the lines below the figure: runs and cost."""
   timed = inference_cost.load().iloc[0]
-  lines = [
-      (
-          f'Ours: {style.scale_note(frame, CELL)}. Whiskers: standard error'
-          ' over seeds.'
-      ),
+  return [
+      *found.caption,
+      'Whiskers: standard error over seeds.',
       (
           'CPU time per task from support set to fast parameters, with'
           f' {inference_cost.NUM_TASKS} tasks at once: the smallest of'
@@ -202,6 +197,3 @@ def _caption(
           ' time was measured.'
       ),
   ]
-  if 0 < len(missing) < len(table):
-    lines.append(f'{len(missing)} of {len(table)} runs are missing.')
-  return lines + style.left_out_notes(left_out)

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import lines
-from figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'bridges'
@@ -30,11 +30,12 @@ _PANELS = {
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  cells = data.distinct(frame, CELL)
+  found = cells.read(library, EXPERIMENT, CELL)
+  frame = found.frame
+  finished = data.distinct(frame, CELL)
   panels = {
       title: [
-          _line(frame, cells, kind, metric, one_family)
+          _line(frame, finished, kind, metric, one_family)
           for one_family in (False, True)
           for kind in _COLOURS
       ]
@@ -46,17 +47,17 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title='distinct pairs of modules that bridges connect',
       y_title='',
       caption=[
-          f'{style.scale_note(frame, CELL)}; converged inference.',
+          *found.caption,
+          'Converged inference.',
           (
               'Bridges: one family of two modules per pair, or a single family'
               ' of 3, 4 or 6 modules, which connects 2, 4 or 9 pairs.'
           ),
           'One bridge makes the support connected; nine pairs are the maximum.',
-          *style.left_out_notes(left_out),
       ],
   )
   figure.update_yaxes(matches=None, showticklabels=True)
-  table = theory_cells.make_table(frame, cells)
+  table = theory_cells.make_table(frame, finished)
   if len(table):
     for position, (name, count) in enumerate((
         ('num_bridges', num_bridges),
@@ -91,14 +92,14 @@ def _bridges(task_support: str) -> np.ndarray:
 
 def _line(
     frame: pd.DataFrame,
-    cells: Sequence[Mapping[str, str]],
+    finished: Sequence[Mapping[str, str]],
     latent_type: str,
     metric: str,
     one_family: bool,
 ) -> lines.Line:
   """Returns the line of families of two modules, or of one wider family."""
   by_count = {}
-  for cell in cells:
+  for cell in finished:
     support = cell[theory_cells.SUPPORT]
     pairs, count = num_pairs(support), num_bridges(support)
     if cell[theory_cells.LATENTS] != latent_type or (

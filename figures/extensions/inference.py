@@ -10,10 +10,10 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import layout
-from figures.plotting import style
 
 EXPERIMENT = 'inference'
 TITLE = 'Beyond the paper: alignment against how well students are trained'
@@ -57,8 +57,8 @@ _LEAST_EXCESS = 1e-9
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of all students."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  table = make_table(frame)
+  found = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(found.frame)
   figure = subplots.make_subplots(
       rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
   )
@@ -75,7 +75,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       figure,
       title=TITLE,
       caption=[
-          f'{style.scale_note(frame, CELL)}; discrete tasks, singles and ring.',
+          *found.caption,
+          'Discrete tasks, singles and ring.',
           (
               "Circles: twice the teacher's size; squares: four times. Open"
               ' marks: inference from a random start.'
@@ -85,7 +86,6 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               ' convergence, from many starts, on 64 examples; drawn at'
               f' {_LEAST_EXCESS:g} if that is no better.'
           ),
-          *style.left_out_notes(left_out),
       ],
   )
   return figure, table

@@ -5,6 +5,7 @@ Right: expected alignment of the best of n starts, chosen by training loss,
 which needs no knowledge of the teacher.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -12,10 +13,10 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import layout
-from figures.plotting import style
 
 EXPERIMENT = 'restarts'
 TITLE = 'Beyond the paper: many starts of students of matching size'
@@ -32,10 +33,12 @@ _METRICS = {
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of all students."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  table = make_table(frame)
+  found = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(found.frame)
   figure = subplots.make_subplots(rows=1, cols=2, horizontal_spacing=0.08)
-  for colour, (teacher, students) in zip(_COLOURS, table.groupby('teacher')):
+  for colour, (teacher, students) in zip(
+      itertools.cycle(_COLOURS), table.groupby('teacher')
+  ):
     for column, (x, y) in enumerate(
         (
             (students['train_loss'], students['alignment']),
@@ -72,15 +75,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       figure,
       title=TITLE,
       caption=[
-          (
-              f'{style.scale_note(frame, CELL)}; converged inference, discrete'
-              ' tasks, singles and ring.'
-          ),
+          *found.caption,
+          'Converged inference, discrete tasks, singles and ring.',
           (
               'Best start: the one with the lowest training loss; mean over all'
               ' choices of so many starts.'
           ),
-          *style.left_out_notes(left_out),
       ],
   )
   return figure, table

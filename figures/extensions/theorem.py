@@ -13,6 +13,7 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import layout
@@ -44,8 +45,8 @@ _METRICS = {
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of all students."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  table = make_table(frame)
+  found = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(found.frame)
   figure = subplots.make_subplots(
       rows=1,
       cols=len(OUTPUTS),
@@ -76,15 +77,15 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       figure,
       title=TITLE,
       caption=[
+          *found.caption,
           (
-              f'{style.scale_note(frame, CELL)}; converged inference from many'
-              ' starts, on all new combinations that evaluation drew.'
+              'Converged inference from many starts, on all new combinations'
+              ' that evaluation drew.'
           ),
           (
               'Dotted: the training loss that counts as zero'
               f' ({NEAR_ZERO:g} of the power of the targets).'
           ),
-          *style.left_out_notes(left_out),
       ],
   )
   return figure, table

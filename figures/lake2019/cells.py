@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from figures.library import cells
 from figures.library import data
 
 # The fields in which runs differ.
@@ -60,21 +61,17 @@ class Trained(NamedTuple):
     }
 
 
-def read(
-    library: data.Library, experiment: str
-) -> tuple[pd.DataFrame, dict[str, tuple]]:
-  """Returns the runs of an experiment, one condition per cell."""
-  return data.select_conditions(library.values(experiment), CELL)
-
-
-def caption(frame: pd.DataFrame) -> list[str]:
-  """Returns a line on the scale, unless it is the published one."""
+def read(library: data.Library, experiment: str) -> cells.Cells:
+  """Returns the runs of an experiment; below the published scale, a note."""
+  found = cells.read(library, experiment, CELL)
+  frame = found.frame
   if frame.empty or frame['published_scale'].all():
-    return []
+    return found
   smaller = 'Smaller networks than the published ones'
   if 'task.max_actions' in frame:
     smaller += f', commands of at most {_most(frame)} actions'
-  return [f'{smaller}: compare directions, not values.']
+  note = f'{smaller}: compare directions, not values.'
+  return found._replace(notes=(note,))
 
 
 def _most(frame: pd.DataFrame) -> str:

@@ -21,7 +21,6 @@ import plotly.graph_objects as go
 from figures.lake2019 import cells
 from figures.library import data
 from figures.plotting import layout
-from figures.plotting import style
 from modular_hyperteacher.experiments import seq2seq as seq2seq_experiment
 from modular_hyperteacher.seq2seq import vocabulary
 
@@ -46,8 +45,8 @@ class Map(NamedTuple):
 def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the maps of one of TITLES, and their numbers."""
   trained = TRAINED[name]
-  frame, left_out = cells.read(library, trained.experiment)
-  frame = data.rows(frame, trained.cell)
+  found = cells.read(library, trained.experiment)
+  frame = data.rows(found.frame, trained.cell)
   words, actions, items = symbols(trained.experiment)
   maps = {
       'memory attention': Map(attention(frame, 'memory'), words, items),
@@ -56,11 +55,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   figure = _draw(
       maps,
       TITLES[name],
-      [
-          f'{style.scale_note(frame, cells.CELL)}. Rows sum to one.',
-          *cells.caption(frame),
-          *style.left_out_notes(left_out),
-      ],
+      [*found._replace(frame=frame).caption, 'Rows sum to one.'],
   )
   return figure, make_table(maps)
 

@@ -9,7 +9,6 @@ from figures.lake2019 import cells
 from figures.library import data
 from figures.plotting import lines
 from figures.plotting import stats
-from figures.plotting import style
 
 TITLE = 'SCAN: accuracy by the number of actions that a command takes'
 EXPERIMENTS = ('scan_add_jump', 'scan_around_right', 'scan_length')
@@ -44,7 +43,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   for title, entries in _LINES.items():
     panels[title] = []
     for trained in entries:
-      found = by_length(read[trained.experiment][0], trained)
+      found = by_length(read[trained.experiment].frame, trained)
       panels[title].append(
           lines.Line(trained.network.name, trained.network.colour, found)
       )
@@ -64,8 +63,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
     if len(names) < len(entries):  # A panel without any line says so itself.
       missing += [f'{name} ({title})' for name in names]
   caption = [
-      f'{name}: {style.scale_note(frame, cells.CELL)}.'
-      for name, (frame, _) in read.items()
+      f'{name}: {line}' for name, runs in read.items() for line in runs.caption
   ]
   if missing:
     caption.append(f'No finished run: {", ".join(missing)}.')

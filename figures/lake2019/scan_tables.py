@@ -16,7 +16,6 @@ from figures.library import data
 from figures.library import reference
 from figures.plotting import bars
 from figures.plotting import stats
-from figures.plotting import style
 
 TITLES = {
     'scan_me': 'Mutual exclusivity: words whose meaning was never shown',
@@ -106,7 +105,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       row.trained.experiment for rows in panels.values() for row in rows
   )
   read = {name: cells.read(library, name) for name in experiments}
-  frames = {name: frame for name, (frame, _) in read.items()}
+  frames = {name: found.frame for name, found in read.items()}
   figure = bars.draw(
       {
           title: [_bar(frames[row.trained.experiment], row) for row in rows]
@@ -115,7 +114,9 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLES[name],
       y_title=cells.ACCURACY,
       y_range=(0, 1),
-      caption=_caption(read),
+      caption=[
+          f'{n}: {line}' for n, found in read.items() for line in found.caption
+      ],
       beside_name='published, whisker: standard deviation',
   )
   return figure, make_table(panels, frames)
@@ -179,13 +180,3 @@ def _published(
   ):
     return None
   return reference.published_accuracy(trained.experiment, trained.cell, 'ood')
-
-
-def _caption(
-    read: Mapping[str, tuple[pd.DataFrame, dict[str, tuple]]],
-) -> list[str]:
-  lines = []
-  for experiment, (frame, left_out) in read.items():
-    lines.append(f'{experiment}: {style.scale_note(frame, cells.CELL)}.')
-    lines += cells.caption(frame) + style.left_out_notes(left_out)
-  return lines

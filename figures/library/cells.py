@@ -41,8 +41,13 @@ class Cells(NamedTuple):
           f'{len(missing)} of {len(described)} runs are missing:'
           f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
       )
-    lines += _diverged(self.frame)
-    return [*lines, *style.left_out_notes(self.left_out), *self.notes]
+    return [*lines, *self.excluded, *self.notes]
+
+  @property
+  def excluded(self) -> list[str]:
+    """Lines on diverged runs, and on runs that are left out."""
+    notes = style.left_out_notes(self.left_out)
+    return [*_diverged(self.frame), *notes]
 
   def find(self, **values: Any) -> list[Cell]:
     """Returns the cells with these values in the columns that end in names."""

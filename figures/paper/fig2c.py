@@ -7,10 +7,10 @@ ones are blue, disconnected ones orange. One panel per latent type and solver.
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import bars
-from figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'fig2c'
@@ -26,8 +26,9 @@ _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of what it shows."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  panels, cells = {}, []
+  found = cells.read(library, EXPERIMENT, CELL)
+  frame = found.frame
+  panels, shown = {}, []
   for solver in theory_cells.solvers(frame):
     for latent_type in ('discrete', 'continuous'):
       panel_cells = [
@@ -37,24 +38,23 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       ]
       title = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
       panels[title] = [_bar(frame, cell) for cell in panel_cells]
-      cells += panel_cells
+      shown += panel_cells
   figure = bars.draw(
       panels,
       title=TITLE,
       y_title='joint module alignment (at most 1)',
       y_range=(0, 1.02),
       caption=[
-          f'{style.scale_note(frame, CELL)}.',
+          *found.caption,
           (
               'Blue: connected families; orange: disconnected. Fitted and'
               ' evaluated on combinations that training did not show.'
           ),
           'Latents are inferred to convergence, or by Adam as published.',
-          *style.left_out_notes(left_out),
       ],
   )
   figure.update_xaxes(tickangle=-90, tickfont={'size': 11})
-  return figure, theory_cells.make_table(frame, cells)
+  return figure, theory_cells.make_table(frame, shown)
 
 
 def _bar(frame: pd.DataFrame, cell: dict[str, str]) -> bars.Bar:

@@ -7,11 +7,11 @@ loss of the same runs, the grid all sizes.
 
 from collections.abc import Iterator
 import functools
-from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import heatmaps
@@ -46,7 +46,8 @@ def draw(
     library: data.Library, name: str = 'fig2d'
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns figure 'fig2d' or 'fig_a2' and the table of what it shows."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
+  found = cells.read(library, EXPERIMENT, CELL)
+  frame = found.frame
   metric, y_title = _METRICS[name]
   panels = {
       title: [
@@ -63,13 +64,12 @@ def draw(
       x_type='log',
       y_type='log' if name == 'fig_a2' else 'linear',
       caption=[
-          f'{style.scale_note(frame, CELL)}.',
+          *found.caption,
           f"A size that does not grow is {_BASE} times the teacher's.",
-          *style.left_out_notes(left_out),
       ],
   )
   figure.update_xaxes(tickvals=_factors(frame))
-  return figure, theory_cells.make_table(frame, _cells(frame))
+  return figure, theory_cells.make_table(frame, found.cells)
 
 
 draw_fig_a2 = functools.partial(draw, name='fig_a2')
@@ -77,18 +77,18 @@ draw_fig_a2 = functools.partial(draw, name='fig_a2')
 
 def draw_grid(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the heat maps over both sizes, and the table of `draw`."""
-  frame, left_out = data.select_conditions(library.values(EXPERIMENT), CELL)
-  cells = _cells(frame)
+  found = cells.read(library, EXPERIMENT, CELL)
+  frame = found.frame
   figure = heatmaps.draw(
       {
           title: {
               (
                   cell[theory_cells.MODULES],
-                  cell[theory_cells.HIDDEN] / _teacher_width(frame),
+                  cell[theory_cells.HIDDEN] / theory_cells.teacher_width(frame),
               ): heatmaps.Cell(
                   data.values(frame, cell, 'ood', metric='alignment'), 'no run'
               )
-              for cell in cells
+              for cell in found.cells
               if (cell.get(theory_cells.SOLVER), cell.get(theory_cells.LATENTS))
               == (solver, latent_type)
           }
@@ -100,11 +100,10 @@ def draw_grid(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       z_title='joint module alignment, OOD',
       z_range=(0, 1),
       caption=[
-          f'{style.scale_note(frame, CELL)}.',
-          *style.left_out_notes(left_out),
+          *found.caption,
       ],
   )
-  return figure, theory_cells.make_table(frame, cells)
+  return figure, theory_cells.make_table(frame, found.cells)
 
 
 def _panels(frame: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
@@ -113,13 +112,6 @@ def _panels(frame: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
     for latent_type in ('discrete', 'continuous'):
       name = theory_cells.SOLVER_NAMES[solver]
       yield f'{latent_type},<br>{name}', solver, latent_type
-
-
-def _cells(frame: pd.DataFrame) -> list[dict[str, Any]]:
-  """Returns every cell that was run; a published one if none was."""
-  return data.distinct(frame.sort_values(list(CELL)), CELL) or [
-      dict(zip(CELL, ('adamw', 'discrete', 32, 2)))
-  ]
 
 
 def _factors(frame: pd.DataFrame) -> list[int]:
@@ -137,14 +129,9 @@ def _line(
   by_factor = {}
   for factor in _factors(frame):
     hidden_factor, modules = size_at(factor)
-    width = hidden_factor * _teacher_width(frame)
+    width = hidden_factor * theory_cells.teacher_width(frame)
     cell = dict(zip(CELL, (solver, latent_type, width, modules)))
     values = data.values(frame, cell, 'ood', metric=metric)
     if len(values):
       by_factor[factor] = values
   return lines.Line(growth, colour, pd.DataFrame(by_factor).T)
-
-
-def _teacher_width(frame: pd.DataFrame) -> int:
-  column = 'task.teacher_hidden_dim'
-  return int(frame[column].iloc[0]) if column in frame else 16

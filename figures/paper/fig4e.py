@@ -52,7 +52,8 @@ def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
       caption=found.caption
-      + ['Right: hypernetworks of as few modules as published.'] * len(more),
+      + ['Right: hypernetworks of as few modules as published.'] * len(more)
+      + fewer.excluded * len(more),
       more=more,
   )
   shown = found._replace(cells=found.find(task_support='random'))

@@ -61,6 +61,12 @@ def solvers(frame: pd.DataFrame) -> list[str]:
   return [name for name in SOLVER_NAMES if name in present] or ['adamw']
 
 
+def teacher_width(frame: pd.DataFrame) -> int:
+  """Returns the number of hidden units of the teacher."""
+  column = 'task.teacher_hidden_dim'
+  return int(frame[column].iloc[0]) if column in frame else 16
+
+
 def find_students(
     frame: pd.DataFrame,
     cell: Mapping[str, Any],

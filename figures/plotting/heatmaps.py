@@ -1,7 +1,6 @@
 """Panels of heat maps: the mean over seeds in every cell of a grid."""
 
 from collections.abc import Callable, Mapping, Sequence
-import math
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -88,27 +87,21 @@ def _add_grid(
     row: int,
     column: int,
 ) -> None:
-  means = {point: stats.mean(cell.seeds) for point, cell in grid.items()}
-  nothing = stats.mean(pd.Series(dtype=float))
+  nothing = Cell(pd.Series(dtype=float))
 
-  def table(function: Callable[[Point], Any]) -> list[list[Any]]:
-    return [[function((x, y)) for x in xs] for y in ys]
+  def table(show: Callable[[Cell, Any, Any], Any]) -> list[list[Any]]:
+    return [[show(grid.get((x, y), nothing), x, y) for x in xs] for y in ys]
 
-  def describe(point: Point) -> str:
-    mean = means.get(point, nothing)
-    note = grid[point].note if point in grid else ''
+  def describe(cell: Cell, x: Any, y: Any) -> str:
+    mean = stats.mean(cell.seeds)
     error = f'± {mean.standard_error:.3f}, seeds: {mean.num_seeds}'
-    return f'{error}<br>at {point[0]}, {point[1]} {note}'
-
-  def below(point: Point) -> str:
-    text = grid[point].below if point in grid else ''
-    return f'<br>{text}' if text else ''
+    return f'{error}<br>at {x}, {y} {cell.note}'
 
   figure.add_trace(
       go.Heatmap(
-          z=table(lambda point: _or_none(means.get(point, nothing).value)),
+          z=table(lambda cell, *_: cell.seeds.mean()),
           customdata=table(describe),
-          text=table(below),
+          text=table(lambda cell, *_: cell.below and f'<br>{cell.below}'),
           texttemplate='%{z:.2f}%{text}',
           textfont={'size': 12},
           hovertemplate='%{z:.3f} %{customdata}<extra></extra>',
@@ -138,7 +131,3 @@ def _add_grid(
           row=row,
           col=column,
       )
-
-
-def _or_none(value: float) -> float | None:
-  return None if math.isnan(value) else value

@@ -7,7 +7,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.plotting import layout
-from figures.plotting import stats
 from figures.plotting import style
 
 _BAND_OPACITY = 0.2
@@ -26,14 +25,8 @@ class Line(NamedTuple):
   @property
   def summary(self) -> pd.DataFrame:
     """Returns 'mean' and 'error' by x; the error is NaN for a single seed."""
-    estimates = [stats.mean(row.dropna()) for _, row in self.seeds.iterrows()]
-    return pd.DataFrame(
-        {
-            'mean': [estimate.value for estimate in estimates],
-            'error': [estimate.standard_error for estimate in estimates],
-        },
-        index=self.seeds.index,
-    )
+    means, errors = self.seeds.mean(axis=1), self.seeds.sem(axis=1)
+    return pd.DataFrame({'mean': means, 'error': errors})
 
 
 def draw(

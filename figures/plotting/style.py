@@ -17,26 +17,20 @@ class ModelStyle(NamedTuple):
 
   label: str
   colour: str
-  symbol: str  # Plotly's name of a marker.
 
 
 # The only list of models that figures know; its order is theirs.
 _MODEL_STYLES = {
-    'anil': ModelStyle('ANIL', '#E69F00', 'circle'),
-    'maml': ModelStyle('MAML', '#D55E00', 'square'),
-    'linear_hypernetwork': ModelStyle(
-        'Linear hypernetwork', '#56B4E9', 'diamond'
-    ),
-    'nonlinear_hypernetwork': ModelStyle(
-        'Nonlinear hypernetwork', '#0072B2', 'triangle-up'
-    ),
+    'anil': ModelStyle('ANIL', '#E69F00'),
+    'maml': ModelStyle('MAML', '#D55E00'),
+    'linear_hypernetwork': ModelStyle('Linear hypernetwork', '#56B4E9'),
+    'nonlinear_hypernetwork': ModelStyle('Nonlinear hypernetwork', '#0072B2'),
 }
 MODELS = tuple(_MODEL_STYLES)
 MONOLITHIC = ('anil', 'maml')
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
 # For models that are not listed: what the listed ones leave unused.
 _SPARE_COLOURS = ('#009E73', '#CC79A7', '#F0E442', '#000000')
-_SPARE_SYMBOLS = ('cross', 'star', 'pentagon', 'hexagram', 'hourglass')
 
 
 def model_style(model: str) -> ModelStyle:
@@ -48,11 +42,8 @@ def model_style(model: str) -> ModelStyle:
   if model in _MODEL_STYLES:
     return _MODEL_STYLES[model]
   number = zlib.crc32(model.encode())
-  return ModelStyle(
-      model.replace('_', ' '),
-      _SPARE_COLOURS[number % len(_SPARE_COLOURS)],
-      _SPARE_SYMBOLS[number % len(_SPARE_SYMBOLS)],
-  )
+  colour = _SPARE_COLOURS[number % len(_SPARE_COLOURS)]
+  return ModelStyle(model.replace('_', ' '), colour)
 
 
 def sort_models(models: Iterable[str]) -> list[str]:

@@ -5,7 +5,7 @@ from figures.plotting import style
 
 def test_models_have_styles_of_their_own() -> None:
   styles = [style.model_style(model) for model in style.MODELS]
-  assert len({(s.colour, s.symbol) for s in styles}) == len(styles)
+  assert len({s.colour for s in styles}) == len(styles)
 
 
 def test_an_unknown_model_has_a_style_that_depends_on_its_name_alone() -> None:
