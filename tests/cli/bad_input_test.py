@@ -1,16 +1,16 @@
 """The command line refuses bad input in one clear line."""
 
-import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
-from tests.helpers import commands
+from tests.helpers import forks
 from tests.helpers import training
 
 _DEFAULT = 'configs/fig3b.py:smoke'
+
+# The first run; else those before it are built first.
+_MAML = '--only=model=maml'
 
 _BAD_INPUT = [
     (['--config.training.num_outer_step=5'], 'training.num_outer_steps'),
@@ -19,6 +19,10 @@ _BAD_INPUT = [
         "config.training.num_outer_steps is 'abc'; it must be of type int",
     ),
     (['--config.training=3'], 'config.training is a block'),
+    (
+        ['--config.models.maml.outer.final_fraction={[]:1}'],
+        r"final_fraction is '\{\[\]:1\}'; it must be of type float",
+    ),
     (
         ['--config.models.anil.outer.final_fraction', '0.5'],
         'write --config.models.anil.outer.final_fraction=VALUE',
@@ -58,11 +62,11 @@ _BAD_INPUT = [
         r"model.inner.eps_root is 0.0; .*\('model' is config.models.maml.\)",
     ),
     (
-        ['--config.models.maml.hidden_dim=0'],
+        ['--config.models.maml.hidden_dim=0', _MAML],
         'model.hidden_dim is 0; it must be positive',
     ),
     (
-        ['--config.models.maml.inner.learning_rate=nan'],
+        ['--config.models.maml.inner.learning_rate=nan', _MAML],
         'inner.learning_rate is nan; it must be a finite number',
     ),
     (
@@ -70,7 +74,7 @@ _BAD_INPUT = [
         'model.outer.weight_decay is -3.0; it must be at least 0',
     ),
     (
-        ['--config.models.maml.outer.max_consecutive_skips=-3'],
+        ['--config.models.maml.outer.max_consecutive_skips=-3', _MAML],
         'model.outer.max_consecutive_skips is -3; it must be at least 0',
     ),
     (
@@ -179,21 +183,6 @@ _REFUSED.append((
     'model.gates does not exist; model has',
 ))
 
-# Importing takes seconds and refusing none, so one process imports and a fork
-# of it per case runs the command.
-_FORKS = """
-import json, os, sys
-from modular_hyperteacher import main
-for case in json.load(sys.stdin):
-  child = os.fork()
-  if not child:
-    with open(case["stderr"], "w") as file:
-      os.dup2(file.fileno(), 2)
-    sys.argv = ["main"] + case["argv"]
-    main.run()
-  print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
 
 @pytest.fixture(scope='module', name='refusals')
 def fixture_refusals(
@@ -201,26 +190,15 @@ def fixture_refusals(
 ) -> list[tuple[int, str, pathlib.Path]]:
   """Exit code, stderr and results folder of every case of bad input."""
   folder = tmp_path_factory.mktemp('refused')
-  cases = [
-      {
-          'stderr': str(folder / f'stderr{i}'),
-          'argv': [f'--config={config}', f'--results={folder}/{i}', *arguments],
-      }
-      for i, (config, arguments, _) in enumerate(_REFUSED)
-  ]
-  done = subprocess.run(
-      [sys.executable, '-c', _FORKS],
-      input=json.dumps(cases),
-      cwd=commands.ROOT,
-      env=commands.environment(),
-      capture_output=True,
-      text=True,
-      check=True,
-      timeout=300,
+  done = forks.run(
+      folder,
+      [
+          [f'--config={config}', f'--results={folder}/{i}', *arguments]
+          for i, (config, arguments, _) in enumerate(_REFUSED)
+      ],
   )
   return [
-      (int(code), pathlib.Path(case['stderr']).read_text(), folder / str(i))
-      for i, (code, case) in enumerate(zip(done.stdout.split(), cases))
+      (code, stderr, folder / str(i)) for i, (code, stderr) in enumerate(done)
   ]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 import json
-import os
 import pathlib
 import re
 import signal
@@ -109,30 +108,6 @@ def test_stopped_and_started_again_equals_unbroken(
 
 def _finished(folder: pathlib.Path) -> bool:
   return bool(list(folder.glob('fig3b/smoke/*/summary.json')))
-
-
-def test_sigterm_while_compiling_saves_and_leaves(
-    tmp_path: pathlib.Path,
-) -> None:
-  process = subprocess.Popen(
-      training.command(f'--results={tmp_path}', config='configs/fig3b.py'),
-      cwd=commands.ROOT,
-      env=commands.environment(),
-      stdout=subprocess.PIPE,
-      stderr=subprocess.STDOUT,
-  )
-  assert process.stdout is not None
-  output = b''
-  while b' 0/3000' not in output:
-    assert process.poll() is None, output
-    output += os.read(process.stdout.fileno(), 1000)
-  time.sleep(1)
-  process.send_signal(signal.SIGTERM)
-  started = time.monotonic()
-  output += process.communicate(timeout=60)[0]
-  assert process.returncode == 0, output
-  assert set(re.findall(rb' ([0-9]+)/3000', output)) == {b'0'}
-  assert time.monotonic() - started < 10
 
 
 def test_describe() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -107,9 +108,11 @@ def test_while_compiling(
       config='configs/fig3b.py',
   )
   _read_until(process, b' 0/3000')
+  time.sleep(1)
   output = _stop(process, number, tmp_path)
   assert process.returncode == code
   assert output.rstrip().endswith('saved; run the same command to resume.')
+  assert set(re.findall(' ([0-9]+)/3000', output)) <= {'0'}
 
 
 @pytest.mark.slow

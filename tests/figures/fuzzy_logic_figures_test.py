@@ -137,10 +137,10 @@ def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path,
 ) -> None:
   library = data.Library(tmp_path, tmp_path / 'nothing')
-  for claim in claims.CLAIMS:
-    if claim.id in _TRAINED:
-      entry = verdicts.evaluate(claim, library)
-      assert entry['verdict'] == verdicts.NOT_RUN
+  trained = [claim for claim in claims.CLAIMS if claim.id in _TRAINED]
+  assert len(trained) == len(_TRAINED)
+  for claim in trained:
+    assert verdicts.evaluate(claim, library)['verdict'] == verdicts.NOT_RUN
 
 
 @pytest.mark.parametrize('name', _NAMES)

@@ -334,10 +334,6 @@ def test_bundled_runs_that_no_config_describes_are_stale(
   assert not data.Library(tmp_path, tmp_path / 'nothing').stale()
 
 
-def test_no_result_of_the_repository_is_stale() -> None:
-  assert not data.Library(data.BUNDLED / 'nothing').stale()
-
-
 def test_training_skips_what_another_experiment_has_trained(
     tmp_path: pathlib.Path,
 ) -> None:

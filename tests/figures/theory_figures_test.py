@@ -87,7 +87,13 @@ def library(root: pathlib.Path) -> data.Library:
 
 
 def verdicts_of(root: pathlib.Path) -> dict[str, verdicts.Entry]:
-  return {e['id']: e for e in claims.evaluate(library(root))}
+  """Returns the verdicts on claims about experiments that have runs."""
+  results = library(root)
+  return {
+      claim.id: verdicts.evaluate(claim, results)
+      for claim in claims.CLAIMS
+      if (root / claim.experiment).is_dir()
+  }
 
 
 def _connected_is_aligned(config: Any) -> float:

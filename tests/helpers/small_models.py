@@ -39,26 +39,30 @@ def compiled_init(name: str, num_hidden: int = 3) -> Callable[[jax.Array], Any]:
 @functools.lru_cache
 def init(name: str, num_hidden: int = 3) -> Any:
   """Returns parameters, all of them moved off their special values."""
-  params = compiled_init(name, num_hidden)(jax.random.key(0))
-  leaves, treedef = jax.tree.flatten(params)
-  keys = jax.random.split(jax.random.key(1), len(leaves))
-  moved = [
-      leaf + 0.3 * jax.random.normal(key, leaf.shape)
-      for leaf, key in zip(leaves, keys)
-  ]
-  return treedef.unflatten(moved)
+  return moved(compiled_init(name, num_hidden)(jax.random.key(0)))
+
+
+def moved(params: Any) -> Any:
+  """Returns parameters with noise, so that none is at a special value."""
+  rng = np.random.default_rng(2)  # Each shape would cost JAX a program.
+  return jax.tree.map(
+      lambda x: x + rng.normal(0, 0.3, x.shape).astype(x.dtype), params
+  )
 
 
 def inputs(num_examples: int = 6) -> jax.Array:
   return jax.random.uniform(jax.random.key(2), (num_examples, X), minval=-1.0)
 
 
+@functools.lru_cache
 def network(
     name: str, num_hidden: int = 3
 ) -> Callable[[Any, Any, Any], jax.Array]:
   """Returns encode and decode as one function."""
   model = make(name, num_hidden)
-  return lambda meta, fast, x: model.decode(meta, fast, model.encode(meta, x))
+  return jax.jit(
+      lambda meta, fast, x: model.decode(meta, fast, model.encode(meta, x))
+  )
 
 
 def double(tree: Any) -> Any:

@@ -1,5 +1,6 @@
 """The two models: sizes, what they see, what the bottleneck can express."""
 
+import functools
 import math
 from typing import Any, cast
 
@@ -58,8 +59,9 @@ def test_tasks_that_cannot_be_read_are_refused(
     in_context.make_model(run.config | {'task': task}, of_pairs)
 
 
+@functools.cache
 def make(name: str = 'transformer', **fields: Any) -> models.Model:
-  """Returns a small model; fields of its body come first."""
+  """Returns a small model, compiled; fields of its body come first."""
   body = {k: fields.pop(k, v) for k, v in _SMALL.items()}
   config: dict[str, Any] = {
       **_DIMS,
@@ -67,8 +69,12 @@ def make(name: str = 'transformer', **fields: Any) -> models.Model:
       'body': transformer.TransformerConfig(**body),
   }
   if name == 'transformer':
-    return models.make_transformer(**config)
-  return models.make_hypernetwork_transformer(**{**_TASK, **config})
+    model = models.make_transformer(**config)
+  else:
+    model = models.make_hypernetwork_transformer(**{**_TASK, **config})
+  return model._replace(
+      init=jax.jit(model.init), apply=jax.jit(model.apply, static_argnums=4)
+  )
 
 
 def draw_task(num_query: int = 1) -> tuple[tasks.Batch, jax.Array]:

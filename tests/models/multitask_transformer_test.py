@@ -1,5 +1,6 @@
 """The transformer that is given the task, against NumPy."""
 
+import functools
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 from modular_hyperteacher import errors
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import multitask_transformer
+from tests.helpers import small_models
 
 _CODE, _X, _Y, _E, _HEADS, _BLOCKS = 3, 4, 2, 8, 2, 2
 
@@ -29,11 +31,7 @@ def _make(**fields: Any) -> base.MetaModel:
 
 def _draw_params(model: base.MetaModel) -> Any:
   """Returns parameters of which none is at a value that hides it."""
-  params = model.init(jax.random.key(0))
-  leaves, structure = jax.tree.flatten(params)
-  keys = jax.random.split(jax.random.key(1), len(leaves))
-  noise = [0.3 * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves)]
-  return jax.tree.map(jnp.add, params, jax.tree.unflatten(structure, noise))
+  return small_models.moved(jax.jit(model.init)(jax.random.key(0)))
 
 
 def _draw_rows(key: int, num_rows: int = 5) -> jax.Array:
@@ -44,6 +42,7 @@ def _draw_rows(key: int, num_rows: int = 5) -> jax.Array:
   return jnp.concatenate([jnp.repeat(code, num_rows, 0), rows], 1)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _run(model: base.MetaModel, params: Any, rows: jax.Array) -> jax.Array:
   return model.decode(params, {}, model.encode(params, rows))
 

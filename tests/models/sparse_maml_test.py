@@ -1,6 +1,7 @@
 """Sparse-MAML: its gates, their gradients, and what fixed gates equal."""
 
 from collections.abc import Callable, Iterator
+import functools
 from typing import Any
 
 import jax
@@ -58,10 +59,11 @@ def _double(tree: Any) -> Any:
   return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), tree)
 
 
+@functools.cache
 def _task() -> Any:
   world = tiny.task()
-  task = world.sample(world.init(jax.random.key(0)), jax.random.key(1), 'train')
-  return _double(task)
+  sample = jax.jit(functools.partial(world.sample, split='train'))
+  return _double(sample(world.init(jax.random.key(0)), jax.random.key(1)))
 
 
 def _weights() -> Any:
@@ -89,9 +91,13 @@ def _outer_loss(
       tiny.task(), objectives.SOFT_LABELS, model, inner, _OUTER
   )
   task = _task()
-  return lambda meta_params: learner.evaluate_task(
-      meta_params, None, task, jax.random.key(5)
-  )[0]['loss']
+
+  @jax.jit
+  def loss(meta_params: Any) -> jax.Array:
+    key = jax.random.key(5)
+    return learner.evaluate_task(meta_params, None, task, key)[0]['loss']
+
+  return loss
 
 
 def _assert_close(actual: Any, expected: Any) -> None:

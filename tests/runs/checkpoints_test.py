@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 import contextlib
 import itertools
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -113,9 +114,10 @@ def test_after_any_damage_what_is_restored_was_saved(
 ) -> None:
   """Every file is damaged in turn; some hold nothing that is needed."""
   num_fallbacks = 0
+  _saved(tmp_path / 'sound')
   for index in itertools.count():
     folder = tmp_path / str(index) / 'checkpoints'
-    _saved(folder)
+    shutil.copytree(tmp_path / 'sound', folder)
     files = _files(folder / '3')  # Orbax does not always write as many.
     if index >= len(files):
       break
@@ -207,7 +209,17 @@ def test_a_checkpoint_without_its_checksum_is_not_trusted(
   store = _saved(tmp_path / 'checkpoints')
   (tmp_path / 'checkpoints' / '3' / 'sha256').unlink()
   _assert_equal(store.restore(_tree(0)), _tree(2))
-  assert '/3 is damaged (its checksum is missing)' in capsys.readouterr().err
+  said = capsys.readouterr().err
+  assert (
+      '/3 is damaged (its checksum is missing); moved to damaged-check' in said
+  )
+  # Again: it says where it really is.
+  store.save(3, _tree(3))
+  (tmp_path / 'checkpoints' / '3' / 'sha256').unlink()
+  _assert_equal(store.restore(_tree(0)), _tree(2))
+  said = capsys.readouterr().err
+  assert 'moved to damaged-checkpoint-3-again,' in said
+  assert (tmp_path / 'damaged-checkpoint-3-again').is_dir()
 
 
 @pytest.mark.parametrize('damage', [_truncate, _flip, pathlib.Path.unlink])

@@ -24,8 +24,8 @@ _NOWHERE = pathlib.Path('nowhere')
 
 
 def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  entries = claims.evaluate(data.Library(root, root / 'nothing'))
-  return {entry['id']: entry for entry in entries}[claim_id]
+  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  return verdicts.evaluate(claim, data.Library(root, root / 'nothing'))
 
 
 def test_estimates_are_those_of_numpy() -> None:
