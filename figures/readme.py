@@ -288,14 +288,15 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns a row per claim, and per experiment without claims."""
   rows, seen = [], set()
   for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+    scale = entry['preset'] or ''
     rows.append({
         'claim': f'{claim.id} ({claim.artefact})',
         'what is claimed': claim.sentence,
         'verdict': entry['verdict'],
         'effect': _effect(entry),
-        'scale': entry['preset'] or '',
-        'flag of `main`': _flag(claim.experiment),
-        'laptop cost': _cost(library, claim.experiment, seen),
+        'scale': scale,
+        'flag of `main`': _flag(claim.experiment, scale),
+        'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
     })
   for name, figure in registry.FIGURES.items():
     for experiment in figure.experiments:
@@ -305,7 +306,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
             'what is claimed': figure.title.replace('Beyond the paper: ', ''),
             **dict.fromkeys(('verdict', 'effect', 'scale'), ''),
             'flag of `main`': _flag(experiment),
-            'laptop cost': _cost(library, experiment, seen),
+            'cost': _cost(library, experiment, seen),
         })
   return _table(rows)
 
@@ -384,15 +385,16 @@ def _effect(entry: verdicts.Entry) -> str:
   return tables.with_error(entry['effect'], entry['standard_error'])
 
 
-def _flag(experiment: str) -> str:
+def _flag(experiment: str, preset: str = '') -> str:
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed'
-  return f'`--config=configs/{experiment}.py`'
+  preset = ':paper' if preset == 'paper' else ''
+  return f'`--config=configs/{experiment}.py{preset}`'
 
 
 def _minutes_per_seed(library: data.Library, experiment: str) -> str:
   """Returns CPU minutes of one seed of every run, or wall minutes."""
-  runs = _laptop_runs(library, experiment)
+  runs = _bundled_runs(library, experiment, 'laptop')
   seconds = runs['cpu_s'].fillna(runs['wall_s'])
   if seconds.isna().any():
     return 'not timed'
@@ -402,21 +404,27 @@ def _minutes_per_seed(library: data.Library, experiment: str) -> str:
   return f'{minutes:.0f}{" (wall)" * bool(runs["cpu_s"].isna().any())}'
 
 
-def _laptop_runs(library: data.Library, experiment: str) -> pd.DataFrame:
-  """Returns a row per bundled run that the laptop preset describes."""
-  described = reference.described_conditions(experiment, 'laptop')
-  frame = library.every_preset(experiment)
-  runs = data.rows(frame, {'preset': 'laptop'}).drop_duplicates('run_id')
+def _bundled_runs(
+    library: data.Library, experiment: str, preset: str
+) -> pd.DataFrame:
+  """Returns a row per bundled run that a preset describes."""
+  described = reference.described_conditions(experiment, preset)
+  runs = library.values(experiment, preset).drop_duplicates('run_id')
   return runs[runs['condition'].isin(described)]
 
 
-def _cost(library: data.Library, experiment: str, seen: set[str]) -> str:
+def _cost(
+    library: data.Library,
+    experiment: str,
+    seen: set[str],
+    preset: str = 'laptop',
+) -> str:
   """Returns the time of the bundled runs; adds the experiment to `seen`."""
-  described = reference.described_conditions(experiment, 'laptop')
+  described = reference.described_conditions(experiment, preset)
   if experiment in seen or not described:
     return 'as above' if described else ''
   seen.add(experiment)
-  runs = _laptop_runs(library, experiment)
+  runs = _bundled_runs(library, experiment, preset)
   if runs.empty:
     return 'not run'
   number = runs['condition'].nunique()

@@ -99,7 +99,9 @@ def _add_grid(
 
   figure.add_trace(
       go.Heatmap(
-          z=table(lambda cell, *_: cell.seeds.mean()),
+          z=table(
+              lambda cell, *_: cell.seeds.mean() if len(cell.seeds) else None
+          ),
           customdata=table(describe),
           text=table(lambda cell, *_: cell.below and f'<br>{cell.below}'),
           texttemplate='%{z:.2f}%{text}',

@@ -71,7 +71,7 @@ class Student:
     task_distribution = self.experiment.task
     if not task_distribution.num_combinations(self.task_params, split):
       raise errors.UserError(f"split '{split}' of seed {self.seed} is empty.")
-    return task_distribution.sample(self.task_params, key, split)
+    return self._sample(self.task_params, key, split)
 
   def adapt(
       self, task: tasks.Task | tasks.Batch, key: jax.Array | None = None
@@ -184,6 +184,12 @@ class Student:
       return np.asarray(decoding.predict(weights, features))[0]
 
     return decode
+
+  @functools.cached_property
+  def _sample(self) -> Callable[..., tasks.Task]:
+    # One program: operation by operation, a first task takes seconds.
+    sample = self._at_its_precision(self.experiment.task.sample)
+    return jax.jit(sample, static_argnums=2)
 
   @functools.cached_property
   def _adapt(self) -> outer_loop.AdaptToTask:

@@ -92,7 +92,7 @@ def verdicts_of(root: pathlib.Path) -> dict[str, verdicts.Entry]:
   return {
       claim.id: verdicts.evaluate(claim, results)
       for claim in claims.CLAIMS
-      if (root / claim.experiment).is_dir()
+      if claim.id == 'TH-2' or (root / claim.experiment).is_dir()
   }
 
 
