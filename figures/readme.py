@@ -313,19 +313,20 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
 
 def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns a row per experiment with claims of fewer than five seeds."""
-  few: dict[str, dict[str, int]] = {}
+  few: dict[tuple[str, str], dict[str, int]] = {}
   for entry in entries:
     fewest = min((c['num_seeds'] for c in entry['comparisons']), default=0)
     if 0 < fewest < _ENOUGH_SEEDS:
-      few.setdefault(entry['experiment'], {})[entry['id']] = fewest
+      runs = entry['experiment'], entry['preset']
+      few.setdefault(runs, {})[entry['id']] = fewest
   return _table([
       {
-          'flag of `main`': _flag(experiment),
+          'flag of `main`': _flag(*runs),
           'claims': ', '.join(claims_),
           'seeds': ' to '.join(map(str, sorted(set(claims_.values())))),
-          'minutes for one more seed': _minutes_per_seed(library, experiment),
+          'minutes for one more seed': _minutes_per_seed(library, *runs),
       }
-      for experiment, claims_ in few.items()
+      for runs, claims_ in few.items()
   ])
 
 
@@ -392,9 +393,11 @@ def _flag(experiment: str, preset: str = '') -> str:
   return f'`--config=configs/{experiment}.py{preset}`'
 
 
-def _minutes_per_seed(library: data.Library, experiment: str) -> str:
+def _minutes_per_seed(
+    library: data.Library, experiment: str, preset: str
+) -> str:
   """Returns CPU minutes of one seed of every run, or wall minutes."""
-  runs = _bundled_runs(library, experiment, 'laptop')
+  runs = _bundled_runs(library, experiment, preset)
   seconds = runs['cpu_s'].fillna(runs['wall_s'])
   if seconds.isna().any():
     return 'not timed'

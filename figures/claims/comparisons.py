@@ -212,17 +212,28 @@ def better(
   return compared
 
 
-def over_supports(
-    frame: pd.DataFrame, model: str, higher: str, lower: str, metric: str
+def modular_are_better(
+    frame: pd.DataFrame, metric: str = 'accuracy'
 ) -> list[Comparison]:
-  """Tests, at every width, whether a metric is higher with one support."""
+  """Tests hypernetworks against monolithic models; compositional support."""
+  return better(frame, pairs(frame, {SUPPORT: 'random'}), metric)
+
+
+def over_supports(
+    frame: pd.DataFrame, higher: str, lower: str, metric: str
+) -> list[Comparison]:
+  """Tests whether a metric is higher with one support than with the other.
+
+  For both hypernetworks, at every width.
+  """
   found = []
-  for student in widths(frame, model, supports=(higher, lower)):
-    high, low = (
-        sample(frame, {**student, SUPPORT: support}, metric=metric)
-        for support in (higher, lower)
-    )
-    found.append(difference(high, low))
+  for model in style.HYPERNETWORKS:
+    for student in widths(frame, model, supports=(higher, lower)):
+      high, low = (
+          sample(frame, {**student, SUPPORT: support}, metric=metric)
+          for support in (higher, lower)
+      )
+      found.append(difference(high, low))
   return found
 
 

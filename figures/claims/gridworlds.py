@@ -22,25 +22,6 @@ _UNSTABLE = 0.05
 _SUPPORTS = ('random', 'non_compositional')
 
 
-def _disconnected_loses_more(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
-  return [
-      comparison
-      for model in style.HYPERNETWORKS
-      for comparison in comparisons.over_supports(
-          frame, model, 'disconnected', 'connected', 'loss'
-      )
-  ]
-
-
-def _modular_are_better(
-    frame: pd.DataFrame, metric: str
-) -> list[comparisons.Comparison]:
-  pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'random'})
-  return comparisons.better(frame, pairs, metric)
-
-
 def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   """Compares the gap, OOD loss minus loss on seen tasks, between supports.
 
@@ -98,7 +79,7 @@ def _whole_demonstrations(
 ) -> list[comparisons.Comparison]:
   """Uses relative falls: an accuracy of 2% can fall by at most 2 points."""
   metric = 'accuracy_all'
-  found = _modular_are_better(frame, metric)
+  found = comparisons.modular_are_better(frame, metric)
   for name, samples in _falls(frame, metric):
     # Seeds that some of the runs lack do not count as lost.
     table = pd.concat([s.values for s in samples], axis=1).dropna()
@@ -176,7 +157,12 @@ CLAIMS = (
         '4B',
         'fig4b',
         'fig4b',
-        _disconnected_loses_more,
+        functools.partial(
+            comparisons.over_supports,
+            higher='disconnected',
+            lower='connected',
+            metric='loss',
+        ),
         'Preferences: OOD loss is lower with connected than with disconnected'
         ' support, for both hypernetworks.',
         models=style.HYPERNETWORKS,
@@ -185,7 +171,7 @@ CLAIMS = (
         '4C-1',
         'fig4c',
         'fig4c',
-        functools.partial(_modular_are_better, metric='loss'),
+        functools.partial(comparisons.modular_are_better, metric='loss'),
         'Preferences, compositional support: OOD loss of both hypernetworks is'
         ' lower than that of both monolithic models.',
     ),
@@ -203,7 +189,7 @@ CLAIMS = (
         '4E',
         'fig4e',
         'fig4e',
-        functools.partial(_modular_are_better, metric='accuracy'),
+        comparisons.modular_are_better,
         'Goals, compositional support: OOD accuracy of both hypernetworks is'
         ' higher than that of both monolithic models.',
     ),

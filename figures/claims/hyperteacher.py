@@ -20,13 +20,6 @@ _CLOSE_TO_ONE = 0.9
 _HIGH = 0.5
 
 
-def _modular_above_monolithic(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
-  pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'random'})
-  return comparisons.better(frame, pairs)
-
-
 def _monolithic_above_modular(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
@@ -55,22 +48,10 @@ def _falls_beyond_training(
   return found
 
 
-def _more_decodable(
-    frame: pd.DataFrame, higher: str, lower: str
-) -> list[comparisons.Comparison]:
-  return [
-      comparison
-      for model in style.HYPERNETWORKS
-      for comparison in comparisons.over_supports(
-          frame, model, higher, lower, 'r2'
-      )
-  ]
-
-
 def _decodable_if_compositional(
     frame: pd.DataFrame,
 ) -> list[comparisons.Comparison]:
-  found = _more_decodable(frame, 'random', 'non_compositional')
+  found = comparisons.over_supports(frame, 'random', 'non_compositional', 'r2')
   if frame['published_scale'].all():
     high = [comparison.samples[0] for comparison in found]
     found += [comparisons.level(s, _CLOSE_TO_ONE) for s in high]
@@ -149,7 +130,7 @@ CLAIMS = (
         experiment='fig3b',
         figure='fig3b',
         cell=model_bars.CELL,
-        compare=_modular_above_monolithic,
+        compare=comparisons.modular_are_better,
     ),
     verdicts.Claim(
         id='3B-2',
@@ -192,7 +173,10 @@ CLAIMS = (
         figure='fig3d',
         cell=fig3c.CELL,
         compare=functools.partial(
-            _more_decodable, higher='connected', lower='disconnected'
+            comparisons.over_supports,
+            higher='connected',
+            lower='disconnected',
+            metric='r2',
         ),
         models=style.HYPERNETWORKS,
     ),

@@ -31,24 +31,28 @@ def rows(library: data.Library, experiments: list[str]) -> list[dict[str, str]]:
     library: the finished runs; those at a smaller scale are left out.
     experiments: such as 'fig3b'.
   """
+  seen: set[str] = set()  # Experiments share runs.
   return [
       row
       for experiment in experiments
-      for row in _experiment_rows(library, experiment)
+      for row in _experiment_rows(library, experiment, seen)
   ]
 
 
 def _experiment_rows(
-    library: data.Library, experiment: str
+    library: data.Library, experiment: str, seen: set[str]
 ) -> Iterator[dict[str, str]]:
+  """Yields the rows of conditions not in `seen`, and adds them to it."""
   frame = library.every_preset(experiment)
   if frame.empty:
     return
   frame = frame[frame['published_scale'].astype(bool)]
   described = {
-      reference.condition(run.config): run.config
+      condition: run.config
       for run in reference.described_runs(experiment, 'paper')
+      if (condition := reference.condition(run.config)) not in seen
   }
+  seen.update(described)
   fields = [
       f for f in _FIELDS if f in frame and frame[f].nunique(dropna=False) > 1
   ]
