@@ -317,7 +317,7 @@ def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   for entry in entries:
     fewest = min((c['num_seeds'] for c in entry['comparisons']), default=0)
     if 0 < fewest < _ENOUGH_SEEDS:
-      runs = entry['experiment'], entry['preset']
+      runs = entry['experiment'], entry['preset'] or 'laptop'
       few.setdefault(runs, {})[entry['id']] = fewest
   return _table([
       {
