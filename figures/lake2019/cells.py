@@ -1,5 +1,6 @@
 """Networks and captions of the figures on Lake (2019)."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -72,6 +73,15 @@ def read(library: data.Library, experiment: str) -> cells.Cells:
     smaller += f', commands of at most {_most(frame)} actions'
   note = f'{smaller}: compare directions, not values.'
   return found._replace(notes=(note,))
+
+
+def caption(read_: Mapping[str, cells.Cells]) -> list[str]:
+  """Returns lines on the runs of a figure's experiments, by their names."""
+  return [
+      f'{experiment}: {line.removeprefix("Ours: ")}'
+      for experiment, found in read_.items()
+      for line in found.caption
+  ]
 
 
 def _most(frame: pd.DataFrame) -> str:

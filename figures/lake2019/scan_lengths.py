@@ -62,9 +62,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
     names = [line.name for line in panels[title] if line.seeds.empty]
     if len(names) < len(entries):  # A panel without any line says so itself.
       missing += [f'{name} ({title})' for name in names]
-  caption = [
-      f'{name}: {line}' for name, runs in read.items() for line in runs.caption
-  ]
+  caption = cells.caption(read)
   if missing:
     caption.append(f'No finished run: {", ".join(missing)}.')
   figure = lines.draw(

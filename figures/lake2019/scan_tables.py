@@ -114,9 +114,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLES[name],
       y_title=cells.ACCURACY,
       y_range=(0, 1),
-      caption=[
-          f'{n}: {line}' for n, found in read.items() for line in found.caption
-      ],
+      caption=cells.caption(read),
       beside_name='published, whisker: standard deviation',
   )
   return figure, make_table(panels, frames)

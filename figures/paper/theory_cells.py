@@ -28,8 +28,8 @@ FAMILY_NAMES = {
     'triangles': 'two<br>triangles',
     'chained_triples': 'three<br>triples',
     'halves_triangles': 'halves,<br>triangles',
-    'singles_ring': 'singles<br>and ring',
-    'singles_triangles': 'singles and<br>triangles',
+    'singles_ring': 'singles,<br>ring',
+    'singles_triangles': 'singles,<br>triangles',
 }
 
 # Reported beside joint alignment on new combinations.
