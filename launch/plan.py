@@ -126,7 +126,12 @@ def run_command(
     # Until here, Ctrl-C ends the process at once; see cli/interrupts.py.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.set_verbosity(logging.WARNING)
-    return command_line.guard(lambda: check(argv) or function())
+
+    def checked() -> int:
+      check(argv)
+      return function()
+
+    return command_line.guard(checked)
 
   # Workers need the memory of GPUs, and a TPU has one process at a time.
   jax.config.update('jax_platforms', 'cpu')

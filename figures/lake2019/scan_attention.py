@@ -47,6 +47,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   trained = TRAINED[name]
   found = cells.read(library, trained.experiment)
   frame = data.rows(found.frame, trained.cell)
+  shown = found._replace(frame=frame, cells=[trained.cell], num_described=1)
   words, actions, items = symbols(trained.experiment)
   maps = {
       'memory attention': Map(attention(frame, 'memory'), words, items),
@@ -55,7 +56,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   figure = _draw(
       maps,
       TITLES[name],
-      [*found._replace(frame=frame).caption, 'Rows sum to one.'],
+      [*shown.caption, 'Rows sum to one.'],
   )
   return figure, make_table(maps)
 

@@ -1,5 +1,8 @@
 """Decoding from layers, on constructed features and a constructed network."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +10,7 @@ import pytest
 
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import layers
+from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import graded_hyperteacher
 from modular_hyperteacher.tasks.gridworlds import goals
 
@@ -16,6 +20,23 @@ _NAMES = ('code', 'layer_0', 'layer_1', 'layer_2')
 def _latents(key: int, number: int) -> np.ndarray:
   rng = np.random.default_rng(key)
   return rng.uniform(0.1, 1, (number, 1, 3)).astype(np.float32)
+
+
+def _draw_latents(
+    task: tasks.TaskDistribution,
+    params: Any,
+    splits: Sequence[str],
+    number: int,
+) -> dict[str, np.ndarray]:
+  keys = jax.random.split(jax.random.key(1), number)
+  return {
+      split: np.asarray(
+          jax.vmap(lambda key, s=split: task.sample_latent(params, key, s))(
+              keys
+          )
+      )
+      for split in splits
+  }
 
 
 def test_what_features_hold_can_be_decoded() -> None:
@@ -85,15 +106,7 @@ def test_analysis_reads_code_and_layers(encoding: str) -> None:
 
   analysis = layers.make_analysis(task, activations)
   params = task.init(jax.random.key(0))
-  keys = jax.random.split(jax.random.key(1), 200)
-  latents = {
-      split: np.asarray(
-          jax.vmap(lambda key, s=split: task.sample_latent(params, key, s))(
-              keys
-          )
-      )
-      for split in analysis.splits
-  }
+  latents = _draw_latents(task, params, analysis.splits, 200)
   metrics = analysis.measure(
       base.Adapted(params, jnp.array(2.0), latents, {}, jax.random.key(2))
   )
@@ -116,16 +129,8 @@ def test_tasks_with_compact_inputs_and_without_a_code() -> None:
 
   analysis = layers.make_analysis(task, activations)
   params = task.init(jax.random.key(0))
-  keys = jax.random.split(jax.random.key(1), 8)
+  latents = _draw_latents(task, params, analysis.splits, 8)
   weights = jax.random.normal(jax.random.key(2), (task.input_dim, 3))
-  latents = {
-      split: np.asarray(
-          jax.vmap(lambda key, s=split: task.sample_latent(params, key, s))(
-              keys
-          )
-      )
-      for split in analysis.splits
-  }
   metrics = analysis.measure(
       base.Adapted(params, weights, latents, {}, jax.random.key(3))
   )
