@@ -186,9 +186,11 @@ def test_attention_is_shown_by_the_symbols_of_the_example(
   assert words == ['jump', 'twice', 'after', 'run', 'left', 'EOS']
   assert actions == ['I_TURN_LEFT', 'I_RUN', 'I_JUMP', 'I_JUMP', 'EOS']
   assert items == ['walk', 'look', 'run', 'jump']
-  _, table = registry.FIGURES['scan_attention'].draw(
+  figure, table = registry.FIGURES['scan_attention'].draw(
       write(tmp_path, as_published, ['scan_add_jump'])
   )
+  # Runs of other networks, which it does not show, are not missing.
+  assert 'missing' not in made_up.texts(figure)
   shares = table.set_index(['attention', 'step', 'to'])['share']
   assert shares['memory attention', '1 jump', '2 look'] == 0.75
   assert shares['decoder attention', '2 I_RUN', '1 jump'] == 0.5
