@@ -2,12 +2,9 @@
 
 import importlib.util
 import json
-import os
 import pathlib
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 
@@ -38,14 +35,7 @@ def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def _run(folder: pathlib.Path, *arguments: str) -> str:
-  result = subprocess.run(
-      [sys.executable, *arguments],
-      cwd=folder,
-      env=commands.environment()
-      | {'PYTHONPATH': os.pathsep.join([str(commands.ROOT), str(folder)])},
-      capture_output=True,
-      text=True,
-  )
+  result = commands.python(*arguments, cwd=folder)
   assert result.returncode == 0, result.stderr
   return result.stdout
 

@@ -1,8 +1,6 @@
 """Names of configs, and fields that a config leaves at their defaults."""
 
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
+from tests.helpers import commands
 
 _FIELD = 'models.maml.outer.final_fraction'
 
@@ -73,12 +72,7 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
     ],
 )
 def test_help_lists_shared_flags_as_well(module: str) -> None:
-  done = subprocess.run(
-      [sys.executable, '-m', module, '--help'],
-      capture_output=True,
-      text=True,
-      check=True,
-  )
+  done = commands.python('-m', module, '--help')
   for flag in ('config', 'only', 'results', 'wandb'):
     assert f'\n  --{flag}:' in done.stdout
   assert 'config_default' not in done.stdout

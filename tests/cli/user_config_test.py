@@ -142,8 +142,3 @@ def test_flags(tmp_path: pathlib.Path) -> None:
       training.assert_refused(done.code, done.stderr, said)
     else:
       assert done == (0, '')
-
-
-def test_flags_of_other_commands(tmp_path: pathlib.Path) -> None:
-  (done,) = forks.run(tmp_path, [['--output=']], module='figures.make_all')
-  training.assert_refused(done.code, done.stderr, "--output is ''; name a")

@@ -1,13 +1,10 @@
 """JAX, of whatever version, takes the options for fast compilation."""
 
-import os
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher.devices import compilation_options
+from tests.helpers import commands
 
 
 def test_jax_takes_the_options() -> None:
@@ -17,7 +14,6 @@ def test_jax_takes_the_options() -> None:
 
 
 def test_jax_takes_the_flags() -> None:
-  command = [sys.executable, '-c', 'import jax; print(jax.numpy.ones(1)[0])']
-  env = os.environ | {'XLA_FLAGS': compilation_options.as_flags()}
-  run = subprocess.run(command, env=env, capture_output=True, text=True)
+  code = 'import jax; print(jax.numpy.ones(1)[0])'
+  run = commands.python('-c', code, XLA_FLAGS=compilation_options.as_flags())
   assert (run.stdout, run.returncode) == ('1.0\n', 0), run.stderr

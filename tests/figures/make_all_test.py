@@ -1,7 +1,6 @@
 """The scripts of `figures/`, from the command line."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -12,20 +11,18 @@ import pytest
 from figures.claims import verdicts
 from figures.library import bundles
 from figures.library import reference
+from tests.helpers import commands
+from tests.helpers import forks
 from tests.helpers import made_up
 
 
 def run_script(
     name: str, *arguments: str, browser: str | None = '/nonexistent'
 ) -> subprocess.CompletedProcess[str]:
-  return subprocess.run(
-      [sys.executable, made_up.ROOT / 'figures' / f'{name}.py', *arguments],
-      capture_output=True,
-      text=True,
-      check=False,
-      cwd=made_up.ROOT,
-      env=os.environ | ({'BROWSER_PATH': browser} if browser else {}),
-  )
+  command = (f'figures/{name}.py', *arguments)
+  if browser is None:
+    return commands.python(*command)
+  return commands.python(*command, BROWSER_PATH=browser)
 
 
 def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
@@ -97,24 +94,27 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert run.stderr.startswith('error: --results: there is no finished run in')
 
 
-@pytest.mark.parametrize(
-    'argument, message',
-    [
-        ('--only=fig9', "--only is 'fig9'; choose one of fig2c"),
-        ('--format=gif', "--format is 'gif'; choose one of html, svg, png,"),
-        ('--results=/nowhere', "--results is '/nowhere'; it must be a folder"),
-        ('--onyl=fig3b', "Unknown command line flag 'onyl'"),
-        ('fig3b', "unknown argument 'fig3b'; see --help."),
-    ],
-)
+_REFUSED = {
+    '--only=fig9': "--only is 'fig9'; choose one of fig2c",
+    '--format=gif': "--format is 'gif'; choose one of html, svg, png,",
+    '--results=/nowhere': "--results is '/nowhere'; it must be a folder",
+    '--onyl=fig3b': "Unknown command line flag 'onyl'",
+    'fig3b': "unknown argument 'fig3b'; see --help.",
+    '--output=': "--output is ''; name a",
+}
+
+
 def test_wrong_input_is_one_line_and_exit_code_2(
-    tmp_path: pathlib.Path, argument: str, message: str
+    tmp_path: pathlib.Path,
 ) -> None:
-  run = run_script('make_all', argument, f'--output={tmp_path / "output"}')
-  assert run.returncode == 2
-  assert run.stderr.startswith(f'error: {message}')
-  assert run.stderr.count('\n') == 1
-  assert not (tmp_path / 'output').exists()
+  output = tmp_path / 'output'
+  forks.assert_refused(
+      tmp_path,
+      [[f'--output={output}', argument] for argument in _REFUSED],
+      list(_REFUSED.values()),
+      'figures.make_all',
+  )
+  assert not output.exists()
 
 
 def test_a_reader_who_stops_reading_is_no_error() -> None:

@@ -1,19 +1,17 @@
 """Pictures of the grid worlds, read back from the figures."""
 
-import os
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
-import pytest
 
 from figures.paper import fig4a
 from figures.plotting import pictures
 from figures.worlds import fuzzy_logic_picture
 from figures.worlds import sraven_picture
 from modular_hyperteacher.tasks import sraven
+from tests.helpers import commands
+from tests.helpers import forks
 from tests.helpers import made_up
 from tests.tasks import sraven_test
 
@@ -93,48 +91,34 @@ def test_no_two_types_look_alike() -> None:
   assert len(set(pictures.COLOURS)) == len(set(pictures.SYMBOLS)) == 8
 
 
-@pytest.mark.parametrize(
-    'argument, message',
-    [
-        (
-            '--world=gaols',
-            "--world is 'gaols'; choose one of preferences, goals",
-        ),
-        (
-            '--world=hyperteacher --preset=desk',
-            "--preset is 'desk'; choose one of smoke, laptop, paper",
-        ),
-        ('--format=gif', "--format is 'gif'; choose one of html, svg"),
-        ('--seed=-1', '--seed is -1; it must be at least 0'),
-    ],
-)
-def test_wrong_input_is_one_line(
-    tmp_path: pathlib.Path, argument: str, message: str
-) -> None:
-  run = subprocess.run(
-      [sys.executable, '-m', 'figures.render', '--world=goals']
-      + [*argument.split(), f'--output={tmp_path / "new"}'],
-      capture_output=True,
-      text=True,
-      check=False,
-      cwd=made_up.ROOT,
-      env=os.environ,
+_REFUSED = {
+    '--world=gaols': "--world is 'gaols'; choose one of preferences, goals",
+    '--world=hyperteacher --preset=desk': (
+        "--preset is 'desk'; choose one of smoke, laptop, paper"
+    ),
+    '--format=gif': "--format is 'gif'; choose one of html, svg",
+    '--seed=-1': '--seed is -1; it must be at least 0',
+}
+
+
+def test_wrong_input_is_one_line(tmp_path: pathlib.Path) -> None:
+  output = tmp_path / 'new'
+  forks.assert_refused(
+      tmp_path,
+      [
+          ['--world=goals', *arguments.split(), f'--output={output}']
+          for arguments in _REFUSED
+      ],
+      list(_REFUSED.values()),
+      'figures.render',
   )
-  assert run.returncode == 2
-  assert run.stderr.startswith(f'error: {message}')
-  assert run.stderr.count('\n') == 1
-  assert not (tmp_path / 'new').exists()
+  assert not output.exists()
 
 
 def test_writes_a_page(tmp_path: pathlib.Path) -> None:
-  run = subprocess.run(
-      [sys.executable, '-m', 'figures.render', '--world=preferences']
-      + ['--seed=5', f'--output={tmp_path}'],
-      capture_output=True,
-      text=True,
-      check=False,
-      cwd=made_up.ROOT,
-      env=os.environ,
+  run = commands.python(
+      *('-m', 'figures.render', '--world=preferences', '--seed=5'),
+      f'--output={tmp_path}',
   )
   assert run.returncode == 0, run.stderr
   page = (tmp_path / 'preferences_5.html').read_text()

@@ -37,6 +37,22 @@ def start(
   )
 
 
+def python(
+    *arguments: object, cwd: pathlib.Path = ROOT, **variables: str
+) -> subprocess.CompletedProcess[str]:
+  """Runs Python to its end; stdout and stderr stay apart."""
+  path = os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])
+  return subprocess.run(
+      [sys.executable, *map(str, arguments)],
+      cwd=cwd,
+      env=environment(**{'PYTHONPATH': path} | variables),
+      capture_output=True,
+      text=True,
+      check=False,
+      timeout=300,
+  )
+
+
 def finish(process: subprocess.Popen, timeout: float = 240) -> str:
   """Waits for success; returns the output."""
   output, _ = process.communicate(timeout=timeout)

@@ -24,10 +24,13 @@ for case in cases:
         os.dup2(file.fileno(), number)
     sys.argv = [name] + case["argv"]
     try:
+      if hasattr(module, "define_flags"):
+        module.define_flags()
       if hasattr(module, "run"):
         module.run()
       else:
-        module.script.run(module.main)
+        command = getattr(module, "command_line", None) or module.script
+        command.run(module.main)
     except SystemExit as error:
       # The first exits as a command does; taking down the interpreter takes
       # most of the time of a refusal.
@@ -75,3 +78,16 @@ def run(
       Done(int(code), pathlib.Path(case['stderr']).read_text())
       for code, case in zip(done.stdout.split(), cases, strict=True)
   ]
+
+
+def assert_refused(
+    folder: pathlib.Path,
+    commands_: Sequence[Sequence[str]],
+    messages: Sequence[str],
+    module: str,
+) -> None:
+  """Asserts that all commands say just `error: message...`, with code 2."""
+  for done, message in zip(run(folder, commands_, module), messages):
+    assert done.code == 2, (message, done)
+    assert done.stderr.startswith(f'error: {message}'), done.stderr
+    assert done.stderr.count('\n') == 1, done.stderr

@@ -4,10 +4,10 @@ import pathlib
 import re
 import subprocess
 import sys
-from typing import Any
 
 from tests.helpers import commands
 
+_MAIN = ('-m', 'modular_hyperteacher.main')
 ONE_RUN = (
     '--only=model=maml',
     '--only=task_support=random',
@@ -20,28 +20,13 @@ ONE_RUN = (
 def command(
     *arguments: str, config: str = 'configs/fig3b.py:smoke'
 ) -> list[str]:
-  return [
-      sys.executable,
-      '-m',
-      'modular_hyperteacher.main',
-      f'--config={config}',
-      *arguments,
-  ]
+  return [*(sys.executable, *_MAIN), f'--config={config}', *arguments]
 
 
 def run(
-    *arguments: str, config: str = 'configs/fig3b.py:smoke', **options: Any
+    *arguments: str, config: str = 'configs/fig3b.py:smoke'
 ) -> subprocess.CompletedProcess[str]:
-  return subprocess.run(
-      command(*arguments, config=config),
-      cwd=commands.ROOT,
-      env=commands.environment(),
-      capture_output=True,
-      text=True,
-      check=False,
-      timeout=300,
-      **options,
-  )
+  return commands.python(*_MAIN, f'--config={config}', *arguments)
 
 
 def assert_refused(code: int, stderr: str, message: str) -> None:

@@ -6,7 +6,6 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 from typing import Any
 
 import jax
@@ -39,22 +38,11 @@ _TINY = (
 )
 
 
-def _run(*command: Any) -> subprocess.CompletedProcess[str]:
-  return subprocess.run(
-      [sys.executable, *command],
-      cwd=commands.ROOT,
-      env=commands.environment(PYTHONPATH=str(commands.ROOT)),
-      capture_output=True,
-      text=True,
-      check=False,
-  )
-
-
 @pytest.fixture(scope='module', name='root')
 def fixture_root(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
   """Two finished runs of two seeds, and a bundle of them."""
   root = tmp_path_factory.mktemp('trained')
-  done = _run(
+  done = commands.python(
       *('-m', 'modular_hyperteacher.main', '--config=configs/fig3b.py:smoke'),
       *(f'--results={root / "own"}', '--only=model=linear_hypernetwork'),
       *_TINY,
@@ -70,7 +58,7 @@ def _bundle(
     *arguments: str,
     returncode: int = 0,
 ) -> subprocess.CompletedProcess[str]:
-  done = _run(
+  done = commands.python(
       *('figures/bundle.py', f'--results={root / "own"}', '--preset=smoke'),
       *('--experiment=fig3b', f'--output={output}', *arguments),
   )
@@ -409,7 +397,7 @@ def test_bundled_parameters_give_the_bundled_results() -> None:
 
 @pytest.mark.slow
 def test_the_example_runs(root: pathlib.Path) -> None:
-  done = _run(
+  done = commands.python(
       *('examples/pretrained.py', '--name=fig3b/smoke'),
       f'--results={root / "own"}',
   )
@@ -421,11 +409,13 @@ def test_the_example_runs(root: pathlib.Path) -> None:
 def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
   arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')
   arguments += (f'--results={root / "own"}', f'--output={tmp_path}')
-  done = _run(*arguments, '--model=linear_hypernetwork')
+  done = commands.python(*arguments, '--model=linear_hypernetwork')
   assert done.returncode == 0, done.stderr
   (page,) = tmp_path.glob('random-linear_hypernetwork-*_ood_4.html')
   assert 'Linear hypernetwork in a task of hyperteacher' in page.read_text()
-  done = _run(*arguments, '--model=linear_hypernetwork', '--world=goals')
+  done = commands.python(
+      *arguments, '--model=linear_hypernetwork', '--world=goals'
+  )
   assert done.returncode == 2
   assert done.stderr == (
       "error: --world is 'goals'; the run's is 'hyperteacher'.\n"

@@ -1,16 +1,14 @@
 """What the benchmark prints; steps take no longer than they did.
 
 Steps are timed with -m benchmark, in minutes, relative to a fixed matrix
-product. The figures compared with are those of
-docs/performance.json; after a change that is meant to cost time, measure again:
-
-  python -m modular_hyperteacher.performance --only=steps --tasks=16 --again
+product. The figures compared with are those of docs/performance.json. After a
+change that is meant to cost time, measure them again with
+`python -m modular_hyperteacher.profiling.performance_page` and
+`--only=steps --tasks=16 --again`.
 """
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -20,8 +18,10 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import performance_page
 from modular_hyperteacher.runs import provenance
 from tests.helpers import commands
+from tests.helpers import forks
 
 _MOST = 1.3
+_BENCHMARK = ('-m', 'modular_hyperteacher.benchmark')
 
 
 @pytest.mark.benchmark
@@ -41,21 +41,11 @@ def test_steps_are_not_much_slower_than_they_were(
   assert ratio <= _MOST, f'{case.name} takes {ratio:.2f} times as long'
 
 
-def _benchmark(*arguments: str) -> subprocess.CompletedProcess[str]:
-  return subprocess.run(
-      [sys.executable, '-m', 'modular_hyperteacher.benchmark', *arguments],
-      capture_output=True,
-      text=True,
-      check=False,
-      cwd=commands.ROOT,
-      env=commands.environment(),
-  )
-
-
 @pytest.mark.slow
 def test_the_command_measures_what_it_says(tmp_path: pathlib.Path) -> None:
   path = tmp_path / 'rows.json'
-  run = _benchmark(
+  run = commands.python(
+      *_BENCHMARK,
       *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
       *('--repeats=1', '--steps=2', f'--json={path}'),
   )
@@ -77,7 +67,8 @@ def test_the_command_measures_what_it_says(tmp_path: pathlib.Path) -> None:
 @pytest.mark.slow
 def test_as_many_devices_as_asked_for(tmp_path: pathlib.Path) -> None:
   path = tmp_path / 'rows.json'
-  run = _benchmark(
+  run = commands.python(
+      *_BENCHMARK,
       *('--config=configs/fig3b.py:smoke', '--only=model=linear_hypernetwork'),
       *('--repeats=1', '--host_devices=4', f'--json={path}'),
   )
@@ -86,20 +77,21 @@ def test_as_many_devices_as_asked_for(tmp_path: pathlib.Path) -> None:
   assert row['num_devices'] == 4
 
 
-@pytest.mark.parametrize(
-    'arguments, message',
-    [
-        (['--config.task.max_active=9'], 'task.max_active is 9'),
-        (['stray'], "unknown argument 'stray'"),
-        (['--json=nowhere/rows.json'], "--json is 'nowhere/rows.json'; cannot"),
-        (['--json=/tmp'], "--json is '/tmp'; cannot"),
-    ],
-)
-def test_wrong_input_is_one_line(arguments: list[str], message: str) -> None:
-  run = _benchmark('--config=configs/fig3b.py:smoke', *arguments)
-  assert run.returncode == 2
-  assert run.stderr.startswith(f'error: {message}')
-  assert run.stderr.count('\n') == 1
+_REFUSED = {
+    '--config.task.max_active=9': 'task.max_active is 9',
+    'stray': "unknown argument 'stray'",
+    '--json=nowhere/rows.json': "--json is 'nowhere/rows.json'; cannot",
+    '--json=/tmp': "--json is '/tmp'; cannot",
+}
+
+
+def test_wrong_input_is_one_line(tmp_path: pathlib.Path) -> None:
+  forks.assert_refused(
+      tmp_path,
+      [['--config=configs/fig3b.py:smoke', argument] for argument in _REFUSED],
+      list(_REFUSED.values()),
+      'modular_hyperteacher.benchmark',
+  )
 
 
 # In a process of its own, as every command defines its flags when imported.
@@ -127,12 +119,5 @@ print(row['step_seconds'], row['mu'])
 
 @pytest.mark.slow
 def test_steps_timed_together_are_told_one_by_one() -> None:
-  run = subprocess.run(
-      [sys.executable, '-c', _TIMED_TOGETHER],
-      capture_output=True,
-      text=True,
-      check=False,
-      cwd=commands.ROOT,
-      env=commands.environment(),
-  )
+  run = commands.python('-c', _TIMED_TOGETHER)
   assert run.stdout.split() == ['3.0', '6.0'], run.stderr

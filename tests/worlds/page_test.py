@@ -3,8 +3,6 @@
 import os
 import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -24,13 +22,7 @@ def test_the_page_on_worlds_works(tmp_path: pathlib.Path) -> None:
       continue
     for part in [code] if language == 'python' else code.splitlines():
       arguments = ['-c', part] if language == 'python' else part.split()[1:]
-      result = subprocess.run(
-          [sys.executable, *arguments],
-          cwd=tmp_path,
-          env=commands.environment(PYTHONPATH=str(commands.ROOT)),
-          capture_output=True,
-          text=True,
-      )
+      result = commands.python(*arguments, cwd=tmp_path)
       assert result.returncode == 0, result.stderr
       printed.append(result.stdout)
   assert len(printed) == 5
