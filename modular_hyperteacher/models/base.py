@@ -25,6 +25,7 @@ Activations = Callable[[MetaParams, Array], list[Array]]
 
 
 _MAX_LAYERS = 1000
+MAX_COUNTED = 256  # Models whose parameters are counted once.
 
 
 class MetaModel(NamedTuple):
@@ -90,7 +91,7 @@ def num_params(params: Any) -> int:
   return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=MAX_COUNTED)
 def count_params(model: MetaModel) -> tuple[int, int]:
   """Returns the numbers of meta and of fast parameters, from shapes alone."""
   meta_params = jax.eval_shape(model.init, jax.random.key(0))
