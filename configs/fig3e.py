@@ -58,8 +58,9 @@ def _options(
   """Returns what else differs between cells.
 
   Where K = M, most seeds train on the only combination of all M modules, so
-  that none is left for OOD(K=M). Tables A4 and A8 have values there, as the
-  released code then evaluates on the combination of training.
+  that none is left for OOD(K=M). Tables A4 and A8 have values there all the
+  same: the released code then repeats one OOD combination. Here, that of all
+  modules is evaluated, so these values are not measured alike.
   """
   repeats = preset == 'paper' and num_modules == max_active
   return {'repeat_empty': [True]} if repeats else {}

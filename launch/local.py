@@ -104,7 +104,7 @@ class _Worker:
       answer = ''
     if not answer.endswith('\n'):
       try:
-        code = process.wait(timeout=1)
+        code = process.wait(timeout=10)  # Python takes seconds to exit.
       except subprocess.TimeoutExpired:
         process.kill()
         code = process.wait()  # or `poll` may still find it alive

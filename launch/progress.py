@@ -25,6 +25,7 @@ class Progress:
     total = sum(self._total(run) for run in self._left)
     self._bar = tqdm.tqdm(
         total=total,
+        initial=sum(map(cost.saved_step, self._left)),
         unit='step',
         mininterval=0.5 if sys.stderr.isatty() else 20,
         file=sys.stderr,

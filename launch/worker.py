@@ -57,7 +57,8 @@ def set_up(settings: Settings) -> None:
   """Prepares a process before JAX is initialised; later calls do nothing.
 
   Raises:
-    UserError: if others can write to the compilation cache.
+    UserError: if others can write to the compilation cache, or if the one that
+      was asked for cannot be used.
   """
   flags = os.environ.get('XLA_FLAGS', '')
   number = settings.num_host_devices
@@ -67,8 +68,16 @@ def set_up(settings: Settings) -> None:
       and jax_config.jax_num_cpu_devices != number
   ):
     host_devices.divide(number, number)
-  if settings.compilation_cache:
-    compilation_cache.enable(settings.compilation_cache)
+  if settings.compilation_cache == compilation_cache.DEFAULT:
+    compilation_cache.enable_by_default()
+  elif settings.compilation_cache:
+    try:
+      compilation_cache.enable(settings.compilation_cache)
+    except (OSError, RuntimeError) as error:  # RuntimeError: no such home.
+      raise errors.UserError(
+          f"--compilation_cache is '{settings.compilation_cache}', which cannot"
+          f' be used: {error}.'
+      ) from error
 
 
 def train(
@@ -119,7 +128,8 @@ def _set_alarm(settings: Settings, run_id: str) -> bool:
   left_s = settings.ends_at - time.time()
   if left_s <= settings.lead_s.get(run_id, 0.0):
     return False
-  signal.setitimer(signal.ITIMER_REAL, left_s)
+  # No timer takes more than decades.
+  signal.setitimer(signal.ITIMER_REAL, min(left_s, 1e9))
   return True
 
 

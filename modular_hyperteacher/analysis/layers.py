@@ -49,6 +49,8 @@ def make_analysis(
     return jax.vmap(of_task)(latents, jax.random.split(key, len(latents)))
 
   def measure(adapted: base.Adapted) -> base.Metrics:
+    if len(adapted.latents['test']) < 2:  # Too few to fit and to score.
+      return {'test': {}, 'ood': {}}
     found = {}
     for key, (split, latents) in zip(
         jax.random.split(adapted.key, len(adapted.latents)),

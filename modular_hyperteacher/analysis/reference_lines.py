@@ -1,8 +1,7 @@
-"""What predictors score that know all training functions but compose nothing.
+"""What predictors score that know all training functions, without composing.
 
-Each of them knows the new task's function and
-approximates it as well as it can by functions that training shows, so the
-scores are upper bounds:
+'nearest' and 'mix' choose with knowledge of the new task's function, so their
+scores are upper bounds. 'teacher' composes and is there for comparison.
 
   mean      the mean of all training functions
   nearest   the training function with the smallest error

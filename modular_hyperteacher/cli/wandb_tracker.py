@@ -62,20 +62,27 @@ class Tracker:
       return self
     wandb = _import_wandb(self._mode)
     self._folder.create()
-    self._tracked = wandb.init(
-        project=_PROJECT,
-        group=f'{self._run.experiment}-{self._run.preset}',
-        name=self._run.run_id,
-        id=sweeps.digest(self._run.run_id),
-        resume='allow',
-        mode=self._mode,
-        dir=str(self._folder.path),
-        config=self._run.config,
-        # Metrics only: no console output, code or commits leave the machine.
-        settings=wandb.Settings(
-            silent=True, console='off', disable_git=True, save_code=False
-        ),
-    )
+    try:
+      self._tracked = wandb.init(
+          project=_PROJECT,
+          group=f'{self._run.experiment}-{self._run.preset}',
+          name=self._run.run_id,
+          id=sweeps.digest(self._run.run_id),
+          resume='allow',
+          mode=self._mode,
+          dir=str(self._folder.path),
+          config=self._run.config,
+          # Metrics only: no console output, code or commits leave the machine.
+          settings=wandb.Settings(
+              silent=True, console='off', disable_git=True, save_code=False
+          ),
+      )
+    except Exception as error:  # It raises errors of many types.
+      what = ' '.join(str(error).split())
+      raise errors.MachineError(
+          f"--wandb is '{self._mode}', but Weights & Biases fails: {what}. Try"
+          ' again, or with --wandb=offline.'
+      ) from error
     # wandb's own step cannot decrease, but a run that was killed goes back.
     self._tracked.define_metric(_STEP, hidden=True)
     self._tracked.define_metric('*', step_metric=_STEP)

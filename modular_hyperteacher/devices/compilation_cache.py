@@ -29,6 +29,7 @@ def enable(cache: str = DEFAULT) -> None:
   Raises:
     UserError: if other users can write to the folder.
     OSError: if it cannot be created.
+    RuntimeError: if it is in the home of a user who has none.
   """
   parent = pathlib.Path(cache).expanduser()
   folder = parent / _processor()
@@ -60,8 +61,8 @@ def enable_by_default() -> None:
     return
   try:
     enable()
-  except OSError:
-    pass  # For example, the home folder is read-only: go without a cache.
+  except (OSError, RuntimeError):
+    pass  # The home folder is read-only, or there is none: go without a cache.
 
 
 def _processor() -> str:

@@ -165,12 +165,6 @@ def build(
   task_block = dict(config['task'])
   entry = task_entry(task_block)
   task = components.call(entry.make, 'task', task_block)
-  splits = task.evaluation_splits
-  if 'valid' not in splits:
-    raise errors.UserError(
-        f"task '{config['task']['name']}' has evaluation_splits {splits}; one"
-        " of them must be 'valid'."
-    )
   inner, outer = _loops(config['model'], training, task.objective)
   model = _make_model(config['model'], task)
   _check_start(inner, model)
@@ -186,7 +180,7 @@ def build(
   learner = outer_loop.make_learner(task, task.objective, model, inner, outer)
   made = [make(task, model) for make in entry.make_analyses]
   analysis = analyses.combine(
-      [a for a in made if {*splits}.issuperset(a.splits)]
+      [a for a in made if {*task.evaluation_splits}.issuperset(a.splits)]
   )
   if analysis and not _can_keep(model, analysis, training):
     logging.warning(

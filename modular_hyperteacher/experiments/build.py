@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 
+from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
@@ -61,6 +62,12 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   built = _system_of(config['task'], config['model']).build(
       config, training, execution, num_devices
   )
+  splits = built.system.evaluation_splits
+  if 'valid' not in splits:
+    raise errors.UserError(
+        f"task '{config['task']['name']}' has evaluation_splits {splits}; one"
+        " of them must be 'valid'."
+    )
   system = _with_precision(built.system, training.matmul_precision)
   return dataclasses.replace(built, system=system)
 

@@ -32,9 +32,10 @@ def allow(config: Mapping[str, Any]) -> None:
       module, _, attribute = name.partition(':')
       try:
         _allowed[name] = getattr(importlib.import_module(module), attribute)
-      except (ImportError, AttributeError, ValueError, TypeError) as error:
+      except (Exception, SystemExit) as error:  # A module can raise anything.
+        what = ' '.join(f'{type(error).__name__}: {error}'.split())
         raise errors.UserError(
-            f"{block}.name is '{name}', which cannot be imported: {error}. It"
+            f"{block}.name is '{name}', which cannot be imported: {what}. It"
             " must be 'package.module:function' of an installed package or of"
             ' one in the working folder.'
         ) from error

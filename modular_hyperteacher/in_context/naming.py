@@ -107,6 +107,10 @@ def measure(
   found: dict[str, dict[str, float]] = {split: {} for split in naming.scored}
   for block in range(codes.shape[2]):
     x = codes[:, :, block]
+    if not np.isfinite(x).all():  # Of a seed that diverged.
+      for split in naming.scored:
+        found[split][naming.metric(block)] = np.nan
+      continue
     x = (x - x[0].mean(0)) / np.maximum(x[0].std(0), 1e-12)
     weights = [
         fit(x[0], labels[0, :, place], num_classes)

@@ -127,10 +127,11 @@ def _make_evaluate(
       key: jax.Array,
   ) -> tuple[programs.Evaluation, Any]:
     splits = task_distribution.evaluation_splits
+    valid = splits.index('valid')
     if draw_unrelated is not None:
       splits += (UNRELATED,)
       # Its latents are drawn like those of training, too.
-      latents = jnp.concatenate([latents, latents[:1]])
+      latents = jnp.concatenate([latents, latents[valid][None]])
     measured = []
     for index, split_key in enumerate(jax.random.split(key, len(latents))):
       keys = jax.random.split(split_key, latents.shape[1])
@@ -154,6 +155,7 @@ def _make_evaluate(
     decoded = _decode(
         [features for _, features in gathered],
         latents.reshape(*latents.shape[:2], -1),
+        valid,
     )
     together = [m | d for m, d in zip(metrics, decoded)]
     values = jax.tree.map(lambda *values: jnp.stack(values), *together)
@@ -217,18 +219,19 @@ def _finish(mean: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
 
 
 def _decode(
-    features: list[Mapping[str, jax.Array]], latents: jax.Array
+    features: list[Mapping[str, jax.Array]], latents: jax.Array, fitted_on: int
 ) -> list[dict[str, jax.Array]]:
-  """Returns how well latents are decoded, by split; fits on the first.
+  """Returns how well latents are decoded, by split.
 
   Args:
     features: of every split, name -> [tasks, F].
     latents: [splits, tasks, L M].
+    fitted_on: the split whose tasks the regression is fitted on.
   """
-  known = features[0]
+  known = features[fitted_on]
   scores: list[dict[str, jax.Array]] = [{} for _ in features]
   for name in known:
-    weights = decoding.fit(known[name], latents[0])
+    weights = decoding.fit(known[name], latents[fitted_on])
     for index, new in enumerate(features):
       scores[index][f'decoding_r2_{name}'] = decoding.score(
           weights, new[name], latents[index]

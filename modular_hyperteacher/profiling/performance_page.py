@@ -252,7 +252,8 @@ def define_flags() -> None:
 
 def main(argv: list[str]) -> None:
   """Measures missing cases and writes the page."""
-  del argv
+  if len(argv) > 1:
+    sys.exit(f"error: unknown argument '{argv[1]}'; see --help.")
   # Leave the GPU's memory to the measuring processes.
   os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   given = flags.FLAGS

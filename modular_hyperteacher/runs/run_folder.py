@@ -12,6 +12,7 @@ Files are replaced atomically. Nothing is pickled.
 """
 
 from collections.abc import Iterable, Sequence
+import contextlib
 import csv
 import dataclasses
 import hashlib
@@ -50,7 +51,12 @@ class RunFolder:
   @property
   def finished(self) -> bool:
     """Whether the run is complete."""
-    return (self.path / 'summary.json').exists()
+    try:
+      return (self.path / 'summary.json').exists()
+    except PermissionError as error:
+      raise errors.UserError(
+          f'--results: {self.path} cannot be read ({error.strerror}).'
+      ) from error
 
   def check(self, identity: dict[str, Any]) -> None:
     """Raises UserError if the folder holds a different or a damaged run."""
@@ -204,7 +210,8 @@ def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
       os.fsync(file.fileno())
     os.replace(temporary, path)
   except OSError as error:
-    temporary.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+      temporary.unlink()
     raise errors.StorageError(path, error) from error
 
 

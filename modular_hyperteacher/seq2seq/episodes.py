@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+import math
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -112,10 +113,11 @@ def draw_distinct(key: Key, number: int, size: int) -> jax.Array:
 
 def check_distinct(field: str, number: int, size: int) -> None:
   """Raises UserError if distinct rows would take too long to draw."""
-  if number**2 > 8 * size:
+  most = min(size, math.isqrt(8 * size))
+  if number > most:
     raise errors.UserError(
         f'{field} needs {number} different rows out of {size}; allowed are at'
-        f' most {int((8 * size) ** 0.5)}.'
+        f' most {most}.'
     )
 
 

@@ -124,13 +124,21 @@ def make(
 
   Splits are those of `splits.make`, with OOD(K=k) for the powers of two up to
   `num_modules`. If training uses all combinations of k modules, OOD(K=k) is
-  empty and has no results. With `repeat_empty`, training combinations are then
-  evaluated instead, as in the released code. With an `encoding`, tasks are
-  given, see `encodings`.
+  empty and has no results. With `repeat_empty`, these training combinations are
+  then evaluated instead. (The released code repeats one OOD combination, which
+  need not have k modules.) With an `encoding`, tasks are given: see `encodings`
+  for how.
 
   Raises:
     UserError: for impossible sizes or splits; names the field.
   """
+  errors.require(
+      not repeat_empty or task_support not in ('connected', 'disconnected'),
+      'task.repeat_empty',
+      repeat_empty,
+      f"with task.task_support '{task_support}' it must be False: there is no"
+      ' combination to repeat',
+  )
   errors.require_positive(
       'task',
       input_dim=input_dim,

@@ -16,6 +16,7 @@ from typing import Any, cast, NamedTuple
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import world as worlds
@@ -184,8 +185,8 @@ def _write(
       buffer, **cast(dict[str, Any], {**arrays, 'spec': content})
   )
   try:
-    path.write_bytes(buffer.getvalue())
-  except OSError as error:
+    run_folder.write_atomically(path, buffer.getvalue())
+  except errors.StorageError as error:
     raise errors.UserError(
         f'cannot write to {path} ({error.strerror}).'
     ) from error

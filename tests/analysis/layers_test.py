@@ -13,6 +13,7 @@ from modular_hyperteacher.analysis import layers
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import graded_hyperteacher
 from modular_hyperteacher.tasks.gridworlds import goals
+from tests.helpers import small_hyperteacher
 
 _NAMES = ('code', 'layer_0', 'layer_1', 'layer_2')
 
@@ -115,6 +116,17 @@ def test_analysis_reads_code_and_layers(encoding: str) -> None:
     code = metrics[split]['decoding_r2_exact_code']
     assert (code > 0.9) == (encoding == 'identity')
     assert metrics[split]['decoding_r2_exact_layer_1'] < 0.2
+
+
+def test_one_task_is_too_few_to_decode_from() -> None:
+  task = small_hyperteacher.make()
+  params = task.init(jax.random.key(0))
+  analysis = layers.make_analysis(task, lambda params, inputs: [inputs])
+  latents = _draw_latents(task, params, analysis.splits, 1)
+  metrics = analysis.measure(
+      base.Adapted(params, None, latents, {}, jax.random.key(2))
+  )
+  assert metrics == {'test': {}, 'ood': {}}
 
 
 def test_tasks_with_compact_inputs_and_without_a_code() -> None:

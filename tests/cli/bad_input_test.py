@@ -36,6 +36,10 @@ _BAD_INPUT = [
         ['--config.task.name=tests.helpers.odd_tasks:partial'],
         'a mistake in a partial function',
     ),
+    (
+        ['--config.task.name=tests.helpers.broken_tasks:make'],
+        'cannot be imported: RuntimeError: a mistake on two lines',
+    ),
     (['--config.task.max_active=9'], 'task.max_active is 9.*between 1 and'),
     (
         ['--config.task.task_support=conected'],
@@ -181,6 +185,11 @@ _REFUSED.append((
         '--config.models.sgd_maml.name=maml',
     ],
     'model.gates does not exist; model has',
+))
+_REFUSED.append((
+    'configs/in_context_hyperteacher.py:smoke',
+    ['--config.task.name=tests.helpers.odd_tasks:without_valid'],
+    "evaluation_splits .* one of them must be 'valid'",
 ))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import run_folder
@@ -77,6 +78,20 @@ def test_a_run_that_breaks_is_told_as_such(
     with wandb_tracker.Tracker(_run(), folder, 'offline'):
       raise KeyboardInterrupt
   assert wandb.run.exit_code == 1
+
+
+def test_a_service_that_fails_is_told(
+    wandb: types.SimpleNamespace, tmp_path: pathlib.Path
+) -> None:
+  def fail(**_: Any) -> None:
+    raise ConnectionError('no\nnetwork')
+
+  wandb.init = fail
+  tracker = wandb_tracker.Tracker(
+      _run(), run_folder.RunFolder(tmp_path), 'online'
+  )
+  with pytest.raises(errors.MachineError, match='fails: no network. Try again'):
+    tracker.__enter__()
 
 
 def test_off_asks_nothing_of_it(

@@ -51,6 +51,17 @@ def test_a_home_that_is_no_folder_does_without(tmp_path: pathlib.Path) -> None:
   _run(home)
 
 
+def test_a_user_without_a_home_does_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  def fail(_: pathlib.Path) -> None:
+    raise RuntimeError('Could not determine home directory.')
+
+  monkeypatch.delenv('JAX_COMPILATION_CACHE_DIR')
+  monkeypatch.setattr(pathlib.Path, 'expanduser', fail)
+  compilation_cache.enable_by_default()
+
+
 def test_others_may_not_replace_it(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,6 +242,17 @@ def test_evaluation_written_out(name: str) -> None:
   assert ('decoding_r2_code' in found) == (name != 'transformer')
 
 
+def test_decoding_is_fitted_on_the_split_asked_for() -> None:
+  """Only the second split's features hold its latents."""
+  rng = np.random.default_rng(0)
+  features, latents = rng.normal(size=(2, 2, 500, 3)).astype(np.float32)
+  features[1] = latents[1]
+  scores = systems._decode(
+      [{'block_0': jnp.asarray(f)} for f in features], jnp.asarray(latents), 1
+  )
+  assert scores[1]['decoding_r2'] > 0.95 > 0 > scores[0]['decoding_r2']
+
+
 def test_decoding_leaves_out_latents_that_do_not_vary() -> None:
   rng = np.random.default_rng(0)
   features = jnp.asarray(rng.normal(size=(500, 4)), jnp.float32)

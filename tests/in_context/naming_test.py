@@ -86,6 +86,15 @@ def test_codes_that_spell_the_terms_name_them_and_noise_does_not() -> None:
     assert found[split][naming.TERMS.majority] < 0.2
 
 
+def test_codes_of_a_seed_that_diverged_name_nothing() -> None:
+  latents = _draw()
+  codes = np.ones((*latents.shape[:2], 2, 3))
+  codes[0, 0, 1, 0] = np.nan
+  found = naming.measure(naming.TERMS, codes, latents)['ood']
+  assert np.isfinite(found[naming.TERMS.metric(0)])
+  assert np.isnan(found[naming.TERMS.metric(1)])
+
+
 def test_always_naming_the_most_frequent_term() -> None:
   """Of 10 tasks, 6 have term 0 first: F1 0.75 for it, 0 for the others."""
   latents = np.zeros((len(naming.TERMS.kept), 10, 4))

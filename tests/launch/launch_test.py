@@ -14,6 +14,7 @@ from typing import Any
 
 from absl import flags
 from absl.testing import flagsaver
+import jax
 import pytest
 
 from launch import attempts
@@ -23,6 +24,7 @@ from launch import plan as plans
 from launch import worker
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
+from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import locks
 from modular_hyperteacher.runs import run_folder
@@ -365,6 +367,30 @@ def test_a_refused_run_leaves_the_others_alone(tmp_path: pathlib.Path) -> None:
   outcomes = worker.train(fields, worker.Settings(str(tmp_path), 1, ''))
   assert outcomes[first.run_id].startswith('refused: task.max_active is 9')
   assert outcomes[second.run_id] == worker.FINISHED
+
+
+def test_the_cache_of_compiled_programs(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  """JAX's own setting comes first; a folder that cannot be used is refused."""
+  bundle, ids = _bundle(tmp_path)
+  told = []
+  monkeypatch.setattr(jax.config, 'update', lambda *update: told.append(update))
+  settings = worker.Settings(str(tmp_path), 1, compilation_cache.DEFAULT)
+  worker.set_up(settings)
+  assert 'jax_compilation_cache_dir' not in dict(told)
+  settings = settings._replace(compilation_cache='/proc/nowhere/cache')
+  outcomes = worker.train(plans.as_json(bundle[:1]), settings)
+  assert "is '/proc/nowhere/cache', which cannot be used" in outcomes[ids[0]]
+  assert outcomes[ids[0]].startswith(worker.REFUSED)
+
+
+def test_a_budget_of_a_million_years(tmp_path: pathlib.Path) -> None:
+  settings = worker.Settings(str(tmp_path), 1, '', ends_at=1e14)
+  try:
+    assert worker._set_alarm(settings, 'run')
+  finally:
+    signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 @pytest.mark.parametrize(

@@ -337,6 +337,13 @@ def test_what_does_not_fit_is_refused(
     make(**(fields | overrides))
 
 
+def test_no_more_distinct_rows_than_there_are() -> None:
+  episodes.check_distinct('field', 4, 4)
+  for number, size, most in ((5, 4, 4), (29, 100, 28)):
+    with pytest.raises(errors.UserError, match=f'{size}; .* at most {most}.'):
+      episodes.check_distinct('field', number, size)
+
+
 def test_distinct_draws_are_uniform_and_distinct() -> None:
   keys = jax.random.split(jax.random.key(0), 4000)
   draws = np.asarray(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from modular_hyperteacher import errors
 from tests.helpers import small_hyperteacher
 
 
@@ -308,7 +309,7 @@ def test_number_of_layers(num_hidden: int, num_layers: int) -> None:
 
 
 def test_an_empty_split_is_repeated_if_asked() -> None:
-  """As the released code: the one combination of all modules, if trained on."""
+  """That is, the one combination of all modules, if trained on."""
   sizes = dict(
       num_modules=2,
       max_active=2,
@@ -325,3 +326,12 @@ def test_an_empty_split_is_repeated_if_asked() -> None:
       latent = world.sample_latent(params, jax.random.key(1), 'ood_k2')
       assert latent.sum() == 2
   assert 0 in counts[:8] and set(counts[8:]) == {1}
+
+
+def test_where_no_combination_could_be_repeated_it_is_refused() -> None:
+  sizes = dict(num_modules=6, max_active=2, task_support='connected')
+  message = (
+      "repeat_empty is True; with task.task_support 'connected' it must be"
+  )
+  with pytest.raises(errors.UserError, match=message):
+    small_hyperteacher.make(**sizes, repeat_empty=True)
