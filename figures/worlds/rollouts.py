@@ -35,8 +35,8 @@ def draw_goals(
   instance = goals.draw_instance(params, instance_key, factors)
   arguments = params, goals.move_table(params), instance, factors
   policy = _policy(student, student.adapt(task))
-  visited, _, _ = acting.walk(*arguments, policy)
-  success, moves = acting.reach_goal(*arguments, policy)
+  visited, _, rewards = acting.walk(*arguments, policy)
+  success, moves = rewards.any(), rewards.argmax()
   instance, factors = jax.tree.map(np.asarray, (instance, factors))
   entry = instance.maze, instance.target, instance.agent
   shortest = int(params.lengths[entry])

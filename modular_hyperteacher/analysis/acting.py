@@ -22,7 +22,7 @@ eight steps in all. So it is slightly suboptimal, and values can exceed 1.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 from jax import lax
@@ -42,12 +42,9 @@ _NUM_INSTANCES = 16  # Per task of preferences.
 _TASK_CHUNK_SIZE = 32  # Tasks evaluated together; bounds memory.
 
 
-class Policy(Protocol):
-  """Scores actions; the agent takes the one with the largest output."""
-
-  def __call__(self, scenes: observations.Scenes, /) -> jax.Array:
-    """Returns outputs [N, actions] for observations [N, X]."""
-    ...
+# Observations of N scenes -> outputs [N, actions]. The agent takes the action
+# with the largest.
+Policy = Callable[[observations.Scenes], jax.Array]
 
 
 def make_goals_analysis(
@@ -65,7 +62,8 @@ def make_goals_analysis(
   ) -> tuple[jax.Array, jax.Array]:
     factors = latent.argmax(-1)
     instance = goals.draw_instance(task_params, key, factors)
-    success, moves = reach_goal(task_params, nexts, instance, factors, policy)
+    _, _, rewards = walk(task_params, nexts, instance, factors, policy)
+    success, moves = rewards.any(), rewards.argmax()
     start = instance.maze, instance.target, instance.agent
     return success, moves / task_params.lengths[start]
 
@@ -112,30 +110,6 @@ def make_preferences_analysis(
   return base.Analysis(_SPLITS, measure)
 
 
-def reach_goal(
-    params: goals.GoalsParams,
-    nexts: jax.Array,
-    instance: goals.Instance,
-    factors: jax.Array,
-    policy: Policy,
-) -> tuple[jax.Array, jax.Array]:
-  """Returns whether an agent reaches its goal, and after how many moves.
-
-  Args:
-    params: what all tasks share.
-    nexts: the cell after each move, [mazes, cells, 4].
-    instance: the initial scene.
-    factors: the goal's, [4].
-    policy: followed greedily.
-
-  Returns:
-    Success, [] bool, and the number of moves before the right interaction,
-    [] int, meaningless without success.
-  """
-  _, _, rewards = walk(params, nexts, instance, factors, policy)
-  return rewards.any(), rewards.argmax()
-
-
 def walk(
     params: goals.GoalsParams,
     nexts: jax.Array,
@@ -146,7 +120,15 @@ def walk(
   """Returns an agent's cells, actions and rewards, [cells] each.
 
   Takes as many steps as there are cells; after that, an agent without memory
-  only repeats itself. For the arguments see `reach_goal`.
+  only repeats itself. One that reaches its goal earns one reward, whose index
+  is its number of moves before the right interaction.
+
+  Args:
+    params: what all tasks share.
+    nexts: the cell after each move, [mazes, cells, 4].
+    instance: the initial scene.
+    factors: the goal's, [4].
+    policy: followed greedily.
   """
   cells = jnp.arange(params.walls.shape[-1])
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)

@@ -289,7 +289,7 @@ def _full_path(field: str, identity: dict[str, Any]) -> str:
   """Returns the path of a swept field; UserError if unknown or ambiguous."""
   if field == 'model':
     return field
-  paths = _matches(field, dict(flatten(identity)), 'sweep')
+  paths = matches(field, dict(flatten(identity)), 'sweep')
   if not paths:
     raise errors.UserError(
         f"sweep: there is no field '{field}'; {suggest(field, identity)}"
@@ -317,16 +317,16 @@ def _lookup(run: Run, field: str, flag: str) -> list[str]:
   """Returns [value as text]; [] if the run has no such field."""
   leaves = dict(flatten(run.config))
   field = 'model.name' if field == 'model' else field
-  return [str(leaves[path]) for path in _matches(field, leaves, flag)]
+  return [str(leaves[path]) for path in matches(field, leaves, flag)]
 
 
-def _matches(field: str, paths: Collection[str], where: str) -> list[str]:
+def matches(field: str, paths: Collection[str], where: str) -> list[str]:
   """Returns [path of a field]; [] if there is none; UserError if ambiguous."""
   if field in paths:
     return [field]
-  matches = [path for path in paths if path.endswith(f'.{field}')]
-  if len(matches) > 1:
+  found = [path for path in paths if path.endswith(f'.{field}')]
+  if len(found) > 1:
     raise errors.UserError(
-        f"{where}: '{field}' is ambiguous; write {' or '.join(matches)}."
+        f"{where}: '{field}' is ambiguous; write {' or '.join(found)}."
     )
-  return matches
+  return found

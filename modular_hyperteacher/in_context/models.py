@@ -17,7 +17,7 @@ query's target.
 
 from collections.abc import Callable, Iterable
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
@@ -46,28 +46,13 @@ class Prediction(NamedTuple):
   codes: jax.Array
 
 
-class Apply(Protocol):
-  """Predicts the queries of one task, each in a sequence of its own."""
-
-  def __call__(
-      self,
-      params: Params,
-      key: jax.Array | None,
-      support: tasks.Batch,
-      inputs: jax.Array,
-      is_training: bool,
-      /,
-  ) -> Prediction:
-    """Returns the predictions.
-
-    Args:
-      params: of the model.
-      key: for dropout; None if not training.
-      support: the context, S examples.
-      inputs: of the queries, [Q, X].
-      is_training: turns dropout on; must be static.
-    """
-    ...
+# (params, key, support, inputs, is_training) -> predictions of one task's
+# queries, each in a sequence of its own. `key` is for dropout, None if not
+# training. `support` is the context, S examples; `inputs` are the queries',
+# [Q, X]. `is_training` turns dropout on and must be static.
+Apply = Callable[
+    [Params, jax.Array | None, tasks.Batch, jax.Array, bool], Prediction
+]
 
 
 class Model(NamedTuple):

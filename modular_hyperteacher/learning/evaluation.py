@@ -6,7 +6,6 @@ the same at every evaluation.
 """
 
 from collections.abc import Callable
-import functools
 import math
 from typing import Any
 
@@ -36,8 +35,13 @@ def make_draw_tasks(
     latents = []
     for split in task_distribution.evaluation_splits:
       keys = jax.random.split(randomness.stream(key, split), num_tasks)
-      sample = functools.partial(task_distribution.sample_latent, split=split)
-      latents.append(jax.vmap(sample, (None, 0))(task_params, keys))
+      sample = jax.vmap(
+          lambda params, key, split=split: task_distribution.sample_latent(
+              params, key, split
+          ),
+          (None, 0),
+      )
+      latents.append(sample(task_params, keys))
     return jnp.stack(latents)
 
   def draw(root: jax.Array) -> programs.SeedTasks:

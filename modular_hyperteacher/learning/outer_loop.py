@@ -12,7 +12,7 @@ n depends only on the seed, n and i.
 from collections.abc import Callable, Mapping
 import dataclasses
 import math
-from typing import Any, cast, NamedTuple, Protocol
+from typing import Any, cast, NamedTuple
 
 import jax
 from jax import flatten_util
@@ -96,32 +96,16 @@ class TrainState(NamedTuple):
   opt_state: optax.OptState
 
 
-class Step(Protocol):
-  """An outer step."""
-
-  def __call__(
-      self, state: TrainState, task_params: Any, data_key: jax.Array, /
-  ) -> tuple[TrainState, Metrics]:
-    """Returns the new state; runs inside a mapped axis named DEVICE_AXIS."""
-    ...
+# (state, task_params, data_key) -> the new state, and metrics. Runs inside a
+# mapped axis named DEVICE_AXIS.
+Step = Callable[[TrainState, Any, jax.Array], tuple[TrainState, Metrics]]
 
 
-class TaskLoss(Protocol):
-  """The loss of a chunk of tasks."""
-
-  def __call__(
-      self,
-      meta_params: models.MetaParams,
-      task_params: Any,
-      keys: jax.Array,
-      step_key: jax.Array,
-      /,
-  ) -> tuple[jax.Array, Metrics]:
-    """Returns the mean loss of the tasks of these keys, and mean metrics.
-
-    `step_key` is the same for all tasks of an outer step.
-    """
-    ...
+# (meta_params, task_params, keys, step_key) -> mean loss of the tasks of these
+# keys, and mean metrics. `step_key` is the same for all tasks of an outer step.
+TaskLoss = Callable[
+    [models.MetaParams, Any, jax.Array, jax.Array], tuple[jax.Array, Metrics]
+]
 
 
 class Training(NamedTuple):
@@ -131,34 +115,19 @@ class Training(NamedTuple):
   step: Step
 
 
-class AdaptToTask(Protocol):
-  """Adaptation to one task."""
-
-  def __call__(
-      self,
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      task: tasks.Task,
-      key: jax.Array,
-      /,
-  ) -> models.FastParams:
-    """Adapts to the support set, or to fresh ones drawn from the latent."""
-    ...
+# (meta_params, task_params, task, key) -> parameters adapted to the support
+# set, or to fresh ones drawn from the latent.
+AdaptToTask = Callable[
+    [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
+    models.FastParams,
+]
 
 
-class EvaluateTask(Protocol):
-  """Evaluation of one task."""
-
-  def __call__(
-      self,
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      task: tasks.Task,
-      key: jax.Array,
-      /,
-  ) -> tuple[Metrics, models.FastParams]:
-    """Adapts to the task; returns metric -> scalar, and fast parameters."""
-    ...
+# The same arguments -> metric -> scalar, and the adapted parameters.
+EvaluateTask = Callable[
+    [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
+    tuple[Metrics, models.FastParams],
+]
 
 
 class Learner(NamedTuple):

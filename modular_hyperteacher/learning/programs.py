@@ -10,7 +10,7 @@ and means cover all devices.
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
@@ -61,32 +61,14 @@ class SeedTasks(NamedTuple):
 Evaluation = Mapping[str, jax.Array]  # metric -> [splits]
 
 
-class Evaluate(Protocol):
-  """Evaluation of one seed on the tasks of all splits."""
-
-  def __call__(
-      self,
-      meta_params: Any,
-      task_params: Any,
-      evaluation_latents: Any,
-      key: jax.Array,
-      /,
-  ) -> tuple[Evaluation, Any]:
-    """Returns metrics and results to analyse, [kept splits, tasks / D, ...]."""
-    ...
+# Of one seed: (meta_params, task_params, evaluation_latents, key) -> metrics,
+# and results to analyse, [kept splits, tasks / D, ...].
+Evaluate = Callable[[Any, Any, Any, jax.Array], tuple[Evaluation, Any]]
 
 
-class Analyse(Protocol):
-  """Analysis of the trained seeds, on the host."""
-
-  def __call__(
-      self, meta_params: Any, kept: Any, /
-  ) -> dict[str, dict[str, np.ndarray]]:
-    """Returns split -> metric -> [R].
-
-    `meta_params` are [R, ...], `kept` is [R, kept splits, tasks, ...].
-    """
-    ...
+# Of the trained seeds, on the host: (meta_params [R, ...], kept [R, kept
+# splits, tasks, ...]) -> split -> metric -> [R].
+Analyse = Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]
 
 
 def stack_seeds(
@@ -102,14 +84,11 @@ def stack_seeds(
   }
 
 
-class MakeAnalyse(Protocol):
-  """How to make the analysis that follows the last step."""
-
-  def __call__(
-      self, seed_tasks: Sequence[SeedTasks], roots: Sequence[jax.Array], /
-  ) -> Analyse | None:
-    """Returns the analysis, None for no analysis."""
-    ...
+# (tasks of every seed, their root keys) -> the analysis that follows the last
+# step, None for no analysis.
+MakeAnalyse = Callable[
+    [Sequence[SeedTasks], Sequence[jax.Array]], Analyse | None
+]
 
 
 class System(NamedTuple):

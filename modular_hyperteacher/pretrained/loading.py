@@ -301,14 +301,7 @@ def _get(trained: _Trained, field: str) -> Any:
   leaves = dict(sweeps.flatten(trained.config)) | {'run_id': trained.run_id}
   if field in ('model', 'task'):
     field = f'{field}.name'
-  if field in leaves:
-    return leaves[field]
-  paths = [path for path in leaves if path.endswith(f'.{field}')]
-  if len(paths) > 1:
-    raise errors.UserError(
-        f"'{field}' is ambiguous: {' or '.join(paths)}; give the whole path, as"
-        f" in **{{'{paths[0]}': ...}}."
-    )
+  paths = sweeps.matches(field, leaves, 'pretrained.load')
   return leaves[paths[0]] if paths else None
 
 

@@ -40,20 +40,10 @@ class Embedding(hk.Module):
     return jax.nn.one_hot(tokens, self._shape[0]) @ table
 
 
-class Linear(hk.Module):
-  """A linear layer with a bias."""
-
-  def __init__(self, output_dim: int, name: str) -> None:
-    super().__init__(name=name)
-    self._output_dim = output_dim
-
-  def __call__(self, inputs: jax.Array) -> jax.Array:
-    """Returns outputs: [..., X] -> [..., Y]."""
-    fan_in = inputs.shape[-1]
-    init = _uniform(fan_in)
-    weights = hk.get_parameter('w', (fan_in, self._output_dim), init=init)
-    bias = hk.get_parameter('b', (self._output_dim,), init=init)
-    return _affine(inputs, weights, bias)
+def linear(fan_in: int, output_dim: int, name: str) -> hk.Linear:
+  """Returns a linear layer with PyTorch's initialisation."""
+  init = _uniform(fan_in)
+  return hk.Linear(output_dim, w_init=init, b_init=init, name=name)
 
 
 class Lstm(hk.Module):

@@ -30,18 +30,6 @@ _Arrays = tuple[jax.Array, ...]
 _States = tuple[State, ...]
 
 
-def cell(projected: jax.Array, weights: jax.Array, state: State) -> State:
-  """Returns the state after one step.
-
-  Args:
-    projected: [N, 4H], the input's contribution to the gates i, f, o, g,
-      biases included.
-    weights: [H, 4H], from the state to the gates.
-    state: the previous state.
-  """
-  return _advance(_activate(projected + state.h @ weights), state)
-
-
 @jax.custom_vjp
 def scan(
     projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
@@ -52,8 +40,8 @@ def scan(
   the number of sequential steps.
 
   Args:
-    projected: per LSTM, [T, N, 4H], the inputs' contribution to the gates,
-      biases included.
+    projected: per LSTM, [T, N, 4H], the inputs' contribution to the gates i, f,
+      o, g, biases included.
     weights: per LSTM, [H, 4H].
     masks: per LSTM, [T, N] bool; where False the state becomes zero.
     starts: per LSTM, the initial state.

@@ -13,7 +13,7 @@ is decoded: a standard sequence-to-sequence network.
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
@@ -73,43 +73,14 @@ class Decoded(NamedTuple):
   attention: jax.Array | None  # [T, N, T of inputs], sums to one over these
 
 
-class Apply(Protocol):
-  """Predicts query outputs with teacher forcing."""
-
-  def __call__(
-      self,
-      params: Params,
-      key: jax.Array | None,
-      support: vocabulary.Pairs,
-      query: vocabulary.Pairs,
-      is_training: bool,
-      /,
-  ) -> tuple[Decoded, Context]:
-    """Returns the outputs for N query rows, and their contexts.
-
-    Args:
-      params: of the network.
-      key: for dropout; None if not training.
-      support: I rows.
-      query: N rows.
-      is_training: turns dropout on; must be static.
-    """
-    ...
-
-
-class DecodeGreedily(Protocol):
-  """Predicts query outputs by greedy decoding."""
-
-  def __call__(
-      self,
-      params: Params,
-      support: vocabulary.Pairs,
-      query_inputs: vocabulary.Sequences,
-      num_steps: int,
-      /,
-  ) -> jax.Array:
-    """Returns tokens [N, num_steps], arbitrary after the first EOS."""
-    ...
+# (params, key, support, query, is_training) -> outputs for N query rows under
+# teacher forcing, and their contexts. `key` is for dropout, None if not
+# training. `support` has I rows. `is_training` turns dropout on and must be
+# static.
+Apply = Callable[
+    [Params, jax.Array | None, vocabulary.Pairs, vocabulary.Pairs, bool],
+    tuple[Decoded, Context],
+]
 
 
 class Model(NamedTuple):
@@ -118,7 +89,6 @@ class Model(NamedTuple):
   config: ModelConfig
   init: Callable[[jax.Array], Params]
   apply: Apply
-  decode_greedily: DecodeGreedily
 
 
 def make_meta_seq2seq(
@@ -167,49 +137,23 @@ def make(config: ModelConfig) -> Model:
       'it must be at least 0 and less than 1',
   )
 
-  def network() -> tuple[Callable[..., Any], tuple[Callable[..., Any], ...]]:
-    def encode(
-        support: vocabulary.Pairs,
-        query_inputs: vocabulary.Sequences,
-        rate: float,
-    ) -> Context:
-      return _Encoder(config, rate)(support, query_inputs)
+  def apply(
+      support: vocabulary.Pairs, query: vocabulary.Pairs, is_training: bool
+  ) -> tuple[Decoded, Context]:
+    rate = config.dropout_rate if is_training else 0.0
+    context = _Encoder(config, rate)(support, query.inputs)
+    return _Decoder(config, rate)(context, query.outputs), context
 
-    def apply(
-        support: vocabulary.Pairs, query: vocabulary.Pairs, is_training: bool
-    ) -> tuple[Decoded, Context]:
-      rate = config.dropout_rate if is_training else 0.0
-      context = encode(support, query.inputs, rate)
-      decoder = _Decoder(config, rate)
-      return decoder(context, query.outputs), context
+  transformed = hk.transform(apply)
 
-    def decode_greedily(
-        support: vocabulary.Pairs,
-        query_inputs: vocabulary.Sequences,
-        num_steps: int,
-    ) -> jax.Array:
-      decoder = _Decoder(config, 0.0)
-      return decoder.greedy(encode(support, query_inputs, 0.0), num_steps)
+  def init(key: jax.Array) -> Params:
+    one = vocabulary.Sequences(
+        jnp.zeros((1, 1), jnp.int32), jnp.ones((1,), jnp.int32)
+    )
+    pairs = vocabulary.Pairs(one, one)
+    return transformed.init(key, pairs, pairs, False)
 
-    def init() -> tuple[Decoded, Context]:
-      one = vocabulary.Sequences(
-          jnp.zeros((1, 1), jnp.int32), jnp.ones((1,), jnp.int32)
-      )
-      pairs = vocabulary.Pairs(one, one)
-      return apply(pairs, pairs, False)
-
-    return init, (apply, decode_greedily)
-
-  transformed = hk.multi_transform(network)
-  apply, decode_greedily = transformed.apply
-  return Model(
-      config=config,
-      init=transformed.init,
-      apply=apply,
-      decode_greedily=lambda params, *args: decode_greedily(
-          params, None, *args
-      ),
-  )
+  return Model(config, init, transformed.apply)
 
 
 def is_decoders(module_name: str) -> bool:
@@ -230,7 +174,9 @@ class _Encoder(hk.Module):
     self._write = layers.SequenceEncoder(
         config.output_vocab.size, *sizes, 'output_encoder'
     )
-    self._combine = layers.Linear(config.hidden_dim, 'combine')
+    self._combine = layers.linear(
+        2 * config.hidden_dim, config.hidden_dim, 'combine'
+    )
 
   def __call__(
       self, support: vocabulary.Pairs, inputs: vocabulary.Sequences
@@ -284,8 +230,8 @@ class _Decoder(hk.Module):
     self._layers = [
         layers.Lstm(hidden_dim, f'layer_{i}') for i in range(config.num_layers)
     ]
-    self._combine = layers.Linear(hidden_dim, 'combine')
-    self._readout = layers.Linear(vocab.size, 'readout')
+    self._combine = layers.linear(2 * hidden_dim, hidden_dim, 'combine')
+    self._readout = layers.linear(hidden_dim, vocab.size, 'readout')
 
   def __call__(
       self, context: Context, targets: vocabulary.Sequences
@@ -300,33 +246,6 @@ class _Decoder(hk.Module):
       projected = layer.project(layers.dropout(hidden, self._rate))
       (hidden,) = lstm.scan((projected,), (layer.weights,), (mask,), (state,))
     return self._read_out(hidden, context)
-
-  def greedy(self, context: Context, num_steps: int) -> jax.Array:
-    """Returns the most likely symbols, each given those chosen before.
-
-    Returns:
-      [N, num_steps]; symbols after the first EOS are arbitrary.
-    """
-    num_rows = context.start.shape[0]
-    state = lstm.State(context.start, context.start)
-
-    def step(
-        carry: tuple[jax.Array, tuple[lstm.State, ...]], _: None
-    ) -> tuple[tuple[jax.Array, tuple[lstm.State, ...]], jax.Array]:
-      symbols, states = carry
-      hidden, new_states = self._embedding(symbols), []
-      for layer, state in zip(self._layers, states):
-        state = lstm.cell(layer.project(hidden), layer.weights, state)
-        new_states.append(state)
-        hidden = state.h
-      logits = self._read_out(hidden[None], context).logits[0]
-      symbols = jnp.argmax(logits, -1).astype(jnp.int32)
-      return (symbols, tuple(new_states)), symbols
-
-    first = jnp.full((num_rows,), self._config.output_vocab.sos, jnp.int32)
-    states = (state,) * len(self._layers)
-    _, chosen = hk.scan(step, (first, states), None, num_steps)
-    return chosen.T
 
   def _read_out(self, hidden: jax.Array, context: Context) -> Decoded:
     """Returns logits and attention for states [T, N, H]."""

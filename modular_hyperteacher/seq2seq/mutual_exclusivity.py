@@ -20,6 +20,7 @@ import numpy as np
 from modular_hyperteacher import errors
 from modular_hyperteacher.seq2seq import episodes
 from modular_hyperteacher.seq2seq import vocabulary
+from modular_hyperteacher.tasks import base as tasks
 
 WORDS = vocabulary.Vocabulary(('dax', 'lug', 'wif', 'zup'))
 COLOURS = vocabulary.Vocabulary(('RED', 'YELLOW', 'GREEN', 'BLUE'))
@@ -92,7 +93,7 @@ class MutualExclusivity(episodes.EpisodeDistribution):
     drawn = _finish(symbols, lengths)
     is_equal = (drawn.tokens[:, None] == drawn.tokens[None]).all(-1)
     is_repeated = jnp.tril(is_equal, -1).any(1)
-    return vocabulary.take(drawn, jnp.argsort(is_repeated)[: self._num_query])
+    return tasks.take(drawn, jnp.argsort(is_repeated)[: self._num_query])
 
   def make_test_set(
       self, params: Any, key: episodes.Key, num_devices: int

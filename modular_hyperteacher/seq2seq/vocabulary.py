@@ -87,11 +87,6 @@ class Vocabulary:
     return tuple(symbols)
 
 
-def take(sequences: Sequences, rows: jax.Array) -> Sequences:
-  """Returns the given rows."""
-  return jax.tree.map(lambda x: x[rows], sequences)
-
-
 def relabel(sequences: Sequences, table: jax.Array) -> Sequences:
   """Returns sequences with every token t replaced by `table[t]`; table: [V]."""
   return sequences._replace(tokens=table[sequences.tokens])

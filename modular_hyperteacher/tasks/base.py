@@ -13,7 +13,7 @@ document the shapes of one task):
 
 from collections.abc import Callable, Mapping
 import dataclasses
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,22 +58,12 @@ def take(tree: Any, rows: jax.Array) -> Any:
   )
 
 
-class Loss(Protocol):
-  """A loss, or its residuals."""
-
-  def __call__(self, outputs: jax.Array, batch: Batch, /) -> jax.Array:
-    """Compares outputs [N, Y] with a batch of N examples."""
-    ...
+# (outputs [N, Y], batch of N examples) -> the loss, or its residuals.
+Loss = Callable[[jax.Array, Batch], jax.Array]
 
 
-class Metrics(Protocol):
-  """The metrics of an objective."""
-
-  def __call__(
-      self, outputs: jax.Array, batch: Batch, /
-  ) -> Mapping[str, jax.Array]:
-    """Compares outputs [N, Y] with a batch of N examples."""
-    ...
+# The same arguments -> metric -> scalar.
+Metrics = Callable[[jax.Array, Batch], Mapping[str, jax.Array]]
 
 
 class Objective(NamedTuple):
@@ -113,44 +103,24 @@ def check_size(fields: str, size: float) -> None:
     )
 
 
-class SampleLatent(Protocol):
-  """How to draw the latent of a task."""
-
-  def __call__(
-      self, params: TaskParams, key: jax.Array, /, split: str
-  ) -> jax.Array:
-    """Returns a latent, [L, M]; pure, jittable.
-
-    `split` is a static string: 'train' or one of `evaluation_splits`.
-    """
-    ...
+# (params, key, split) -> a latent, [L, M]; pure, jittable. `split` is a static
+# string: 'train' or one of `evaluation_splits`.
+SampleLatent = Callable[[TaskParams, jax.Array, str], jax.Array]
 
 
-class SampleExamples(Protocol):
-  """How to draw the examples of a task."""
-
-  def __call__(
-      self, params: TaskParams, key: jax.Array, latent: jax.Array, /, split: str
-  ) -> tuple[Batch, Batch]:
-    """Returns support and query set, given the latent; pure, jittable.
-
-    The split may change only the number of examples, or the order in which a
-    sequence shows them.
-    """
-    ...
+# (params, key, latent, split) -> support and query set; pure, jittable. The
+# split may change only the number of examples, or the order in which a sequence
+# shows them.
+SampleExamples = Callable[
+    [TaskParams, jax.Array, jax.Array, str], tuple[Batch, Batch]
+]
 
 
-class NumCombinations(Protocol):
-  """How many combinations of modules a split holds."""
-
-  def __call__(self, params: TaskParams, split: str, /) -> int:
-    """Counts the distinct combinations of modules in a split. Host code.
-
-    Where counting needs a search, it stops after four million candidates. 0
-    marks an empty split: tasks sampled from it are meaningless, and results on
-    it must be reported as missing.
-    """
-    ...
+# (params, split) -> the number of distinct combinations of modules. Host code.
+# Where counting needs a search, it stops after four million candidates. 0 marks
+# an empty split: tasks sampled from it are meaningless, and results on it must
+# be reported as missing.
+NumCombinations = Callable[[TaskParams, str], int]
 
 
 @dataclasses.dataclass(frozen=True)

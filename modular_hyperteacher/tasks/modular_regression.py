@@ -30,7 +30,6 @@ from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import families
-from modular_hyperteacher.tasks.supports import latents
 
 _NUM_SQUARINGS = 20
 _CHORDS = ((0, 2), (1, 3), (2, 4), (3, 5), (0, 4), (1, 5))
@@ -175,24 +174,21 @@ def make(
   masks = masks_of(task_support)
 
   def init(key: jax.Array) -> teacher_student.TeacherParams:
-    return teacher_student.TeacherParams(
-        *teacher_student.init_modular(
-            randomness.stream(key, 'teacher'),
-            families.NUM_MODULES,
-            input_dim,
-            teacher_hidden_dim,
-            output_dim,
-        )
+    return teacher_student.init_modular(
+        randomness.stream(key, 'teacher'),
+        families.NUM_MODULES,
+        input_dim,
+        teacher_hidden_dim,
+        output_dim,
     )
 
   def sample_latent(
       params: teacher_student.TeacherParams, key: jax.Array, split: str
   ) -> jax.Array:
     del params
-    mask_key, latent_key = jax.random.split(key)
-    row = jax.random.randint(mask_key, (), 0, len(masks[split]))
-    mask = jnp.asarray(masks[split])[row]
-    return latents.sample_continuous(latent_key, mask, 'paper')[None]
+    return teacher_student.draw_latent(
+        key, masks[split], discrete=False, sampler='paper'
+    )
 
   def sample_examples(
       params: teacher_student.TeacherParams,

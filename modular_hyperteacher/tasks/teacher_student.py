@@ -64,7 +64,7 @@ def init_modular(
     input_dim: int,
     hidden_dim: int,
     output_dim: int,
-) -> tuple[jax.Array, jax.Array]:
+) -> TeacherParams:
   """Draws modules [M, X, H] and readout [H, Y] of a teacher or a student.
 
   Entries are normal, truncated at two standard deviations and not rescaled to
@@ -72,7 +72,7 @@ def init_modular(
   """
   module_key, readout_key = jax.random.split(key)
   draw = functools.partial(jax.random.truncated_normal, lower=-2.0, upper=2.0)
-  return (
+  return TeacherParams(
       draw(module_key, shape=(num_modules, input_dim, hidden_dim))
       / math.sqrt(num_modules),
       draw(readout_key, shape=(hidden_dim, output_dim)) / math.sqrt(hidden_dim),
@@ -131,21 +131,19 @@ def make(
   def init(key: jax.Array) -> TeacherParams:
     if teacher_seed is not None:
       key = jax.random.key(teacher_seed, impl=jax.random.key_impl(key))
-    return TeacherParams(
-        *init_modular(
-            randomness.stream(key, 'teacher'),
-            num_modules,
-            input_dim,
-            teacher_hidden_dim,
-            output_dim,
-        )
+    return init_modular(
+        randomness.stream(key, 'teacher'),
+        num_modules,
+        input_dim,
+        teacher_hidden_dim,
+        output_dim,
     )
 
   def sample_latent(
       params: TeacherParams, key: jax.Array, split: str
   ) -> jax.Array:
     del params
-    return _sample_latent(
+    return draw_latent(
         key,
         masks[split],
         discrete=latent_type == 'discrete' and masks[split] is train,
@@ -176,7 +174,7 @@ def make(
   )
 
 
-def _sample_latent(
+def draw_latent(
     key: jax.Array, masks: np.ndarray, *, discrete: bool, sampler: str
 ) -> jax.Array:
   """Draws one of the masks [C, M], then a latent [1, M] on it."""

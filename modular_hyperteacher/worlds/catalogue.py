@@ -81,22 +81,14 @@ def make_only(
     UserError: if no config has such a world.
   """
   errors.require_choice('the world', name, names())
-  described = list(_described(name, preset))
-  for condition in only:
-    field, _, value = condition.partition('=')
-    present = dict.fromkeys(str(block.get(field)) for _, block in described)
-    known = dict.fromkeys(name for _, block in described for name in block)
-    errors.require_choice('--only: the field', field, known)
-    if value not in present:
-      raise errors.UserError(
-          f"no config has a world '{name}' with '{condition}'; {field} is"
-          f' {" or ".join(present) or "missing"}.'
-      )
-    described = [d for d in described if str(d[1].get(field)) == value]
-  if not described:
+  runs = [
+      sweeps.Run(experiment, preset, {'task': block}, str(index))
+      for index, (experiment, block) in enumerate(_described(name, preset))
+  ]
+  if not runs:
     raise errors.UserError(f"no config has a world '{name}'.")
-  experiment, block = described[0]
-  return _build(experiment, preset, block, seed)
+  run = sweeps.select(runs, list(only))[0]
+  return _build(run.experiment, preset, run.config['task'], seed)
 
 
 def make_described(

@@ -94,13 +94,14 @@ def _reach() -> Callable[..., Any]:
   def reach(
       instance: goals.Instance, factors: jax.Array, actions: jax.Array
   ) -> Any:
-    return acting.reach_goal(
+    _, _, rewards = acting.walk(
         params,
         nexts,
         instance,
         factors,
         lambda scenes: _one_hot_actions(actions[scenes.agent[0]], 6),
     )
+    return rewards.any(), rewards.argmax()
 
   return reach
 

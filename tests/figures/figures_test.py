@@ -7,7 +7,6 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from figures import registry
 from figures.library import data
 from figures.paper import fig3b
 from figures.plotting import bars
@@ -190,15 +189,3 @@ def test_whatever_is_missing_is_an_empty_cell() -> None:
       '| a |  | 1 |',
       '|  | 2.0e-05 |  |',
   ]
-
-
-def test_every_row_of_every_table_says_its_scale(
-    tmp_path: pathlib.Path,
-) -> None:
-  root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  library = data.Library(root, root / 'nothing')
-  for name, figure in registry.FIGURES.items():
-    _, table = figure.make(library)
-    assert 'preset' in table, name
-    allowed = {'laptop', 'paper', 'constructed', 'published', 'no run', ''}
-    assert set(table['preset'].astype(str)) <= allowed, name

@@ -98,7 +98,7 @@ _REFUSED = {
     '--only=fig9': "--only is 'fig9'; choose one of fig2c",
     '--format=gif': "--format is 'gif'; choose one of html, svg, png,",
     '--results=/nowhere': "--results is '/nowhere'; it must be a folder",
-    '--onyl=fig3b': "Unknown command line flag 'onyl'",
+    '--onyl=fig3b': "there is no flag '--onyl'; see --help.",
     'fig3b': "unknown argument 'fig3b'; see --help.",
     '--output=': "--output is ''; name a",
 }

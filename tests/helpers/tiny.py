@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import bilevel_system
+from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
@@ -122,7 +122,7 @@ def make_programs(
 ) -> programs.Programs:
   """Returns the programs of these seeds."""
   roots, seed_tasks = make_seed_tasks(task_distribution, seeds, num_tasks)
-  system = bilevel_system.make_system(
+  system = bilevel.make_system(
       task_distribution,
       MODELS['maml'](),  # Counted, and nothing else.
       algorithm,

@@ -332,7 +332,7 @@ def test_damaged_parameters_are_not_loaded(
         (
             'fig3b/smoke',
             {'weight_decay': 3},
-            'is ambiguous: model.inner.weight_dec',
+            'is ambiguous; write model.inner.weight_dec',
         ),
         ('fig3b/smoke', {'kind': 'first'}, 'choose one of last, best_val'),
     ],

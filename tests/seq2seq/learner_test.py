@@ -1,6 +1,7 @@
 """Training and evaluation of sequence networks, from optimiser to runner."""
 
 from collections.abc import Sequence
+import functools
 from typing import Any, cast
 
 import jax
@@ -20,6 +21,7 @@ from modular_hyperteacher.seq2seq import model as models
 from modular_hyperteacher.seq2seq import mutual_exclusivity
 from modular_hyperteacher.seq2seq import system as systems
 from modular_hyperteacher.seq2seq import vocabulary
+from tests.helpers import greedy
 from tests.helpers import slow
 from tests.helpers import tiny
 from tests.profiling import derived_flops
@@ -257,7 +259,10 @@ def test_accuracy_is_that_of_greedy_decoding(
   params = programs.fetch(state.meta_params)
   vocab = _WORLD.output_vocab
   decode = jax.jit(
-      jax.vmap(make_network(hidden_dim=16).decode_greedily, (None, 0, 0, None)),
+      jax.vmap(
+          functools.partial(greedy.decode, make_network(hidden_dim=16)),
+          (None, 0, 0, None),
+      ),
       static_argnums=3,
   )
   found = [

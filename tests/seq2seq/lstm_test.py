@@ -21,7 +21,9 @@ def _plain_scan(
   ) -> jax.Array:
     def step(state: Any, inputs: Any) -> Any:
       x, m = inputs
-      state = lstm.cell(x, w, state)
+      i, f, o, g = jnp.split(x + state.h @ w, 4, axis=1)
+      c = jax.nn.sigmoid(f) * state.c + jax.nn.sigmoid(i) * jnp.tanh(g)
+      state = lstm.State(jax.nn.sigmoid(o) * jnp.tanh(c), c)
       state = jax.tree.map(lambda a: jnp.where(m[:, None], a, 0.0), state)
       return state, state.h
 

@@ -16,6 +16,7 @@ from modular_hyperteacher.seq2seq import layers
 from modular_hyperteacher.seq2seq import learner
 from modular_hyperteacher.seq2seq import model as models
 from modular_hyperteacher.seq2seq import vocabulary
+from tests.helpers import greedy
 
 _INPUTS = vocabulary.Vocabulary(('a', 'b', 'c'))
 
@@ -275,7 +276,7 @@ def test_dropout_is_on_in_training_alone() -> None:
 
 
 def _find_decoder_that_ends(
-    network: models.Model, greedy: Callable[[Any], Any]
+    network: models.Model, find: Callable[[Any], Any]
 ) -> Any:
   """Returns parameters whose greedy rows end after different numbers of steps.
 
@@ -284,7 +285,7 @@ def _find_decoder_that_ends(
   init = jax.jit(network.init)
   for seed in range(500):
     params = jax.tree.map(lambda x: 6 * x, init(jax.random.key(seed)))
-    is_end = np.asarray(greedy(params)) == _OUTPUTS.eos
+    is_end = np.asarray(find(params)) == _OUTPUTS.eos
     if len(set(is_end[is_end.any(1)].argmax(1))) > 1:
       return params
   raise AssertionError('no such parameters')
@@ -297,11 +298,10 @@ def test_greedy_decoding_finds_a_target_if_its_symbols_are_the_likeliest(
   """The shortcut of `evaluate_rows`, on networks that get some rows right."""
   network, _ = make(name)
   support, query = pairs(_SUPPORT), pairs(_QUERY, outputs=7)
-  greedy = jax.jit(
-      lambda params: network.decode_greedily(params, support, query.inputs, 12)
-  )
-  params = _find_decoder_that_ends(network, greedy)
-  decoded = np.asarray(greedy(params))
+  decode = functools.partial(greedy.decode, network)
+  find = jax.jit(lambda params: decode(params, support, query.inputs, 12))
+  params = _find_decoder_that_ends(network, find)
+  decoded = np.asarray(find(params))
   rows = [_OUTPUTS.decode(row.tolist()) for row in decoded]
   is_ended = (decoded == _OUTPUTS.eos).any(1)
   # Targets that greedy decoding finds, and targets that differ in one symbol.

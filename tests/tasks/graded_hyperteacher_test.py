@@ -57,7 +57,7 @@ def test_latents_are_graded_masks_of_their_split() -> None:
   levels = [0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
   seen = {}
   for split in ('train', 'test', 'ood'):
-    draw = functools.partial(world.sample_latent, split=split)
+    draw = lambda p, key, split=split: world.sample_latent(p, key, split)
     keys = jax.random.split(jax.random.key(3), 2000)
     latents = np.asarray(jax.vmap(draw, (None, 0))(params, keys))
     assert latents.shape == (2000, 1, 6)

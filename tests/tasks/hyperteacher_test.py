@@ -1,6 +1,5 @@
 """What the hyperteacher's tasks promise, and what it refuses."""
 
-import functools
 import math
 from typing import Any
 
@@ -18,7 +17,7 @@ def test_latents_are_masks_of_their_split() -> None:
   params = small_hyperteacher.init(world)
   keys = jax.random.split(jax.random.key(0), 200)
   for split in ('train', 'ood', 'ood_k4'):
-    draw = functools.partial(world.sample_latent, params, split=split)
+    draw = lambda key, split=split: world.sample_latent(params, key, split)
     latents = np.asarray(jax.vmap(draw)(keys))
     assert latents.dtype == np.float32
     assert latents.shape == (200, 2, 8)

@@ -93,8 +93,8 @@ def test_only_selects_what_configs_describe(
   capsys.readouterr()
   assert command.main([*export, '--split=ood', '--only=split=width']) == 2
   assert capsys.readouterr().err == (
-      "error: no config has a world 'scan' with 'split=width'; split is"
-      ' add_jump or around_right or length.\n'
+      "error: --only: no run has split 'width'; choose one of add_jump,"
+      ' around_right, length.\n'
   )
 
 

@@ -32,24 +32,38 @@ _ENTRY: Any = dict(
 )
 
 
-@pytest.fixture(scope='module', name='text')
-def make_text(tmp_path_factory: pytest.TempPathFactory) -> str:
-  """A report with results, without, and with a stale bundle."""
+@pytest.fixture(scope='module', name='library')
+def make_library(tmp_path_factory: pytest.TempPathFactory) -> data.Library:
+  """Some experiments have results, most have none, one has a stale bundle."""
   root = tmp_path_factory.mktemp('results')
   made_up.write_runs(root / 'own', made_up.AS_CLAIMED)
   longer = {'training.num_outer_steps': 3001}
   stale = {('maml', 'random'): 0.2}
   made_up.write_runs(root / 'bundled', stale, override=longer)
-  return _make_report(data.Library(root / 'own', root / 'bundled'))
+  return data.Library(root / 'own', root / 'bundled')
 
 
-def _make_report(library: data.Library) -> str:
-  drawn = {
+@pytest.fixture(scope='module', name='drawn')
+def make_drawn(library: data.Library) -> dict[str, report.Drawn]:
+  return {
       name: report.Drawn(*figure.make(library))
       for name, figure in registry.FIGURES.items()
   }
+
+
+@pytest.fixture(scope='module', name='text')
+def make_text(library: data.Library, drawn: dict[str, report.Drawn]) -> str:
   entries = claims.evaluate(library)
   return report.Report(drawn, claims.CLAIMS, entries, library).page()
+
+
+def test_every_row_of_every_table_says_its_scale(
+    drawn: dict[str, report.Drawn],
+) -> None:
+  allowed = {'laptop', 'paper', 'constructed', 'published', 'no run', ''}
+  for name, (_, table) in drawn.items():
+    assert 'preset' in table, name
+    assert set(table['preset'].astype(str)) <= allowed, name
 
 
 def test_names_between_backticks_are_code() -> None:
