@@ -34,7 +34,7 @@ def _above(
     lower: str,
     metric: str = 'accuracy',
     bound: float = 0.0,
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   """Compares two ways of inference, for each hypernetwork."""
   return [
       comparisons.difference(
@@ -48,7 +48,7 @@ def _above(
 
 def _needs_compositional_support(
     frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   return [
       comparisons.difference(
           _on(frame, inference, model),

@@ -25,7 +25,7 @@ _NOTICEABLE = 0.05
 
 def _more_tasks_for_more_modules(
     curves: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   """Slope of log2 tasks over M, at the accuracy level of `_level`."""
   selected = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
   groups: Any = fig_a3.make_table(selected).groupby(['model', 'K'])
@@ -96,7 +96,7 @@ def tasks_to_level(
   )
 
 
-def _more_shots_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _more_shots_help(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   for (m, k), model in itertools.product(
       hyperteacher.sizes(frame), style.HYPERNETWORKS
@@ -113,9 +113,7 @@ def _more_shots_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return found
 
 
-def _robust_for_more_modules(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _robust_for_more_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the fall with more held-out combinations at small and large M."""
   found = []
   for model in style.HYPERNETWORKS:
@@ -145,7 +143,7 @@ def _robust_for_more_modules(
 
 def _decodability_mirrors_accuracy(
     frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   """Correlates R2 with OOD accuracy over the grid, for each seed."""
   found = []
   sizes = hyperteacher.sizes(frame)
@@ -209,11 +207,9 @@ def _count(frame: pd.DataFrame) -> tuple[str, str]:
 
 CLAIMS = (
     verdicts.Claim(
-        id='A3',
-        sentence=(
-            'With more modules, both hypernetworks need more training tasks to'
-            ' reach a given OOD accuracy.'
-        ),
+        'A3',
+        'With more modules, both hypernetworks need more training tasks to'
+        ' reach a given OOD accuracy.',
         artefact='Figure A3',
         experiment='fig_a3',
         figure='fig_a3',
@@ -223,8 +219,8 @@ CLAIMS = (
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
-        id='A4',
-        sentence='Fewer shots lower the OOD accuracy of both hypernetworks.',
+        'A4',
+        'Fewer shots lower the OOD accuracy of both hypernetworks.',
         artefact='Figure A4',
         experiment='fig_a4',
         figure='fig_a4',
@@ -233,12 +229,10 @@ CLAIMS = (
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
-        id='A5',
-        sentence=(
-            'With more modules, holding out more combinations costs both'
-            ' hypernetworks less OOD accuracy; accuracy on seen combinations'
-            f' falls by less than {_NOTICEABLE:g}.'
-        ),
+        'A5',
+        'With more modules, holding out more combinations costs both'
+        ' hypernetworks less OOD accuracy; accuracy on seen combinations'
+        f' falls by less than {_NOTICEABLE:g}.',
         artefact='Figure A5',
         experiment='fig_a5',
         figure='fig_a5',
@@ -247,11 +241,9 @@ CLAIMS = (
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
-        id='A6',
-        sentence=(
-            'Across values of M and K, the better modules can be decoded (R2),'
-            ' the higher the OOD accuracy of both hypernetworks.'
-        ),
+        'A6',
+        'Across values of M and K, the better modules can be decoded (R2),'
+        ' the higher the OOD accuracy of both hypernetworks.',
         artefact='Figure A6',
         experiment='fig3e',
         figure='fig_a6',
@@ -261,11 +253,9 @@ CLAIMS = (
         at_published_scale=' There it is above zero with K > 1.',
     ),
     verdicts.Claim(
-        id='A2-A8',
-        sentence=(
-            'Our accuracies differ from those of Tables A2 to A8 no more often'
-            ' than noise over seeds explains.'
-        ),
+        'A2-A8',
+        'Our accuracies differ from those of Tables A2 to A8 no more often'
+        ' than noise over seeds explains.',
         artefact='Tables A2-A8',
         experiment='fig3e',
         figure='table_a6',

@@ -21,9 +21,7 @@ from figures.plotting import style
 _ARTEFACT = 'beyond the paper'
 
 
-def _slower_than_combinations(
-    curves: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
   """Exponent of M in the combinations minus that in the training tasks."""
   found = []
   for model, max_active, level, bounds in appendix.scaling_levels(curves):
@@ -50,9 +48,7 @@ def _log2_combinations(
   return max(num_hidden - 1, 1) * math.log2(per_layer)
 
 
-def _more_shots_on_fewer_tasks(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares twice the shots on half the tasks with the original budget."""
   curves = sample_complexity.accuracies(frame)
   found = []
@@ -91,12 +87,10 @@ def _after(
 
 CLAIMS = (
     verdicts.Claim(
-        id='SC-1',
-        sentence=(
-            'Ours: with more modules, the number of training tasks that both'
-            ' hypernetworks need for a given OOD accuracy grows more slowly'
-            ' than the number of module combinations.'
-        ),
+        'SC-1',
+        'Ours: with more modules, the number of training tasks that both'
+        ' hypernetworks need for a given OOD accuracy grows more slowly'
+        ' than the number of module combinations.',
         artefact=_ARTEFACT,
         experiment='fig_a3',
         figure='scaling_law',
@@ -106,12 +100,10 @@ CLAIMS = (
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
-        id='SC-2',
-        sentence=(
-            'Ours: with a fixed total of support examples, both hypernetworks'
-            ' reach a higher OOD accuracy with twice the shots on half as many'
-            ' tasks.'
-        ),
+        'SC-2',
+        'Ours: with a fixed total of support examples, both hypernetworks'
+        ' reach a higher OOD accuracy with twice the shots on half as many'
+        ' tasks.',
         artefact=_ARTEFACT,
         experiment='sample_complexity',
         figure='sample_complexity',

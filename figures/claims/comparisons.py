@@ -95,6 +95,9 @@ class Comparison(NamedTuple):
     return (mean - self.bound) / (max(error, _RESOLUTION * largest) or 1.0)
 
 
+Comparisons = list[Comparison]
+
+
 def sample(
     frame: pd.DataFrame,
     cell: Mapping[str, Any],
@@ -195,7 +198,7 @@ def better(
     frame: pd.DataFrame,
     found: Iterable[Sequence[Mapping[str, Any]]],
     metric: str = 'accuracy',
-) -> list[Comparison]:
+) -> Comparisons:
   """Tests whether the first cell of each pair is better than the second.
 
   Args:
@@ -214,14 +217,14 @@ def better(
 
 def modular_are_better(
     frame: pd.DataFrame, metric: str = 'accuracy'
-) -> list[Comparison]:
+) -> Comparisons:
   """Tests hypernetworks against monolithic models; compositional support."""
   return better(frame, pairs(frame, {SUPPORT: 'random'}), metric)
 
 
 def over_supports(
     frame: pd.DataFrame, higher: str, lower: str, metric: str
-) -> list[Comparison]:
+) -> Comparisons:
   """Tests whether a metric is higher with one support than with the other.
 
   For both hypernetworks, at every width.

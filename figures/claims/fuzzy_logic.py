@@ -38,14 +38,12 @@ def _r2(
   return comparisons.sample(frame, cell, split, metric)
 
 
-def _hyla_above(
-    frame: pd.DataFrame, *others: str
-) -> list[comparisons.Comparison]:
+def _hyla_above(frame: pd.DataFrame, *others: str) -> comparisons.Comparisons:
   hyla = _r2(frame, 'hyla')
   return [comparisons.difference(hyla, _r2(frame, kind)) for kind in others]
 
 
-def _falls_least(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _falls_least(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares slopes over the held-out share, with 16 tokens."""
   samples = {
       kind: [_r2(frame, kind, 'ood', 16, share) for share in _FRACTIONS]
@@ -68,14 +66,14 @@ def _falls_least(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return falls + steeper
 
 
-def _rises_with_examples(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _rises_with_examples(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.difference(_r2(frame, kind), _r2(frame, kind, num_tokens=16))
       for kind in fuzzy_logic.MAIN
   ]
 
 
-def _same_on_seen(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _same_on_seen(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the OOD range with thrice each difference on seen combinations.
 
   The kinds at the ends of the range are chosen, for every seed, by the others.
@@ -94,7 +92,7 @@ def _same_on_seen(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _unknown_terms_fail(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _unknown_terms_fail(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   for kind in fuzzy_logic.MAIN:
     unknown = _r2(frame, kind, _UNKNOWN)
@@ -103,7 +101,7 @@ def _unknown_terms_fail(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return found
 
 
-def _terms_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the best block, chosen for every seed by the others."""
   found = []
   for kind in fuzzy_logic.BY_CODES:
@@ -140,7 +138,7 @@ def exact(
   of_attention = identities.ATTENTION
   names = of_attention if id_ == 'HY-1' else (identities.CONSTRUCTION,)
 
-  def compare(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+  def compare(frame: pd.DataFrame) -> comparisons.Comparisons:
     return [
         comparisons.below(
             comparisons.sample(

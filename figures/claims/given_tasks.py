@@ -27,7 +27,6 @@ _SAME_ACCURACY = 0.02
 _LAST = f'{given_tasks.DECODING}_last'
 _CODE = f'{given_tasks.DECODING}_code'
 _WIDTH, _DEPTH = 'model.hidden_dim', 'model.num_hidden'
-_Comparisons = list[comparisons.Comparison]
 
 
 def _cells(
@@ -58,7 +57,7 @@ def _by_size(frame: pd.DataFrame) -> list[list[cells.Cell]]:
   return [group for group in groups if len(group) > 1]
 
 
-def _more_combinations(frame: pd.DataFrame) -> _Comparisons:
+def _more_combinations(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.difference(_r2(frame, most), _r2(frame, fewest))
       for fewest, *_, most in _by_size(frame)
@@ -94,7 +93,7 @@ def _needed(
   return measured, pd.Series(values, table.index, float)
 
 
-def _transformer_needs_fewer(frame: pd.DataFrame) -> _Comparisons:
+def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the numbers needed; one that is not reached is the most measured.
 
   So a difference that cannot be measured in full counts as a smaller one.
@@ -120,7 +119,7 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> _Comparisons:
   return compared
 
 
-def _grows_slowly(frame: pd.DataFrame) -> _Comparisons:
+def _grows_slowly(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares 1 with the exponent of the number needed over that of all."""
   samples, by_size, totals = [], [], []
   for group in _by_size(frame):
@@ -160,7 +159,7 @@ def _extreme(
   return group[0], group[-1]
 
 
-def _larger(frame: pd.DataFrame) -> _Comparisons:
+def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   for code in given_tasks.CODES:
     for column, other in ((_WIDTH, _DEPTH), (_DEPTH, _WIDTH)):
@@ -169,7 +168,7 @@ def _larger(frame: pd.DataFrame) -> _Comparisons:
   return found
 
 
-def _largest_composes(frame: pd.DataFrame) -> _Comparisons:
+def _largest_composes(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   for code in given_tasks.CODES:
     sizes = _sizes(frame, code)
@@ -184,7 +183,7 @@ def _largest_composes(frame: pd.DataFrame) -> _Comparisons:
 
 def _over_supports(
     frame: pd.DataFrame, higher: str, lower: str, bound: float = 0.0
-) -> _Comparisons:
+) -> comparisons.Comparisons:
   """Compares two supports wherever as many masks are held out for both."""
   found = _cells(frame, 'task.task_support', 'task.fraction_ood')
   of = {
@@ -204,7 +203,7 @@ def _over_supports(
   ]
 
 
-def _rare_and_popular(frame: pd.DataFrame) -> _Comparisons:
+def _rare_and_popular(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       *_over_supports(frame, 'random', 'unpopular'),
       *_over_supports(frame, 'popular', 'random', -_SMALL),
@@ -235,7 +234,7 @@ def _measured(
   return samples, table[is_of_all]
 
 
-def _decoding_follows(frame: pd.DataFrame) -> _Comparisons:
+def _decoding_follows(frame: pd.DataFrame) -> comparisons.Comparisons:
   samples, table = _measured(frame)
   if table.empty:
     return []
@@ -247,7 +246,7 @@ def _decoding_follows(frame: pd.DataFrame) -> _Comparisons:
   return [comparisons.Comparison(name, pd.Series(rank), tuple(samples))]
 
 
-def _lost_in_depth(frame: pd.DataFrame) -> _Comparisons:
+def _lost_in_depth(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the runs in the worst and the best third by OOD R2."""
   samples, table = _measured(frame, 'identity')
   if table.empty:
@@ -268,7 +267,7 @@ def _lost_in_depth(frame: pd.DataFrame) -> _Comparisons:
   ]
 
 
-def _given_helps(frame: pd.DataFrame) -> _Comparisons:
+def _given_helps(frame: pd.DataFrame) -> comparisons.Comparisons:
   def accuracy(model: str) -> comparisons.Sample:
     code = 'identity' if model == multitask.NAME else None
     values = (model, 'random', code)
@@ -297,111 +296,89 @@ _ANALOGUE = 'Analogue at a small scale, for networks that are given the task:'
 
 CLAIMS = (
     _published(
-        id='SG-1',
-        sentence=(
-            f'{_ANALOGUE} R2 on new combinations is higher with the largest'
-            ' share of combinations in training than with the smallest, for'
-            ' every number of modules.'
-        ),
+        'SG-1',
+        f'{_ANALOGUE} R2 on new combinations is higher with the largest'
+        ' share of combinations in training than with the smallest, for'
+        ' every number of modules.',
         figure='sg_data',
         compare=_more_combinations,
     ),
     _published(
-        id='SG-2',
-        sentence=(
-            f'{_ANALOGUE} the number of training combinations that an R2 of'
-            f' {_LEVEL:g} on new ones needs grows with a power below 1 of the'
-            ' number of all combinations.'
-        ),
+        'SG-2',
+        f'{_ANALOGUE} the number of training combinations that an R2 of'
+        f' {_LEVEL:g} on new ones needs grows with a power below 1 of the'
+        ' number of all combinations.',
         figure='sg_data',
         compare=_grows_slowly,
         undecided=f'R2 does not reach {_LEVEL:g} at three sizes and more',
     ),
     _published(
-        id='SG-3',
-        sentence=(
-            f'{_ANALOGUE} R2 on new combinations rises with width and with'
-            ' depth, for every code of the task.'
-        ),
+        'SG-3',
+        f'{_ANALOGUE} R2 on new combinations rises with width and with'
+        ' depth, for every code of the task.',
         figure='sg_model',
         compare=_larger,
     ),
     _published(
-        id='SG-4',
-        sentence=(
-            f'{_ANALOGUE} R2 of the largest on new combinations is less than'
-            f' {_SMALL:g} below that on seen ones, for every code of the task.'
-        ),
+        'SG-4',
+        f'{_ANALOGUE} R2 of the largest on new combinations is less than'
+        f' {_SMALL:g} below that on seen ones, for every code of the task.',
         figure='sg_model',
         compare=_largest_composes,
     ),
     _published(
-        id='SG-5',
-        sentence=(
-            f'{_ANALOGUE} without a module in training, R2 on new combinations'
-            ' is lower than with random combinations.'
-        ),
+        'SG-5',
+        f'{_ANALOGUE} without a module in training, R2 on new combinations'
+        ' is lower than with random combinations.',
         figure='sg_support',
         compare=lambda frame: _over_supports(
             frame, 'random', 'non_compositional'
         ),
     ),
     _published(
-        id='SG-6',
-        sentence=(
-            f'{_ANALOGUE} with disconnected combinations, R2 on new ones is'
-            ' lower than with as many random ones.'
-        ),
+        'SG-6',
+        f'{_ANALOGUE} with disconnected combinations, R2 on new ones is'
+        ' lower than with as many random ones.',
         figure='sg_support',
         compare=lambda frame: _over_supports(frame, 'random', 'disconnected'),
     ),
     _published(
-        id='SG-7',
-        sentence=(
-            f'{_ANALOGUE} rare modules lower R2 on new combinations; modules'
-            f' that are too frequent do not (by {_SMALL:g} or more).'
-        ),
+        'SG-7',
+        f'{_ANALOGUE} rare modules lower R2 on new combinations; modules'
+        f' that are too frequent do not (by {_SMALL:g} or more).',
         figure='sg_support',
         compare=_rare_and_popular,
     ),
     _published(
-        id='SG-8',
-        sentence=(
-            f'{_ANALOGUE} over all runs, R2 on new combinations rises with R2'
-            ' of decoding their modules from the last hidden layer (rank'
-            ' correlation above 0).'
-        ),
+        'SG-8',
+        f'{_ANALOGUE} over all runs, R2 on new combinations rises with R2'
+        ' of decoding their modules from the last hidden layer (rank'
+        ' correlation above 0).',
         figure='sg_decoding',
         compare=_decoding_follows,
     ),
     _published(
-        id='SG-9',
-        sentence=(
-            f'{_ANALOGUE} the third of the networks that recompose worst,'
-            ' though given the latent itself, decode it worse from the last'
-            ' hidden layer than from the code, and worse than the best third.'
-        ),
+        'SG-9',
+        f'{_ANALOGUE} the third of the networks that recompose worst,'
+        ' though given the latent itself, decode it worse from the last'
+        ' hidden layer than from the code, and worse than the best third.',
         figure='sg_decoding',
         compare=_lost_in_depth,
     ),
     _published(
-        id='SG-10',
-        sentence=(
-            f'{_ANALOGUE} for an R2 of {_LEVEL:g} on new combinations, a'
-            ' transformer needs fewer training combinations than an MLP that'
-            ' is trained on as many tasks, for every number of modules.'
-        ),
+        'SG-10',
+        f'{_ANALOGUE} for an R2 of {_LEVEL:g} on new combinations, a'
+        ' transformer needs fewer training combinations than an MLP that'
+        ' is trained on as many tasks, for every number of modules.',
         figure='sg_transformer',
         compare=_transformer_needs_fewer,
     ),
     verdicts.Claim(
-        id='SG-11',
-        sentence=(
-            "Ours, not the paper's: given the mask, an MLP has a higher OOD"
-            ' accuracy than ANIL and MAML, which infer the task, and reaches'
-            f' that of both hypernetworks to within {_SAME_ACCURACY:g}'
-            ' (compositional support).'
-        ),
+        'SG-11',
+        "Ours, not the paper's: given the mask, an MLP has a higher OOD"
+        ' accuracy than ANIL and MAML, which infer the task, and reaches'
+        f' that of both hypernetworks to within {_SAME_ACCURACY:g}'
+        ' (compositional support).',
         artefact=_OURS,
         experiment=given_tasks.GIVEN,
         figure='sg_given_or_inferred',

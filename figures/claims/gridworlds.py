@@ -22,7 +22,7 @@ _UNSTABLE = 0.05
 _SUPPORTS = ('random', 'non_compositional')
 
 
-def _wider_gap(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _wider_gap(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the gap, OOD loss minus loss on seen tasks, between supports.
 
   The gap corrects for seen tasks that differ in difficulty between supports.
@@ -64,9 +64,7 @@ def _falls(
     yield f'fall of {" - of ".join(names)} (ood, {metric})', samples
 
 
-def _modular_fall_more(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _modular_fall_more(frame: pd.DataFrame) -> comparisons.Comparisons:
   """The fall of each hypernetwork minus that of each monolithic model."""
   return [
       comparisons.between(name, samples, (1, -1, -1, 1))
@@ -74,9 +72,7 @@ def _modular_fall_more(
   ]
 
 
-def _whole_demonstrations(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _whole_demonstrations(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Uses relative falls: an accuracy of 2% can fall by at most 2 points."""
   metric = 'accuracy_all'
   found = comparisons.modular_are_better(frame, metric)
@@ -95,7 +91,7 @@ def _whole_demonstrations(
   return found
 
 
-def _loss_is_not_raised(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _loss_is_not_raised(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every size with all that are no smaller in width and modules."""
   found = []
   for small, large in _pairs_of_sizes(frame):
@@ -110,7 +106,7 @@ def _loss_is_not_raised(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return found
 
 
-def _accuracy_is_stable(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _accuracy_is_stable(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every size with every other."""
   return [
       comparisons.difference(

@@ -20,16 +20,12 @@ _CLOSE_TO_ONE = 0.9
 _HIGH = 0.5
 
 
-def _monolithic_above_modular(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _monolithic_above_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
   pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'non_compositional'})
   return comparisons.better(frame, (pair[::-1] for pair in pairs))
 
 
-def _falls_beyond_training(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _falls_beyond_training(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the fall with that of a control trained on up to all modules."""
   found = []
   trained = int(frame['task.max_active'].min())
@@ -48,9 +44,7 @@ def _falls_beyond_training(
   return found
 
 
-def _decodable_if_compositional(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _decodable_if_compositional(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = comparisons.over_supports(frame, 'random', 'non_compositional', 'r2')
   if frame['published_scale'].all():
     high = [comparison.samples[0] for comparison in found]
@@ -58,9 +52,7 @@ def _decodable_if_compositional(
   return found
 
 
-def _needs_combined_modules(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _needs_combined_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every K > 1 with K = 1 at the same M, and with other models."""
   found = []
   for m, k in sizes(frame):
@@ -92,7 +84,7 @@ def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
   return sorted(found.astype(int).itertuples(index=False, name=None))
 
 
-def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the best intermediate size with the smallest and the largest.
 
   For each seed, the best size is chosen by OOD accuracy on the other seeds.
@@ -121,11 +113,9 @@ def _best_in_between(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 
 CLAIMS = (
     verdicts.Claim(
-        id='3B-1',
-        sentence=(
-            'Compositional support: OOD accuracy of both hypernetworks is'
-            ' higher than that of both monolithic models.'
-        ),
+        '3B-1',
+        'Compositional support: OOD accuracy of both hypernetworks is'
+        ' higher than that of both monolithic models.',
         artefact='Figure 3B',
         experiment='fig3b',
         figure='fig3b',
@@ -133,11 +123,9 @@ CLAIMS = (
         compare=comparisons.modular_are_better,
     ),
     verdicts.Claim(
-        id='3B-2',
-        sentence=(
-            'Non-compositional support: OOD accuracy of the hypernetworks'
-            ' drops below that of the monolithic models.'
-        ),
+        '3B-2',
+        'Non-compositional support: OOD accuracy of the hypernetworks'
+        ' drops below that of the monolithic models.',
         artefact='Figure 3B',
         experiment='fig3b',
         figure='fig3b',
@@ -145,12 +133,10 @@ CLAIMS = (
         compare=_monolithic_above_modular,
     ),
     verdicts.Claim(
-        id='3C',
-        sentence=(
-            'The modules of OOD tasks can be decoded better (linearly, from the'
-            ' adapted parameters of both hypernetworks) with compositional than'
-            ' with non-compositional support.'
-        ),
+        '3C',
+        'The modules of OOD tasks can be decoded better (linearly, from the'
+        ' adapted parameters of both hypernetworks) with compositional than'
+        ' with non-compositional support.',
         artefact='Figure 3C',
         experiment='fig3c',
         figure='fig3c',
@@ -162,12 +148,10 @@ CLAIMS = (
         ),
     ),
     verdicts.Claim(
-        id='3D',
-        sentence=(
-            'The modules of OOD tasks can be decoded better (linearly, from the'
-            ' adapted parameters of both hypernetworks) with connected than'
-            ' with disconnected support.'
-        ),
+        '3D',
+        'The modules of OOD tasks can be decoded better (linearly, from the'
+        ' adapted parameters of both hypernetworks) with connected than'
+        ' with disconnected support.',
         artefact='Figure 3D',
         experiment='fig3c',
         figure='fig3d',
@@ -181,12 +165,10 @@ CLAIMS = (
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
-        id='3E',
-        sentence=(
-            'For every M, both hypernetworks reach a higher OOD accuracy with'
-            ' K > 1 than with K = 1, and a higher one than ANIL and MAML where'
-            ' these were trained.'
-        ),
+        '3E',
+        'For every M, both hypernetworks reach a higher OOD accuracy with'
+        ' K > 1 than with K = 1, and a higher one than ANIL and MAML where'
+        ' these were trained.',
         artefact='Figure 3E',
         experiment='fig3e',
         figure='fig3e',
@@ -198,11 +180,9 @@ CLAIMS = (
         ),
     ),
     verdicts.Claim(
-        id='3F',
-        sentence=(
-            'OOD accuracy of both hypernetworks first rises, then falls with'
-            ' overparameterisation (more hidden units and modules).'
-        ),
+        '3F',
+        'OOD accuracy of both hypernetworks first rises, then falls with'
+        ' overparameterisation (more hidden units and modules).',
         artefact='Figure 3F',
         experiment='fig3f',
         figure='fig3f',
@@ -211,12 +191,10 @@ CLAIMS = (
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(
-        id='TXT-1',
-        sentence=(
-            'Compositional support: on combinations of more modules than'
-            ' training ever combined, both hypernetworks lose accuracy relative'
-            ' to a control that was trained on combinations of any size.'
-        ),
+        'TXT-1',
+        'Compositional support: on combinations of more modules than'
+        ' training ever combined, both hypernetworks lose accuracy relative'
+        ' to a control that was trained on combinations of any size.',
         artefact='Section 4.1',
         experiment=more_modules.EXPERIMENT,
         figure='more_modules',

@@ -95,12 +95,12 @@ def _last_step(curves: pd.DataFrame, support: str, model: str) -> int | None:
 
 def _bottleneck_above(
     frame: pd.DataFrame, split: str
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   pair = [_sample(frame, model, split=split) for model in MODELS]
   return [_difference(pair[1], pair[0])]
 
 
-def _more_than_a_mix(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
   table = in_context_references.load()
   point = {'task_support': 'ring_chords', 'split': 'ood', 'predictor': 'mix'}
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
@@ -115,16 +115,14 @@ def _more_than_a_mix(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [_difference(bottleneck, mix), _difference(mix, vanilla)]
 
 
-def _decodable(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _decodable(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.level(_sample(frame, model, metric=_DECODING), 0.7)
       for model in MODELS
   ]
 
 
-def _decodable_earlier(
-    curves: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _decodable_earlier(curves: pd.DataFrame) -> comparisons.Comparisons:
   step = _step_after(curves, _EARLY)
   vanilla, bottleneck = (
       _at(curves, step, model, 'ring_chords', 'ood', _DECODING)
@@ -133,7 +131,7 @@ def _decodable_earlier(
   return [_difference(bottleneck, vanilla, 0.2)]
 
 
-def _does_not_grow(curves: pd.DataFrame) -> list[comparisons.Comparison]:
+def _does_not_grow(curves: pd.DataFrame) -> comparisons.Comparisons:
   last = _last_step(curves, 'ring_chords', VANILLA)
   early = _step_after(curves, _STILL)
 
@@ -152,28 +150,28 @@ def _does_not_grow(curves: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _fails_on_unrelated(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _fails_on_unrelated(frame: pd.DataFrame) -> comparisons.Comparisons:
   vanilla, bottleneck = (
       _sample(frame, model, split='unrelated') for model in MODELS
   )
   return [comparisons.below(bottleneck, 0.0), _difference(vanilla, bottleneck)]
 
 
-def _needs_connection(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _needs_connection(frame: pd.DataFrame) -> comparisons.Comparisons:
   ring, triangles = (
       _sample(frame, BOTTLENECK, support) for support in ('ring', 'triangles')
   )
   return [comparisons.difference(ring, triangles)]
 
 
-def _needs_none(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _needs_none(frame: pd.DataFrame) -> comparisons.Comparisons:
   pair = [_sample(frame, VANILLA, s) for s in ('ring', 'triangles')]
   return [
       comparisons.difference(a, b, -_SAME_R2) for a, b in (pair, pair[::-1])
   ]
 
 
-def _more_pairs_help(curves: pd.DataFrame) -> list[comparisons.Comparison]:
+def _more_pairs_help(curves: pd.DataFrame) -> comparisons.Comparisons:
   """After as many steps as the run on fewer pairs took.
 
   If the other run goes on, its learning rate is still higher there, which does
@@ -193,7 +191,7 @@ def _accuracy(frame: pd.DataFrame, model: str) -> comparisons.Sample:
 
 def _bridge(
     frame: pd.DataFrame, higher: str, lower: Iterable[str]
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   """Compares OOD accuracy on the hyperteacher, with compositional support."""
   best = _accuracy(frame, higher)
   return [

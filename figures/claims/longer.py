@@ -22,18 +22,19 @@ TITLE = 'Contradicted claims: do they hold after four times the training?'
 
 def _better_than_anil(
     frame: pd.DataFrame, cell: Mapping[str, Any], metric: str = 'accuracy'
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   anil = {comparisons.MODEL: 'anil', **cell}
   pairs = [({**anil, comparisons.MODEL: m}, anil) for m in style.HYPERNETWORKS]
   return comparisons.better(frame, pairs, metric)
 
 
-def _part(id_: str, what: str, **changed: Any) -> verdicts.Claim:
+def _part(id_: str, what: str, sentence: str, **changed: Any) -> verdicts.Claim:
   """Returns a claim on the runs of `configs/<experiment>_longer.py`.
 
   Args:
     id_: of the whole claim.
     what: the part of it that these runs can decide.
+    sentence: what is tested of it.
     **changed: other fields that differ from the whole claim's.
   """
   (whole,) = (
@@ -41,9 +42,12 @@ def _part(id_: str, what: str, **changed: Any) -> verdicts.Claim:
       for claim in (*hyperteacher.CLAIMS, *gridworlds.CLAIMS)
       if claim.id == id_
   )
-  experiment = f'{whole.experiment}_longer'
   return dataclasses.replace(
-      whole, id=f'{id_}, {what}', experiment=experiment, **changed
+      whole,
+      id=f'{id_}, {what}',
+      sentence=sentence,
+      experiment=f'{whole.experiment}_longer',
+      **changed,
   )
 
 
@@ -51,10 +55,8 @@ CLAIMS = (
     _part(
         '3E',
         'ANIL',
-        sentence=(
-            'M = 8, K = 2: both hypernetworks reach a higher OOD accuracy than'
-            ' ANIL.'
-        ),
+        'M = 8, K = 2: both hypernetworks reach a higher OOD accuracy than'
+        ' ANIL.',
         compare=functools.partial(
             _better_than_anil, cell=dict(zip(fig3e.CELL[1:], (8, 2)))
         ),
@@ -63,16 +65,14 @@ CLAIMS = (
     _part(
         '3F',
         'linear',
-        sentence=(
-            'Of four sizes of the linear hypernetwork, the best in between has'
-            ' a higher OOD accuracy than the smallest and the largest.'
-        ),
+        'Of four sizes of the linear hypernetwork, the best in between has'
+        ' a higher OOD accuracy than the smallest and the largest.',
         models=('linear_hypernetwork',),
     ),
     _part(
         '4C-1',
         'ANIL',
-        sentence='OOD loss of both hypernetworks is lower than that of ANIL.',
+        'OOD loss of both hypernetworks is lower than that of ANIL.',
         compare=functools.partial(
             _better_than_anil,
             cell={comparisons.SUPPORT: 'random'},
@@ -83,10 +83,8 @@ CLAIMS = (
     _part(
         'A10',
         'linear',
-        sentence=(
-            'OOD accuracy of the linear hypernetwork, 64 wide, differs by less'
-            ' than 0.05 between 8 and 32 modules.'
-        ),
+        'OOD accuracy of the linear hypernetwork, 64 wide, differs by less'
+        ' than 0.05 between 8 and 32 modules.',
         models=('linear_hypernetwork',),
     ),
 )

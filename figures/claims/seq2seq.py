@@ -35,7 +35,7 @@ def _sample(
   return dataclasses.replace(found, name=name)
 
 
-def _mutual_exclusivity(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _mutual_exclusivity(frame: pd.DataFrame) -> comparisons.Comparisons:
   trained = cells.Trained('scan_me', cells.META)
   return [
       comparisons.level(_sample(frame, trained, metric), _NEAR_ONE)
@@ -52,7 +52,7 @@ def _add_jump(
   )
 
 
-def _far_above_lesions(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _far_above_lesions(frame: pd.DataFrame) -> comparisons.Comparisons:
   full = _add_jump(frame, cells.META, 'permuted')
   lesions = [
       comparisons.difference(full, _add_jump(frame, lesion, 'permuted'), _FAR)
@@ -62,14 +62,14 @@ def _far_above_lesions(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [*lesions, _against_standard(full, standard, _FAR)]
 
 
-def _both_near_one(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _both_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.level(_add_jump(frame, network, 'extended'), _NEAR_ONE)
       for network in (cells.META, cells.NO_SUPPORT_LOSS)
   ]
 
 
-def _augmented_lesions(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _augmented_lesions(frame: pd.DataFrame) -> comparisons.Comparisons:
   full = _add_jump(frame, cells.META, 'extended')
   aligned = _add_jump(frame, cells.STANDARD, 'aligned')
   standard = _add_jump(frame, cells.STANDARD, 'fixed')
@@ -90,7 +90,7 @@ def _around_right(
   )
 
 
-def _around_right_near_one(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _around_right_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
   full = _around_right(frame, cells.META, 'extended', 2)
   standard = _around_right(frame, cells.STANDARD, 'fixed', 0)
   return [
@@ -99,16 +99,14 @@ def _around_right_near_one(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _more_directions_are_harder(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _more_directions_are_harder(frame: pd.DataFrame) -> comparisons.Comparisons:
   few, many = (
       _around_right(frame, cells.META, 'extended', number) for number in (2, 20)
   )
   return [comparisons.difference(few, many, 0.25)]
 
 
-def _length(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _length(frame: pd.DataFrame) -> comparisons.Comparisons:
   meta, standard = (
       _sample(frame, cells.Trained('scan_length', *trained))
       for trained in (
@@ -123,79 +121,65 @@ def _length(frame: pd.DataFrame) -> list[comparisons.Comparison]:
 _claim = functools.partial(verdicts.Claim, cell=cells.CELL)
 CLAIMS = (
     _claim(
-        id='MS-1',
-        sentence=(
-            'Shown the meanings of three of four words, meta seq2seq infers'
-            ' the fourth, for assignments that training left out.'
-        ),
+        'MS-1',
+        'Shown the meanings of three of four words, meta seq2seq infers'
+        ' the fourth, for assignments that training left out.',
         artefact='Lake (2019), Section 4.2',
         experiment='scan_me',
         figure='scan_me',
         compare=_mutual_exclusivity,
     ),
     _claim(
-        id='MS-2',
-        sentence=(
-            'Trained on permuted meanings, meta seq2seq uses "jump" in new'
-            ' commands far better than without support loss, than without'
-            ' decoder attention, and than a standard network.'
-        ),
+        'MS-2',
+        'Trained on permuted meanings, meta seq2seq uses "jump" in new'
+        ' commands far better than without support loss, than without'
+        ' decoder attention, and than a standard network.',
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
         figure='scan_table2',
         compare=_far_above_lesions,
     ),
     _claim(
-        id='MS-3',
-        sentence=(
-            'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
-            ' commands with and without support loss.'
-        ),
+        'MS-3',
+        'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
+        ' commands with and without support loss.',
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
         figure='scan_table2',
         compare=_both_near_one,
     ),
     _claim(
-        id='MS-4',
-        sentence=(
-            'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
-            ' commands far better than without decoder attention, and than a'
-            ' standard network, which gains a little from the verbs.'
-        ),
+        'MS-4',
+        'Trained with 20 additional verbs, meta seq2seq uses "jump" in new'
+        ' commands far better than without decoder attention, and than a'
+        ' standard network, which gains a little from the verbs.',
         artefact='Lake (2019), Table 2',
         experiment='scan_add_jump',
         figure='scan_table2',
         compare=_augmented_lesions,
     ),
     _claim(
-        id='MS-5',
-        sentence=(
-            'Meta seq2seq understands "around right" from "around left" and'
-            ' "right"; a standard network does not.'
-        ),
+        'MS-5',
+        'Meta seq2seq understands "around right" from "around left" and'
+        ' "right"; a standard network does not.',
         artefact='Lake (2019), Table 3',
         experiment='scan_around_right',
         figure='scan_table3',
         compare=_around_right_near_one,
     ),
     _claim(
-        id='MS-6',
-        sentence=(
-            'Meta seq2seq uses "around right" far worse if trained with 20'
-            ' additional directions than with two.'
-        ),
+        'MS-6',
+        'Meta seq2seq uses "around right" far worse if trained with 20'
+        ' additional directions than with two.',
         artefact='Lake (2019), Section 4.5',
         experiment='scan_around_right',
         figure='scan_table3',
         compare=_more_directions_are_harder,
     ),
     _claim(
-        id='MS-7',
-        sentence=(
-            'Meta seq2seq is poor at outputs longer than those of training, but'
-            ' better than a standard network.'
-        ),
+        'MS-7',
+        'Meta seq2seq is poor at outputs longer than those of training, but'
+        ' better than a standard network.',
         artefact='Lake (2019), Table 3',
         experiment='scan_length',
         figure='scan_table3',

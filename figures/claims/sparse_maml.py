@@ -21,7 +21,7 @@ _SAME_ACCURACY = 0.02  # As for amortised inference.
 _cell = sparse_maml.cell
 
 
-def _adapts(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _adapts(frame: pd.DataFrame) -> comparisons.Comparisons:
   samples = [
       comparisons.sample(frame, _cell('binary'), 'test', metric)
       for metric in ('closed', *_closed(frame))
@@ -52,7 +52,7 @@ def _closed(frame: pd.DataFrame) -> list[str]:
 
 def _more_closed(
     frame: pd.DataFrame, more: list[str], fewer: list[str]
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   """Compares the shares of closed gates of layers."""
   cell = _cell('binary')
   return [
@@ -65,12 +65,12 @@ def _more_closed(
   ]
 
 
-def _first_closes(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _first_closes(frame: pd.DataFrame) -> comparisons.Comparisons:
   first, *_, last, _ = _closed(frame)
   return _more_closed(frame, [first], [last])
 
 
-def _generated_open(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _generated_open(frame: pd.DataFrame) -> comparisons.Comparisons:
   first, *generated, readout = _closed(frame)
   return _more_closed(frame, [first, readout], generated)
 
@@ -81,7 +81,7 @@ def _above(
     splits: tuple[str, ...] = ('test',),
     gates: str = 'binary',
     bound: float = 0.0,
-) -> list[comparisons.Comparison]:
+) -> comparisons.Comparisons:
   """Compares the accuracy of one variant with others'."""
   return [
       comparisons.difference(
@@ -94,7 +94,7 @@ def _above(
   ]
 
 
-def _sparser_is_better(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _sparser_is_better(frame: pd.DataFrame) -> comparisons.Comparisons:
   samples = [
       comparisons.sample(frame, _cell('binary', initial_sparsity=share), 'test')
       for share in sparse_maml.SPARSITIES
@@ -103,7 +103,7 @@ def _sparser_is_better(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [comparisons.slope(name, samples, sparse_maml.SPARSITIES)]
 
 
-def _steps_cost_less(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _steps_cost_less(frame: pd.DataFrame) -> comparisons.Comparisons:
   samples = [
       comparisons.sample(frame, _cell(gates, num_steps=steps), 'test')
       for gates in ('all', 'binary')
@@ -113,7 +113,7 @@ def _steps_cost_less(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   return [comparisons.between(name, samples, (1, -1, -1, 1))]
 
 
-def _rates_close(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _rates_close(frame: pd.DataFrame) -> comparisons.Comparisons:
   closed = comparisons.sample(frame, _cell('rectified'), 'test', 'closed')
   return [
       comparisons.level(closed, 0.1),
@@ -121,7 +121,7 @@ def _rates_close(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _not_modular(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _not_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.difference(
           comparisons.sample(frame, sparse_maml.figure_3b_cell(model)),

@@ -33,7 +33,7 @@ def _features(frame: pd.DataFrame) -> int:
   return int(frame['task.num_features'].min())
 
 
-def _hyla_above(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _hyla_above(frame: pd.DataFrame) -> comparisons.Comparisons:
   hyla = _accuracy(frame, 'hyla')
   return [
       comparisons.difference(hyla, _accuracy(frame, kind))
@@ -42,7 +42,7 @@ def _hyla_above(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _heads_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _heads_help(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.difference(
           _accuracy(frame, kind), _accuracy(frame, kind, num_heads=1)
@@ -51,7 +51,7 @@ def _heads_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _fewer_features_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _fewer_features_help(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
       comparisons.difference(
           _accuracy(frame, kind, num_features=2),
@@ -61,7 +61,7 @@ def _fewer_features_help(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _rules_can_be_named(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   for kind in _VARIED:
     cell = sraven.make_cell(kind, num_features=_features(frame))
@@ -86,7 +86,7 @@ def _last_block(frame: pd.DataFrame) -> int:
   return max((int(m.removeprefix(of_a_block)) for m in measured), default=0)
 
 
-def _is_rare(frame: pd.DataFrame, metric: str) -> list[comparisons.Comparison]:
+def _is_rare(frame: pd.DataFrame, metric: str) -> comparisons.Comparisons:
   return [
       comparisons.below(
           comparisons.sample(

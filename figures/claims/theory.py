@@ -6,11 +6,11 @@ solver is the published one at the published scale. At smaller scales, where the
 published one is far from convergence, it is a solver that converges.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 import functools
 import itertools
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,29 +38,13 @@ _UNFITTED = 0.02
 _LARGEST_RATIO = 1000
 
 
-class _Compare(Protocol):
-  """Makes a claim's comparisons for one solver; None is the headline solver."""
-
-  def __call__(
-      self, frame: pd.DataFrame, /, *, solver: str | None = None
-  ) -> Sequence[comparisons.Comparison]:
-    """Returns the comparisons that must hold."""
-    ...
-
-
-def _alignment(frame: pd.DataFrame, **cell: Any) -> comparisons.Sample:
+def _alignment(frame: pd.DataFrame, cell: cells.Cell) -> comparisons.Sample:
   return comparisons.sample(frame, cell, 'ood', 'alignment')
 
 
-def _headline(frame: pd.DataFrame) -> str:
-  """Returns the solver that a claim without suffix is about."""
-  return theory_cells.solvers(frame)[0]
-
-
 def _connected_above_disconnected(
-    frame: pd.DataFrame, latent_type: str, solver: str | None = None
-) -> list[comparisons.Comparison]:
-  solver = solver or _headline(frame)
+    frame: pd.DataFrame, solver: str, latent_type: str
+) -> comparisons.Comparisons:
   supports = [
       s for kind, s in families.TABLE_A9.values() if kind == latent_type
   ]
@@ -68,14 +52,8 @@ def _connected_above_disconnected(
   disconnected = [s for s in supports if not theory_cells.is_connected(s)]
 
   def of(support: str) -> comparisons.Sample:
-    return _alignment(
-        frame,
-        **{
-            theory_cells.SOLVER: solver,
-            theory_cells.LATENTS: latent_type,
-            theory_cells.SUPPORT: support,
-        },
-    )
+    cell = dict(zip(fig2c.CELL, (solver, latent_type, support)))
+    return _alignment(frame, cell)
 
   return [
       comparisons.difference(of(higher), of(lower))
@@ -91,21 +69,13 @@ def _of_size(
     module_factor: int,
 ) -> comparisons.Sample:
   width = theory_cells.teacher_width(frame) * hidden_factor
-  return _alignment(
-      frame,
-      **{
-          theory_cells.SOLVER: solver,
-          theory_cells.LATENTS: latent_type,
-          theory_cells.HIDDEN: width,
-          theory_cells.MODULES: module_factor,
-      },
-  )
+  size = solver, latent_type, width, module_factor
+  return _alignment(frame, dict(zip(fig2d.CELL, size)))
 
 
 def _falls_with_size(
-    frame: pd.DataFrame, solver: str | None = None
-) -> list[comparisons.Comparison]:
-  solver = solver or _headline(frame)
+    frame: pd.DataFrame, solver: str
+) -> comparisons.Comparisons:
   size = functools.partial(_of_size, frame, solver, 'discrete')
   largest = _largest(frame)
   others = [(largest, 2), (2, largest), (largest, largest)]
@@ -116,9 +86,8 @@ def _falls_with_size(
 
 
 def _stays_with_size(
-    frame: pd.DataFrame, solver: str | None = None
-) -> list[comparisons.Comparison]:
-  solver = solver or _headline(frame)
+    frame: pd.DataFrame, solver: str
+) -> comparisons.Comparisons:
   size = functools.partial(_of_size, frame, solver, 'continuous')
   largest = _largest(frame)
   return [
@@ -132,19 +101,19 @@ def _largest(frame: pd.DataFrame) -> int:
 
 
 def _decay_does_not_help(
-    frame: pd.DataFrame, solver: str | None = None
-) -> list[comparisons.Comparison]:
+    frame: pd.DataFrame, solver: str
+) -> comparisons.Comparisons:
   """Leaves out students whose alignment cannot be raised."""
   found = cells.select(table_a1.EXPERIMENT, frame, table_a1.CELL)
   decayed = [
       cell
-      for cell in found.find(solver=solver or _headline(frame))
+      for cell in found.find(solver=solver)
       if cell[theory_cells.MODULES] > 2 and cell[theory_cells.WEIGHT_DECAY]
   ]
   compared = [
       comparisons.difference(
-          _alignment(frame, **cell | {theory_cells.WEIGHT_DECAY: 0.0}),
-          _alignment(frame, **cell),
+          _alignment(frame, cell | {theory_cells.WEIGHT_DECAY: 0.0}),
+          _alignment(frame, cell),
           bound=-_NOTICED,
       )
       for cell in decayed
@@ -189,7 +158,7 @@ def _students(
       )
 
 
-def _fits_everything(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _fits_everything(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Tests whether the worst OOD loss is near zero if the training loss is.
 
   Compares them as a ratio on a log scale, because no loss is exactly zero and
@@ -209,7 +178,7 @@ def _fits_everything(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _need_not_fit(frame: pd.DataFrame) -> list[comparisons.Comparison]:
+def _need_not_fit(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Uses one output, as in the theorem; more would identify hidden units."""
   return [
       comparisons.level(sample, 0.0)
@@ -224,9 +193,7 @@ def _need_not_fit(frame: pd.DataFrame) -> list[comparisons.Comparison]:
   ]
 
 
-def _each_condition_is_needed(
-    frame: pd.DataFrame,
-) -> list[comparisons.Comparison]:
+def _each_condition_is_needed(frame: pd.DataFrame) -> comparisons.Comparisons:
   if frame['train_error'].max() > 1e-9:
     return []
   return [
@@ -238,16 +205,29 @@ def _each_condition_is_needed(
 
 
 def _per_solver(
-    id_: str, *, sentence: str, compare: _Compare, **fields: Any
+    id_: str,
+    sentence: str,
+    compare: Callable[..., comparisons.Comparisons],
+    **fields: Any,
 ) -> tuple[verdicts.Claim, verdicts.Claim]:
-  """Returns the claim and, with a suffix, that of the published solver."""
-  published = functools.partial(compare, solver=_PUBLISHED)
+  """Returns the claim and, with a suffix, that of the published solver.
+
+  Args:
+    id_: of the claim about the headline solver.
+    sentence: what is tested.
+    compare: (table, solver) -> comparisons.
+    **fields: others of both claims.
+  """
+
+  def of_headline(frame: pd.DataFrame) -> comparisons.Comparisons:
+    return compare(frame, theory_cells.solvers(frame)[0])
+
   return (
-      verdicts.Claim(id=id_, compare=compare, sentence=sentence, **fields),
+      verdicts.Claim(id_, sentence, compare=of_headline, **fields),
       verdicts.Claim(
-          id=f'{id_}-adam',
-          compare=published,
-          sentence=f'{sentence} (Latents inferred by Adam, as published.)',
+          f'{id_}-adam',
+          f'{sentence} (Latents inferred by Adam, as published.)',
+          compare=functools.partial(compare, solver=_PUBLISHED),
           **fields,
       ),
   )
@@ -256,10 +236,8 @@ def _per_solver(
 CLAIMS = (
     *_per_solver(
         '2C-c',
-        sentence=(
-            'Continuous tasks: module alignment is higher with connected than'
-            ' with disconnected support.'
-        ),
+        'Continuous tasks: module alignment is higher with connected than'
+        ' with disconnected support.',
         artefact='Figure 2C',
         experiment='fig2c',
         figure='fig2c',
@@ -270,10 +248,8 @@ CLAIMS = (
     ),
     *_per_solver(
         '2C-d',
-        sentence=(
-            'Discrete tasks: module alignment is higher with connected than'
-            ' with disconnected support.'
-        ),
+        'Discrete tasks: module alignment is higher with connected than'
+        ' with disconnected support.',
         artefact='Figure 2C',
         experiment='fig2c',
         figure='fig2c',
@@ -284,11 +260,9 @@ CLAIMS = (
     ),
     *_per_solver(
         '2D-d',
-        sentence=(
-            'Discrete tasks: module alignment is highest for students slightly'
-            ' larger than their teacher, and falls with more hidden units or'
-            ' modules.'
-        ),
+        'Discrete tasks: module alignment is highest for students slightly'
+        ' larger than their teacher, and falls with more hidden units or'
+        ' modules.',
         artefact='Figure 2D',
         experiment='fig2d',
         figure='fig2d',
@@ -297,10 +271,8 @@ CLAIMS = (
     ),
     *_per_solver(
         '2D-c',
-        sentence=(
-            'Continuous tasks: overparameterisation lowers module alignment by'
-            f' less than {_NOTICED:g}.'
-        ),
+        'Continuous tasks: overparameterisation lowers module alignment by'
+        f' less than {_NOTICED:g}.',
         artefact='Figure 2D',
         experiment='fig2d',
         figure='fig2d',
@@ -309,10 +281,8 @@ CLAIMS = (
     ),
     *_per_solver(
         'A1',
-        sentence=(
-            'Weight decay does not raise the module alignment of'
-            f' overparameterised students by more than {_NOTICED:g}.'
-        ),
+        'Weight decay does not raise the module alignment of'
+        f' overparameterised students by more than {_NOTICED:g}.',
         artefact='Table A1',
         undecided=(
             'alignment without weight decay already exceeds'
@@ -324,14 +294,12 @@ CLAIMS = (
         compare=_decay_does_not_help,
     ),
     verdicts.Claim(
-        id='TH-1',
-        sentence=(
-            'Compositional and connected support: a student of matching size'
-            ' that fits its training tasks (relative loss below'
-            f' {theorem.NEAR_ZERO:g}) fits every new combination (loss at most'
-            f" {_LARGEST_RATIO:,} times as high) and finds its teacher's"
-            ' modules up to a linear map.'
-        ),
+        'TH-1',
+        'Compositional and connected support: a student of matching size'
+        ' that fits its training tasks (relative loss below'
+        f' {theorem.NEAR_ZERO:g}) fits every new combination (loss at most'
+        f" {_LARGEST_RATIO:,} times as high) and finds its teacher's"
+        ' modules up to a linear map.',
         artefact='Section 3.2',
         experiment='theorem',
         figure='theorem',
@@ -339,12 +307,10 @@ CLAIMS = (
         compare=_fits_everything,
     ),
     verdicts.Claim(
-        id='TH-1-d',
-        sentence=(
-            'Disconnected support: a student of matching size and one output'
-            ' that fits its training tasks (relative loss below'
-            f' {theorem.NEAR_ZERO:g}) need not fit new combinations.'
-        ),
+        'TH-1-d',
+        'Disconnected support: a student of matching size and one output'
+        ' that fits its training tasks (relative loss below'
+        f' {theorem.NEAR_ZERO:g}) need not fit new combinations.',
         artefact='Section 3.2',
         experiment='theorem',
         figure='theorem',
@@ -352,12 +318,10 @@ CLAIMS = (
         compare=_need_not_fit,
     ),
     verdicts.Claim(
-        id='TH-2',
-        sentence=(
-            'A student can fit all training tasks and still fail on OOD tasks'
-            ' if it is wider than its teacher, or if the support is'
-            ' disconnected or not compositional.'
-        ),
+        'TH-2',
+        'A student can fit all training tasks and still fail on OOD tasks'
+        ' if it is wider than its teacher, or if the support is'
+        ' disconnected or not compositional.',
         artefact='Appendix A.3',
         experiment='fig_a1',
         figure='fig_a1',
