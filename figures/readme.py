@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 import re
 import textwrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -39,153 +39,131 @@ WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
 
 _ENOUGH_SEEDS = 5
 
-# Part of the paper -> what the paper says, and what was found at laptop scale,
-# whatever the verdict. '{fig3b random accuracy}' stands for the accuracies on
-# OOD tasks of the models that Figure 3B trains with random support.
+
+class _Finding(NamedTuple):
+  """What the paper says, and what was found at laptop scale.
+
+  '{fig3b random accuracy}' stands for the accuracies on OOD tasks of the models
+  that Figure 3B trains with random support.
+  """
+
+  published: str
+  here: str  # Whatever the verdict.
+
+
+# By part of the paper.
 _FINDINGS = {
-    'Figure 2C': (
+    'Figure 2C': _Finding(
         'Connected support makes students find the modules.',
-        (
-            'Converged inference: alignment is 0.98 to 1.00 with connected'
-            ' support, 0.72 to 0.93 with disconnected. Stopped early: 0.45 to'
-            ' 0.62 with either.'
-        ),
+        'Converged inference: alignment is 0.98 to 1.00 with connected'
+        ' support, 0.72 to 0.93 with disconnected. Stopped early: 0.45 to'
+        ' 0.62 with either.',
     ),
-    'Figure 2D': (
+    'Figure 2D': _Finding(
         'Alignment falls with student size (discrete tasks).',
-        (
-            "Converged inference: 0.86 to 0.90 at the teacher's size, at least"
-            ' 0.98 from twice that on; no fall is seen. Stopped early: it rises'
-            ' with modules.'
-        ),
+        "Converged inference: 0.86 to 0.90 at the teacher's size, at least"
+        ' 0.98 from twice that on; no fall is seen. Stopped early: it rises'
+        ' with modules.',
     ),
-    'Table A1': (
+    'Table A1': _Finding(
         'Weight decay does not help.',
         "Large students' alignment changes by less than 0.01.",
     ),
-    'Section 3.2': (
+    'Section 3.2': _Finding(
         'With connected support, students that fit training tasks fit all.',
-        (
-            'All 18 that fit them (loss below 1e-7) do. With disconnected'
-            ' support, 3 of 8 with one output do not.'
-        ),
+        'All 18 that fit them (loss below 1e-7) do. With disconnected'
+        ' support, 3 of 8 with one output do not.',
     ),
-    'Appendix A.3': (
+    'Appendix A.3': _Finding(
         'The theorem needs all of its conditions.',
-        (
-            'Without any one, students that fit training tasks exactly can fail'
-            ' on new ones.'
-        ),
+        'Without any one, students that fit training tasks exactly can fail'
+        ' on new ones.',
     ),
-    'Figure 3B': (
+    'Figure 3B': _Finding(
         'Hypernetworks beat ANIL and MAML, unless a module is held out.',
-        (
-            'OOD accuracy: {fig3b random accuracy} (seen combinations: {fig3b'
-            ' random accuracy split=test}). With a module held out: {fig3b'
-            ' non_compositional accuracy}.'
-        ),
+        'OOD accuracy: {fig3b random accuracy} (seen combinations: {fig3b'
+        ' random accuracy split=test}). With a module held out: {fig3b'
+        ' non_compositional accuracy}.',
     ),
-    'Figure 3C': (
+    'Figure 3C': _Finding(
         'Modules can be decoded, unless one is held out.',
-        (
-            'R² of decoding (K = 2): {fig3c random r2}; with one held out:'
-            ' {fig3c non_compositional r2}.'
-        ),
+        'R² of decoding (K = 2): {fig3c random r2}; with one held out:'
+        ' {fig3c non_compositional r2}.',
     ),
-    'Figure 3D': (
+    'Figure 3D': _Finding(
         'They can be decoded better with connected support.',
         'R²: {fig3c connected r2}; disconnected: {fig3c disconnected r2}.',
     ),
-    'Figure 3E': (
+    'Figure 3E': _Finding(
         'Hypernetworks need K > 1, and then beat ANIL and MAML.',
-        (
-            "K > 1 raises OOD accuracy. But with the paper's M = 8, K = 2 and"
-            ' two layers, ANIL is better: {fig3e random accuracy'
-            ' task.num_modules=8 task.max_active=2}.'
-        ),
+        "K > 1 raises OOD accuracy. But with the paper's M = 8, K = 2 and"
+        ' two layers, ANIL is better: {fig3e random accuracy'
+        ' task.num_modules=8 task.max_active=2}.',
     ),
-    'Figure 3F': (
+    'Figure 3F': _Finding(
         'OOD accuracy rises with student size, then falls.',
-        (
-            "It falls by at most 0.02 up to 8 times the teacher's width, 16"
-            ' times its modules.'
-        ),
+        "It falls by at most 0.02 up to 8 times the teacher's width, 16"
+        ' times its modules.',
     ),
-    'Section 4.1': (
+    'Section 4.1': _Finding(
         'Hypernetworks lose accuracy on more modules than in training.',
-        (
-            'With all eight, they are 0.07 (linear) and 0.18 (nonlinear) below'
-            ' controls trained on such tasks.'
-        ),
+        'With all eight, they are 0.07 (linear) and 0.18 (nonlinear) below'
+        ' controls trained on such tasks.',
     ),
-    'Figure A3': (
+    'Figure A3': _Finding(
         'More modules take more training tasks.',
         'Four take most; six to ten take about as many.',
     ),
-    'Figure A4': (
+    'Figure A4': _Finding(
         'Fewer shots lower OOD accuracy.',
         'By 0.15 to 0.18 from 32 to 8 (K = 3).',
     ),
-    'Figure A5': (
+    'Figure A5': _Finding(
         'With more modules, more combinations can be held out.',
-        (
-            'Holding out 50% in place of 10% costs 0.01 (linear) and 0.05'
-            ' (nonlinear) with ten modules, 0.04 and 0.10 with six.'
-        ),
+        'Holding out 50% in place of 10% costs 0.01 (linear) and 0.05'
+        ' (nonlinear) with ten modules, 0.04 and 0.10 with six.',
     ),
-    'Figure A6': (
+    'Figure A6': _Finding(
         'Decoding correlates with OOD accuracy.',
         'It does over six pairs of M and K; R² is below zero in three.',
     ),
-    'Tables A2-A8': (
+    'Tables A2-A8': _Finding(
         'Accuracies for every M and K.',
         'Compared at the published scale only.',
     ),
-    'Figure 4B': (
+    'Figure 4B': _Finding(
         'Connected support lowers OOD loss.',
-        (
-            'After short training: {fig4b connected loss}; disconnected: {fig4b'
-            ' disconnected loss}.'
-        ),
+        'After short training: {fig4b connected loss}; disconnected: {fig4b'
+        ' disconnected loss}.',
     ),
-    'Figure 4C': (
-        (
-            'Hypernetworks beat ANIL and MAML. Holding a preference out widens'
-            ' their gap between seen and new combinations.'
-        ),
-        (
-            'OOD loss after short training: {fig4c random loss}. With a'
-            ' preference held out: {fig4c non_compositional loss}.'
-        ),
+    'Figure 4C': _Finding(
+        'Hypernetworks beat ANIL and MAML. Holding a preference out widens'
+        ' their gap between seen and new combinations.',
+        'OOD loss after short training: {fig4c random loss}. With a'
+        ' preference held out: {fig4c non_compositional loss}.',
     ),
-    'Figure 4E': (
+    'Figure 4E': _Finding(
         'Hypernetworks beat ANIL and MAML.',
-        (
-            'OOD accuracy: {fig4e random accuracy}. With 8 modules, as'
-            ' published, the linear one is not clearly above ANIL.'
-        ),
+        'OOD accuracy: {fig4e random accuracy}. With 8 modules, as'
+        ' published, the linear one is not clearly above ANIL.',
     ),
-    'Figure 4F': (
+    'Figure 4F': _Finding(
         'They lose more if a quadrant is held out.',
         'OOD accuracy then: {fig4e non_compositional accuracy}.',
     ),
-    'Figure A8': (
+    'Figure A8': _Finding(
         'Larger students have no higher OOD loss.',
         'True of three of four; one is unclear.',
     ),
-    'Figure A9': (
+    'Figure A9': _Finding(
         'The same holds for whole demonstrations.',
-        (
-            'Share without a mistake: {fig4e random accuracy_all}. With a'
-            ' quadrant held out: {fig4e non_compositional accuracy_all}.'
-        ),
+        'Share without a mistake: {fig4e random accuracy_all}. With a'
+        ' quadrant held out: {fig4e non_compositional accuracy_all}.',
     ),
-    'Figure A10': (
+    'Figure A10': _Finding(
         'OOD accuracy hardly changes with student size.',
-        (
-            'It does not fall; the linear hypernetwork gains 0.09 from more'
-            ' modules and twice the width.'
-        ),
+        'It does not fall; the linear hypernetwork gains 0.09 from more'
+        ' modules and twice the width.',
     ),
 }
 
@@ -236,7 +214,7 @@ def pages(
 def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns the README's table: a row per figure or table of the paper."""
   rows = []
-  for artefact, (published, finding) in _FINDINGS.items():
+  for artefact, finding in _FINDINGS.items():
     of_artefact = [
         (claim, entry)
         for claim, entry in zip(claims.CLAIMS, entries, strict=True)
@@ -251,11 +229,11 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
     )
     rows.append({
         'figure': artefact,
-        'the paper': published,
+        'the paper': finding.published,
         'here': re.sub(
             '{(.*?)}',
             lambda match: _levels(library, *match[1].split()),
-            finding,
+            finding.here,
         ),
         'verdict': verdict,
         'flag of `main`': _flag(of_artefact[0][0].experiment),
