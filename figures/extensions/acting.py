@@ -89,7 +89,7 @@ def _draw(
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the bars and the table of a metric; notes go into the caption."""
   found = cells.read(library, experiment, model_bars.CELL)
-  caption = [*found.caption, *notes, _NOT_IN_PAPER]
+  caption = found.caption(*notes, _NOT_IN_PAPER)
   figure = model_bars.draw_bars(found, metric, caption=caption, **options)
   measures = {split: (split, metric) for split in ('test', 'ood')}
   return figure, cells.make_table(found, measures)

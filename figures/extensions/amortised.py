@@ -106,9 +106,8 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
         'task_support': support,
     }
     for name, (split, metric) in _METRICS.items():
-      mean = stats.mean(data.values(frame, cell, split, metric=metric))
-      row[f'{name}_mean'] = mean.value
-      row[f'{name}_se'] = mean.standard_error
+      values = data.values(frame, cell, split, metric=metric)
+      row |= stats.mean(values).columns(name)
     row['num_seeds'] = data.rows(frame, cell)['seed'].nunique()
     for preset in inference_cost.CALLS:
       row[f'cost_{preset}'] = inference_cost.find(
@@ -184,16 +183,11 @@ def _explain(figure: go.Figure) -> None:
 def _caption(found: cells.Cells) -> list[str]:
   """Returns the lines below the figure: runs and cost."""
   timed = inference_cost.load().iloc[0]
-  return [
-      *found.caption,
+  return found.caption(
       'Whiskers: standard error over seeds.',
-      (
-          'CPU time per task from support set to fast parameters, with'
-          f' {inference_cost.NUM_TASKS} tasks at once: the smallest of'
-          f' {timed["rounds"]} rounds on {timed["processor"]}.'
-      ),
-      (
-          'Circles: laptop scale. Diamonds: published scale, where only the'
-          ' time was measured.'
-      ),
-  ]
+      'CPU time per task from support set to fast parameters, with'
+      f' {inference_cost.NUM_TASKS} tasks at once: the smallest of'
+      f' {timed["rounds"]} rounds on {timed["processor"]}.',
+      'Circles: laptop scale. Diamonds: published scale, where only the'
+      ' time was measured.',
+  )

@@ -46,15 +46,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE,
       x_title='distinct pairs of modules that bridges connect',
       y_title='',
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Converged inference.',
-          (
-              'Bridges: one family of two modules per pair, or a single family'
-              ' of 3, 4 or 6 modules, which connects 2, 4 or 9 pairs.'
-          ),
+          'Bridges: one family of two modules per pair, or a single family'
+          ' of 3, 4 or 6 modules, which connects 2, 4 or 9 pairs.',
           'One bridge makes the support connected; nine pairs are the maximum.',
-      ],
+      ),
   )
   figure.update_yaxes(matches=None, showticklabels=True)
   table = theory_cells.make_table(frame, finished)

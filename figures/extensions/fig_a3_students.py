@@ -25,12 +25,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       f'{title}, {style.MODEL_NAMES[model].lower()}': [
-          bars.Bar(
-              label=_name(cell),
-              colour=style.COLOURS[model],
-              seeds=data.values(found.frame, cell, split),
-              missing=found.missing(cell),
-          )
+          found.bar(cell, _name(cell), style.COLOURS[model], split=split)
           for cell in found.find(name=model)
       ]
       for title, split in _SPLITS.items()
@@ -40,15 +35,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       panels,
       title=TITLE,
       y_title='accuracy after the last step',
-      caption=[
-          *found.caption,
-          (
-              'New and seen: combinations of modules. Below each bar: modules'
-              ' of the teacher (M), modules of the student, and the share of'
-              ' combinations that is held out. The first bar of each M is as in'
-              ' Figure A3.'
-          ),
-      ],
+      caption=found.caption(
+          'New and seen: combinations of modules. Below each bar: modules'
+          ' of the teacher (M), modules of the student, and the share of'
+          ' combinations that is held out. The first bar of each M is as in'
+          ' Figure A3.',
+      ),
   )
   measures = {split: (split, 'accuracy') for split in _SPLITS.values()}
   return figure, cells.make_table(found, measures)

@@ -12,7 +12,6 @@ import plotly.graph_objects as go
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
-from figures.plotting import stats
 from modular_hyperteacher.in_context import naming
 
 EXPERIMENT = 'fuzzy_logic'
@@ -68,7 +67,7 @@ def draw_2c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       f'{length + 1} tokens, {fraction:.0%} held out': _bars(
-          found, MAIN, length, fraction
+          found, MAIN, length + 1, fraction
       )
       for length in sorted(found.axis('num_support'))
       for fraction in sorted(found.axis('ood_fraction'))
@@ -83,7 +82,7 @@ def draw_a1(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   panels = {
       '32 tokens, 70% held out': [
           bar._replace(beside=_KINDS[kind][1])
-          for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS), 31, 0.7))
+          for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS)))
       ]
   }
   return finish(
@@ -99,28 +98,21 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns bars of how well terms of new combinations can be decoded."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
-      'From the residual stream (R²)': _bars(
-          found, MAIN, 31, 0.7, 'decoding_r2'
-      ),
+      'From the residual stream (R²)': _bars(found, MAIN, metric='decoding_r2'),
       'From codes (macro F1)': [
           bar._replace(label=f'{bar.label},<br>block {block + 1}')
           for kind in BY_CODES
           for block in range(2)
-          for bar in _bars(found, (kind,), 31, 0.7, naming.TERMS.metric(block))
+          for bar in _bars(found, (kind,), metric=naming.TERMS.metric(block))
       ],
   }
-  majority = [
-      stats.mean(
-          data.values(
-              found.frame, make_cell(kind), 'ood', metric=naming.TERMS.majority
-          )
-      )
-      for kind in BY_CODES
-  ]
   names = [
-      f'{m.value:.2f} for {_KINDS[kind][0]}'
-      for kind, m in zip(BY_CODES, majority)
-      if m.num_seeds
+      f'{majority.mean():.2f} for {label(kind)}'
+      for kind in BY_CODES
+      for majority in [
+          found.values(make_cell(kind), metric=naming.TERMS.majority)
+      ]
+      if len(majority)
   ]
   if names:
     line = f'F1 of always naming the most frequent term: {", ".join(names)}.'
@@ -131,23 +123,15 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def _bars(
     found: cells.Cells,
     kinds: Sequence[str],
-    num_support: int,
-    ood_fraction: float,
+    num_tokens: int = 32,
+    ood_fraction: float = 0.7,
     metric: str = METRIC,
 ) -> list[bars.Bar]:
   drawn = []
   for kind in kinds:
-    cell = make_cell(kind, num_support + 1, ood_fraction)
-    seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
-    drawn.append(
-        bars.Bar(
-            label=_KINDS[kind][0],
-            colour=COLOURS.get(kind, _ABLATION),
-            seeds=data.values(found.frame, cell, 'ood', metric=metric),
-            missing=found.missing(cell),
-            beside=seen.beside,
-        )
-    )
+    cell = make_cell(kind, num_tokens, ood_fraction)
+    colour, seen = COLOURS.get(kind, _ABLATION), found.seen(cell, metric)
+    drawn.append(found.bar(cell, label(kind), colour, metric, beside=seen))
   return drawn
 
 
@@ -165,7 +149,7 @@ def finish(
       title=title,
       y_title=y_title,
       y_range=(0, 1),
-      caption=found.caption,
+      caption=found.caption(),
       beside_name=beside,
   )
   return figure, cells.make_table(found, measures)

@@ -21,7 +21,6 @@ from figures.library import reference
 from figures.plotting import bars
 from figures.plotting import layout
 from figures.plotting import lines
-from figures.plotting import stats
 from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
 
@@ -194,10 +193,9 @@ def draw_support(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       panels,
       title=TITLES['sg_support'],
       y_title='R² on new combinations',
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Non-compositional support holds out all masks of a module.',
-      ],
+      ),
       beside_name=_BESIDE,
   )
   return figure, cells.make_table(found, _MEASURES)
@@ -257,7 +255,7 @@ def _draw_numbers(
       x_title='training combinations',
       y_title='R²',
       x_type='log',
-      caption=[*found.caption, 'Code: the latent itself. Random splits.'],
+      caption=found.caption('Code: the latent itself. Random splits.'),
   )
   ticks = [step * 10**power for power in range(7) for step in (1, 2, 5)]
   figure.update_xaxes(tickvals=ticks, ticktext=[f'{tick:,}' for tick in ticks])
@@ -307,7 +305,7 @@ def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='R² on new combinations',
       num_columns=3,
       x_type='log',
-      caption=[*found.caption, 'Panels: how the task is given.'],
+      caption=found.caption('Panels: how the task is given.'),
   )
   widths = sorted({cell['model.hidden_dim'] for cell in shown})
   figure.update_xaxes(tickvals=widths, ticktext=list(map(str, widths)))
@@ -356,10 +354,9 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='R² of decoding, new combinations',
       x_type='category',
       y_range=(-0.2, 1.05),
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Ridge regression of z_m, fitted on seen combinations; mean over m.',
-      ],
+      ),
   )
   return figure, cells.make_table(found, _MEASURES)
 
@@ -403,7 +400,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   layout.finish(
       figure,
       title=TITLES['sg_decoding'],
-      caption=[*found.caption, 'A point per run and seed.', _NOT_DECODABLE],
+      caption=found.caption('A point per run and seed.', _NOT_DECODABLE),
   )
   return figure, cells.make_table(found, _MEASURES)
 
@@ -424,10 +421,9 @@ def draw_given(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLES['sg_given_or_inferred'],
       y_title='OOD accuracy',
       y_range=(0, 1),
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Linear, nonlinear: hypernetworks. All but the MLP infer the task.',
-      ],
+      ),
       beside_name=_BESIDE,
   )
   measures = {
@@ -447,25 +443,16 @@ def both_of(frame: pd.DataFrame, cell: cells.Cell, x: str) -> pd.DataFrame:
 def _bar(
     found: cells.Cells, cell: cells.Cell, label: str, colour: str, metric: str
 ) -> bars.Bar:
-  seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
-  return bars.Bar(
-      label=label,
-      colour=colour,
-      seeds=data.values(found.frame, cell, 'ood', metric=metric),
-      missing=found.missing(cell),
-      beside=seen.beside,
-  )
+  seen = found.seen(cell, metric)
+  return found.bar(cell, label, colour, metric, beside=seen)
 
 
 def _table(
     found: cells.Cells, by_x: dict[int, cells.Cell], split: str
 ) -> pd.DataFrame:
   """Returns R2: index x, a column per seed."""
-  table = pd.DataFrame({
-      x: data.values(found.frame, cell, split, metric=R2)
-      for x, cell in sorted(by_x.items())
-  })
-  return table.T.dropna(how='all')
+  ordered = sorted(by_x.items())
+  return lines.by_x({x: found.values(cell, split, R2) for x, cell in ordered})
 
 
 def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
@@ -476,7 +463,7 @@ def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
       for i in range(depth + 1)
   }
   table = pd.DataFrame({
-      shown: data.values(found.frame, cell, 'ood', metric=f'{DECODING}_{name}')
+      shown: found.values(cell, metric=f'{DECODING}_{name}')
       for name, shown in names.items()
   })
   return table.T.replace(np.inf, np.nan).dropna(how='all')

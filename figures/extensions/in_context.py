@@ -68,13 +68,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_range=(-0.5, 1),
       num_columns=3,
       markers=False,
-      caption=[
-          *curves.caption,
-          (
-              'Grey: what predictors reach on OOD tasks that know all training'
-              ' functions and the target. The teacher has R² 1.'
-          ),
-      ],
+      caption=curves.caption(
+          'Grey: what predictors reach on OOD tasks that know all training'
+          ' functions and the target. The teacher has R² 1.',
+      ),
   )
   layout.add_legend_row(figure)
   last = cells.read(library, EXPERIMENT, _CELL)
@@ -91,15 +88,10 @@ def _curve(
 ) -> lines.Line:
   """Returns the curve of a model on a split."""
   cell = {'model.name': model, model_bars.SUPPORT: support}
-  point = {'split': split, 'metric': metric}
-  frame = data.rows(curves.frame, {**cell, **point})
-  seeds = pd.DataFrame()
-  if len(frame):
-    seeds = frame.pivot_table(index='step', columns='seed', values='value')
   return lines.Line(
       name=style.MODEL_NAMES[model],
       colour=style.COLOURS[model],
-      seeds=seeds,
+      seeds=curves.over_training(cell, split, metric),
       dash=dash,
       dash_name=style.SPLIT_NAMES[split],
   )

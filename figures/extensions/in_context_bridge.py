@@ -159,8 +159,8 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     }
     for name, (support, split, metric) in wanted.items():
       cell = {**_cell(learner), 'task.task_support': support}
-      mean = stats.mean(data.values(frame, cell, split, metric=metric))
-      row[f'{name}_mean'], row[f'{name}_se'] = mean.value, mean.standard_error
+      values = data.values(frame, cell, split, metric=metric)
+      row |= stats.mean(values).columns(name)
     row['num_seeds'] = data.rows(frame, _cell(learner))['seed'].nunique()
     known = {
         'hidden_dim': learner.hidden_dim,

@@ -10,7 +10,6 @@ import plotly.graph_objects as go
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
-from figures.plotting import stats
 from figures.plotting import style
 
 EXPERIMENT = 'in_context_sizes'
@@ -34,7 +33,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE,
       y_title='R² on new pairs',
       y_range=(0, 1),
-      caption=found.caption,
+      caption=found.caption(),
       beside_name='seen pairs, whisker: standard error',
   )
   return figure, cells.make_table(found, _MEASURES)
@@ -42,11 +41,6 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
   model, num_support, width = (cell[column] for column in CELL)
-  seen = stats.mean(data.values(found.frame, cell, 'test', metric=_METRIC))
-  return bars.Bar(
-      label=f'{num_support + 1} tokens,<br>width {width}',
-      colour=style.COLOURS[model],
-      seeds=data.values(found.frame, cell, 'ood', metric=_METRIC),
-      missing=found.missing(cell),
-      beside=seen.beside,
-  )
+  label = f'{num_support + 1} tokens,<br>width {width}'
+  seen = found.seen(cell, _METRIC)
+  return found.bar(cell, label, style.COLOURS[model], _METRIC, beside=seen)

@@ -74,19 +74,14 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   layout.finish(
       figure,
       title=TITLE,
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Discrete tasks, singles and ring.',
-          (
-              "Circles: twice the teacher's size; squares: four times. Open"
-              ' marks: inference from a random start.'
-          ),
-          (
-              'Right: relative loss minus that of latents inferred to'
-              ' convergence, from many starts, on 64 examples; drawn at'
-              f' {_LEAST_EXCESS:g} if that is no better.'
-          ),
-      ],
+          "Circles: twice the teacher's size; squares: four times. Open"
+          ' marks: inference from a random start.',
+          'Right: relative loss minus that of latents inferred to'
+          ' convergence, from many starts, on 64 examples; drawn at'
+          f' {_LEAST_EXCESS:g} if that is no better.',
+      ),
   )
   return figure, table
 

@@ -36,10 +36,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           lines.Line(
               name=style.MODEL_NAMES[model],
               colour=style.COLOURS[model],
-              seeds=pd.DataFrame({
-                  k: data.values(found.frame, model_cell, f'ood_k{k}')
-                  for k in _NUMBERS
-              }).T.dropna(how='all'),
+              seeds=lines.by_x(
+                  {k: found.values(model_cell, f'ood_k{k}') for k in _NUMBERS}
+              ),
               dash='dash' if most == control else 'solid',
               dash_name='control' if most == control else f'K = {most}',
           )
@@ -54,17 +53,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title='modules per task',
       y_title='OOD accuracy',
       x_type='log',
-      caption=[
-          *found.caption,
-          (
-              'Solid: trained on combinations of up to K modules. Dashed:'
-              ' trained on combinations of any size.'
-          ),
-          (
-              'There is a single combination of all modules; controls may be'
-              ' trained on it, too.'
-          ),
-      ],
+      caption=found.caption(
+          'Solid: trained on combinations of up to K modules. Dashed:'
+          ' trained on combinations of any size.',
+          'There is a single combination of all modules; controls may be'
+          ' trained on it, too.',
+      ),
   )
   figure.update_xaxes(tickvals=_NUMBERS, ticktext=list(map(str, _NUMBERS)))
   measures = {f'ood_k{k}': (f'ood_k{k}', 'accuracy') for k in _NUMBERS}

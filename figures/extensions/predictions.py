@@ -171,8 +171,7 @@ def _to_row(bar: _Bar, scored: files.Scored) -> dict[str, Any]:
   measured: dict[str, Any] = {}
   for name, value in row.items():
     if name in estimates:
-      measured[f'{name}_mean'] = estimates[name].value
-      measured[f'{name}_se'] = estimates[name].standard_error
+      measured |= estimates[name].columns(name)
     else:
       measured[name] = value
   measured['num_tasks'] = bar.num_tasks

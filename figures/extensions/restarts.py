@@ -74,14 +74,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   layout.finish(
       figure,
       title=TITLE,
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Converged inference, discrete tasks, singles and ring.',
-          (
-              'Best start: the one with the lowest training loss; mean over all'
-              ' choices of so many starts.'
-          ),
-      ],
+          'Best start: the one with the lowest training loss; mean over all'
+          ' choices of so many starts.',
+      ),
   )
   return figure, table
 

@@ -39,7 +39,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       z_title='OOD accuracy',
       z_range=(0, 1),
       num_columns=2,
-      caption=found.caption
+      caption=found.caption()
       + [
           (
               'Not in the paper. One run per number of shots; fewer tasks are'

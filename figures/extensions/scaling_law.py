@@ -58,7 +58,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_type='log',
       y_type='log',
       empty='the law is not determined',
-      caption=found.caption
+      caption=found.caption()
       + [f'{name}: {_sentence(laws.get(name))}' for name in panels]
       + [
           (

@@ -95,17 +95,11 @@ def draw_accuracy(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   found = cells.read(library, EXPERIMENT, CELL)
 
   def make_bar(
-      label: str, colour: str, of: cells.Cell, beside: cells.Cell | None = None
+      label: str, colour: str, of: cells.Cell, adamw: cells.Cell | None = None
   ) -> bars.Bar:
-    other = stats.mean(data.values(found.frame, beside or {}, 'ood'))
-    shown = beside is not None and other.num_seeds
-    return bars.Bar(
-        label=label.replace('-', '-<br>'),
-        colour=colour,
-        seeds=data.values(found.frame, of, 'ood'),
-        missing=found.missing(of),
-        beside=(other.value, other.standard_error) if shown else None,
-    )
+    beside = stats.mean(found.values(adamw)).beside if adamw else None
+    label = label.replace('-', '-<br>')
+    return found.bar(of, label, colour, beside=beside)
 
   panels = {}
   for support in SUPPORTS:
@@ -128,18 +122,13 @@ def draw_accuracy(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLES['sm_accuracy'],
       y_title='OOD accuracy',
       y_range=(0, 1),
-      caption=[
-          *found.caption,
-          (
-              'Inner loop: SGD, first order. Sparse, ReLU: sparse-MAML,'
-              ' sparse-ReLU-MAML. Linear, nonlinear: hypernetworks of'
-              ' Figure 3B.'
-          ),
-          (
-              'With AdamW, MAML is that of Figure 3B, and the others ran on'
-              ' compositional support alone.'
-          ),
-      ],
+      caption=found.caption(
+          'Inner loop: SGD, first order. Sparse, ReLU: sparse-MAML,'
+          ' sparse-ReLU-MAML. Linear, nonlinear: hypernetworks of'
+          ' Figure 3B.',
+          'With AdamW, MAML is that of Figure 3B, and the others ran on'
+          ' compositional support alone.',
+      ),
       beside_name='with AdamW, second order',
   )
   return figure, cells.make_table(found, _MEASURES)
@@ -161,7 +150,7 @@ def draw_where(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           lines.Line(
               name=name,
               colour=colour,
-              seeds=_over_training(curves.frame, of, f'closed_{layer}'),
+              seeds=curves.over_training(of, 'test', f'closed_{layer}'),
           )
           for (layer, name), colour in zip(
               layers(curves.frame).items(), _LAYER_COLOURS
@@ -176,10 +165,9 @@ def draw_where(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='share of closed gates',
       y_range=(0, 1),
       num_columns=3,
-      caption=[
-          *curves.caption,
+      caption=curves.caption(
           'Compositional support. Tasks differ in the generated layer alone.',
-      ],
+      ),
   )
   found = cells.read(library, EXPERIMENT, CELL)
   closed = ['closed', *(f'closed_{layer}' for layer in layers(found.frame))]
@@ -195,12 +183,10 @@ def draw_steps(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           lines.Line(
               name=label,
               colour=colour,
-              seeds=pd.DataFrame({
-                  steps: data.values(
-                      found.frame, cell(gates, num_steps=steps), split
-                  )
+              seeds=lines.by_x({
+                  steps: found.values(cell(gates, num_steps=steps), split)
                   for steps in NUM_STEPS
-              }).T.dropna(how='all'),
+              }),
           )
           for gates in ('all', 'binary')
           for label, colour in (VARIANTS[gates],)
@@ -213,20 +199,10 @@ def draw_steps(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title='inner steps, in training and evaluation',
       y_title='accuracy',
       x_type='log',
-      caption=[*found.caption, 'Compositional support; SGD, first order.'],
+      caption=found.caption('Compositional support; SGD, first order.'),
   )
   figure.update_xaxes(tickvals=NUM_STEPS, ticktext=list(map(str, NUM_STEPS)))
   return figure, cells.make_table(found, _MEASURES)
-
-
-def _over_training(
-    curves: pd.DataFrame, of: cells.Cell, metric: str
-) -> pd.DataFrame:
-  """Returns a metric of a cell: index step, a column per seed."""
-  frame = data.rows(curves, {**of, 'split': 'test', 'metric': metric})
-  if frame.empty:
-    return pd.DataFrame()
-  return frame.pivot_table(index='step', columns='seed', values='value')
 
 
 DRAW = {

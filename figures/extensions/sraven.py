@@ -13,7 +13,6 @@ from figures.extensions import fuzzy_logic
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
-from figures.plotting import stats
 from modular_hyperteacher.in_context import naming
 
 EXPERIMENT = 'sraven'
@@ -78,16 +77,9 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       ]
       for kind in MAIN
   }
-  majority = stats.mean(
-      data.values(
-          found.frame,
-          make_cell(MAIN[0]),
-          UNPERMUTED,
-          metric=naming.RULES.majority,
-      )
-  )
-  if majority.num_seeds:
-    line = f'F1 of always naming the most frequent rule: {majority.value:.2f}.'
+  majority = found.values(make_cell(MAIN[0]), UNPERMUTED, naming.RULES.majority)
+  if len(majority):
+    line = f'F1 of always naming the most frequent rule: {majority.mean():.2f}.'
     found = found._replace(notes=(line,))
   return _finish(found, panels, TITLE_DECODING, 'macro F1 of rules')
 
@@ -99,16 +91,13 @@ def _bar(
     label: str | None = None,
 ) -> bars.Bar:
   kind = cell[CELL[0]]
-  is_decoded = metric != METRIC
-  seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
-  return bars.Bar(
-      label=label or fuzzy_logic.label(kind),
-      colour=fuzzy_logic.COLOURS[kind],
-      seeds=data.values(
-          found.frame, cell, UNPERMUTED if is_decoded else 'ood', metric=metric
-      ),
-      missing=found.missing(cell),
-      beside=seen.beside,
+  return found.bar(
+      cell,
+      label or fuzzy_logic.label(kind),
+      fuzzy_logic.COLOURS[kind],
+      metric,
+      split='ood' if metric == METRIC else UNPERMUTED,
+      beside=found.seen(cell, metric),
   )
 
 

@@ -76,17 +76,12 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   layout.finish(
       figure,
       title=TITLE,
-      caption=[
-          *found.caption,
-          (
-              'Converged inference from many starts, on all new combinations'
-              ' that evaluation drew.'
-          ),
-          (
-              'Dotted: the training loss that counts as zero'
-              f' ({NEAR_ZERO:g} of the power of the targets).'
-          ),
-      ],
+      caption=found.caption(
+          'Converged inference from many starts, on all new combinations'
+          ' that evaluation drew.',
+          'Dotted: the training loss that counts as zero'
+          f' ({NEAR_ZERO:g} of the power of the targets).',
+      ),
   )
   return figure, table
 

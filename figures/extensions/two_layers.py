@@ -23,20 +23,17 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       f'{style.MODEL_NAMES[model]}, M = {num_modules}': [
-          bars.Bar(
-              label=style.SUPPORT_NAMES[cell['task.task_support']].replace(
-                  ' support', ''
-              ),
-              colour=style.COLOURS[model],
-              seeds=data.values(found.frame, cell, 'ood'),
-              missing=found.missing(cell),
-          )
+          found.bar(cell, _name(cell), style.COLOURS[model])
           for cell in found.find(name=model, num_modules=num_modules)
       ]
       for model in found.models
       for num_modules in found.axis('num_modules')
   }
   figure = bars.draw(
-      panels, title=TITLE, y_title='OOD accuracy', caption=found.caption
+      panels, title=TITLE, y_title='OOD accuracy', caption=found.caption()
   )
   return figure, cells.make_table(found, _MEASURES)
+
+
+def _name(cell: cells.Cell) -> str:
+  return style.SUPPORT_NAMES[cell['task.task_support']].replace(' support', '')

@@ -245,9 +245,7 @@ def _row(library: data.Library, learner: _Learner) -> dict[str, Any]:
       ('held_out', held_out, 'ood', 'accuracy'),
       ('decoding', run, 'ood', learner.decoding),
   ):
-    estimate = _estimate(frame, of_run, split, metric)
-    row[f'{name}_mean'] = estimate.value
-    row[f'{name}_se'] = estimate.standard_error
+    row |= _estimate(frame, of_run, split, metric).columns(name)
   return row | {
       'num_params': _num_params(run.run_id, learner.experiment),
       'examples': tasks * examples,

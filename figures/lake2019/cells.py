@@ -80,7 +80,7 @@ def caption(read_: Mapping[str, cells.Cells]) -> list[str]:
   return [
       f'{experiment}: {line.removeprefix("Ours: ")}'
       for experiment, found in read_.items()
-      for line in found.caption
+      for line in found.caption()
   ]
 
 

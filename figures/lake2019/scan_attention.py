@@ -56,7 +56,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   figure = _draw(
       maps,
       TITLES[name],
-      [*shown.caption, 'Rows sum to one.'],
+      shown.caption('Rows sum to one.'),
   )
   return figure, make_table(maps)
 

@@ -38,11 +38,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   )
   panels = {
       title: [
-          bars.Bar(
-              label=_name_change(cell, found.cells[0]),
-              colour=networks.META.colour,
-              seeds=data.values(found.frame, cell, split),
-              missing=found.missing(cell),
+          found.bar(
+              cell,
+              _name_change(cell, found.cells[0]),
+              networks.META.colour,
+              split=split,
               beside=published if split == 'ood' else None,
           )
           for cell in found.cells
@@ -54,7 +54,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE,
       y_title=networks.ACCURACY,
       y_range=(0, 1),
-      caption=found.caption,
+      caption=found.caption(),
       beside_name='published, whisker: standard deviation',
   )
   measures = {split: (split, 'accuracy') for split in _PANELS.values()}

@@ -52,8 +52,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               'test': title,
               'network': trained.network.name,
               'num_actions': length,
-              'accuracy_mean': mean.value,
-              'accuracy_se': mean.standard_error,
+              **mean.columns('accuracy'),
               'num_seeds': mean.num_seeds,
           }
           for length, values in found.iterrows()

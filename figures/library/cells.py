@@ -9,6 +9,7 @@ import pandas as pd
 from figures.library import bundles
 from figures.library import data
 from figures.library import reference
+from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
 
@@ -27,9 +28,8 @@ class Cells(NamedTuple):
   left_out: Mapping[str, tuple[Any, ...]]  # As of `data.select_conditions`.
   notes: tuple[str, ...] = ()  # More lines of the caption.
 
-  @property
-  def caption(self) -> list[str]:
-    """The scale, missing and diverged runs, runs left out, and notes."""
+  def caption(self, *notes: str) -> list[str]:
+    """Returns the scale, what is missing or left out, and notes."""
     columns = list(self.cells[0]) if self.cells else []
     described = self.cells[: self.num_described]
     lines = [f'Ours: {style.scale_note(self.frame, columns)}.']
@@ -41,7 +41,7 @@ class Cells(NamedTuple):
           f'{len(missing)} of {len(described)} runs are missing:'
           f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
       )
-    return [*lines, *self.excluded, *self.notes]
+    return [*lines, *self.excluded, *self.notes, *notes]
 
   @property
   def excluded(self) -> list[str]:
@@ -69,6 +69,42 @@ class Cells(NamedTuple):
   def missing(self, cell: Cell) -> str:
     """Returns why a cell is empty."""
     return 'not measured' if data.has_rows(self.frame, cell) else 'no run'
+
+  def values(
+      self, cell: Cell, split: str = 'ood', metric: str = 'accuracy'
+  ) -> pd.Series:
+    """Returns a metric at the last step, by seed; empty if not measured."""
+    return data.values(self.frame, cell, split, metric=metric)
+
+  def seen(
+      self, cell: Cell, metric: str = 'accuracy'
+  ) -> tuple[float, float] | None:
+    """Returns a metric on seen combinations, to stand beside a bar."""
+    return stats.mean(self.values(cell, 'test', metric)).beside
+
+  def bar(
+      self,
+      cell: Cell,
+      label: str,
+      colour: str,
+      metric: str = 'accuracy',
+      *,
+      split: str = 'ood',
+      beside: tuple[float, float] | None = None,
+  ) -> bars.Bar:
+    """Returns the bar of a metric of a cell."""
+    seeds = self.values(cell, split, metric)
+    return bars.Bar(label, colour, seeds, self.missing(cell), beside)
+
+  def over_training(
+      self, cell: Cell, split: str = 'ood', metric: str = 'accuracy'
+  ) -> pd.DataFrame:
+    """Returns a metric of curves: index step, a column per seed."""
+    point = {'split': split, 'metric': metric}
+    rows = data.rows(self.frame, {**cell, **point})
+    if rows.empty:
+      return pd.DataFrame()
+    return rows.pivot_table(index='step', columns='seed', values='value')
 
 
 def read(
@@ -136,24 +172,18 @@ def make_table(
     }
     num_seeds = 0
     for name, (split, metric) in measures.items():
-      mean = _mean(cells.frame, cell, split, metric, 'last')
-      row[f'{name}_mean'] = mean.value
-      row[f'{name}_se'] = mean.standard_error
+      mean = stats.mean(cells.values(cell, split, metric))
+      row |= mean.columns(name)
       num_seeds = max(num_seeds, mean.num_seeds)
       if split == 'ood' and metric in _EVALUATED:
-        best = _mean(cells.frame, cell, split, metric, 'best_validation')
-        row[f'{name}_best_mean'] = best.value
-        row[f'{name}_best_se'] = best.standard_error
+        best = data.values(
+            cells.frame, cell, split, metric=metric, kind='best_validation'
+        )
+        row |= stats.mean(best).columns(f'{name}_best')
     row['num_seeds'] = num_seeds
     row['preset'] = ', '.join(runs['preset'].unique())
     rows.append(row)
   return pd.DataFrame(rows)
-
-
-def _mean(
-    frame: pd.DataFrame, cell: Cell, split: str, metric: str, kind: str
-) -> stats.Estimate:
-  return stats.mean(data.values(frame, cell, split, metric=metric, kind=kind))
 
 
 def _get(cell: Cell, name: str) -> Any:

@@ -44,14 +44,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE,
       y_title='joint module alignment (at most 1)',
       y_range=(0, 1.02),
-      caption=[
-          *found.caption,
-          (
-              'Blue: connected families; orange: disconnected. Fitted and'
-              ' evaluated on combinations that training did not show.'
-          ),
+      caption=found.caption(
+          'Blue: connected families; orange: disconnected. Fitted and'
+          ' evaluated on combinations that training did not show.',
           'Latents are inferred to convergence, or by Adam as published.',
-      ],
+      ),
   )
   figure.update_xaxes(tickangle=-90, tickfont={'size': 11})
   return figure, theory_cells.make_table(frame, shown)

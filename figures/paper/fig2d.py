@@ -63,10 +63,9 @@ def draw(
       y_title=y_title,
       x_type='log',
       y_type='log' if name == 'fig_a2' else 'linear',
-      caption=[
-          *found.caption,
+      caption=found.caption(
           f"A size that does not grow is {_BASE} times the teacher's.",
-      ],
+      ),
   )
   figure.update_xaxes(tickvals=_factors(frame))
   return figure, theory_cells.make_table(frame, found.cells)
@@ -99,9 +98,7 @@ def draw_grid(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title="hidden units, times the teacher's",
       z_title='joint module alignment, OOD',
       z_range=(0, 1),
-      caption=[
-          *found.caption,
-      ],
+      caption=found.caption(),
   )
   return figure, theory_cells.make_table(frame, found.cells)
 
@@ -131,7 +128,5 @@ def _line(
     hidden_factor, modules = size_at(factor)
     width = hidden_factor * theory_cells.teacher_width(frame)
     cell = dict(zip(CELL, (solver, latent_type, width, modules)))
-    values = data.values(frame, cell, 'ood', metric=metric)
-    if len(values):
-      by_factor[factor] = values
-  return lines.Line(growth, colour, pd.DataFrame(by_factor).T)
+    by_factor[factor] = data.values(frame, cell, 'ood', metric=metric)
+  return lines.Line(growth, colour, lines.by_x(by_factor))

@@ -86,7 +86,7 @@ def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
   return model_bars.bar(
       found,
       student,
-      seeds=data.values(found.frame, cell, 'ood'),
+      seeds=found.values(cell),
       missing=(
           'no finished run'
           if data.rows(found.frame, cell).empty
@@ -104,10 +104,10 @@ def _caption(found: cells.Cells) -> list[str]:
   ]
   for cell in found.cells:
     trained = data.rows(found.frame, cell)['seed'].nunique()
-    evaluated = data.values(found.frame, cell, 'ood').size
+    evaluated = found.values(cell).size
     if 0 < evaluated < trained:
       lines.append(
           f'{style.cell_name(cell)}: {evaluated} of {trained} seeds; the others'
           ' have no OOD tasks.'
       )
-  return found.caption + lines
+  return found.caption() + lines

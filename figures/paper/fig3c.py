@@ -48,7 +48,7 @@ def _draw(
       panels,
       title=title,
       y_title='R² of decoded latents (OOD tasks, at most 1)',
-      caption=found.caption + _undefined(found, supports),
+      caption=found.caption() + _undefined(found, supports),
       beside_name='exact ridge in place of 10 iterations',
   )
   shown = [c for c in found.cells if c['task.task_support'] in supports]
@@ -63,11 +63,11 @@ def _draw(
 
 def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
   cell = {**student, model_bars.SUPPORT: support}
-  exact = stats.mean(data.values(found.frame, cell, 'ood', metric='r2_exact'))
+  exact = stats.mean(found.values(cell, metric='r2_exact'))
   return model_bars.bar(
       found,
       student,
-      seeds=data.values(found.frame, cell, 'ood', metric='r2'),
+      seeds=found.values(cell, metric='r2'),
       missing=found.missing(cell),
       beside=exact.beside,
   )

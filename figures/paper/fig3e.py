@@ -32,11 +32,10 @@ def draw_3e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='M, modules',
       z_title='OOD accuracy',
       z_range=(0, 1),
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'In brackets: published, after 100,000 steps (Tables A2 to A8).',
           *_thinned(found),
-      ],
+      ),
       num_columns=2,
   )
   measures = {name: (name, 'accuracy') for name in ('train', 'test', 'ood')}
@@ -57,12 +56,11 @@ def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='M, modules',
       z_title='R² (OOD tasks)',
       z_range=(0, 1),
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Colours end at 0; R² may be below.',
           *_undefined(found),
           *_thinned(found),
-      ],
+      ),
       num_columns=2,
   )
   measures = {'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')}
@@ -88,7 +86,7 @@ def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title='outer steps',
       y_title='accuracy',
       y_range=(0, 1),
-      caption=found.caption,
+      caption=found.caption(),
       num_columns=3,
       markers=False,
   )
@@ -153,7 +151,7 @@ def _panels(
   return {
       style.MODEL_NAMES[model]: {
           (cell['task.max_active'], cell['task.num_modules']): heatmaps.Cell(
-              data.values(found.frame, cell, 'ood', metric=metric),
+              found.values(cell, metric=metric),
               missing=found.missing(cell),
               below=f'({number[0]:.2f})' if number else '',
           )
@@ -173,14 +171,11 @@ def _sizes(found: cells.Cells) -> list[tuple[int, int]]:
 
 
 def _curves(found: cells.Cells, cell: cells.Cell) -> Iterator[lines.Line]:
-  runs = data.rows(found.frame, {**cell, 'metric': 'accuracy'})
   for split in ('test', 'ood'):
     yield lines.Line(
         name=style.MODEL_NAMES[cell['model.name']],
         colour=style.COLOURS[cell['model.name']],
         dash=style.DASHES[split],
         dash_name=style.SPLIT_NAMES[split],
-        seeds=data.rows(runs, {'split': split}).pivot_table(
-            index='step', columns='seed', values='value'
-        ),
+        seeds=found.over_training(cell, split),
     )

@@ -29,7 +29,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title="student's width",
       y_title="student's modules / teacher's",
       z_title='OOD accuracy',
-      caption=found.caption
+      caption=found.caption()
       + [
           'If trained at several learning rates: that of the lowest validation'
           ' loss.'
@@ -51,7 +51,7 @@ def make_panels(
   return {
       style.MODEL_NAMES[model]: {
           (cell[width], cell[modules]): heatmaps.Cell(
-              data.values(found.frame, cell, 'ood', metric=metric),
+              found.values(cell, metric=metric),
               missing=found.missing(cell),
               note=f'learning rate {cell["model.outer.learning_rate"]:g}',
           )

@@ -53,6 +53,6 @@ def _draw(
       supports=supports,
       title=title,
       y_title='OOD loss (lower is better)',
-      caption=found.caption + [LOSS_NOTE],
+      caption=found.caption() + [LOSS_NOTE],
   )
   return figure, cells.make_table(found, _MEASURES)

@@ -51,7 +51,7 @@ def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
-      caption=found.caption
+      caption=found.caption()
       + ['Right: hypernetworks of as few modules as published.'] * len(more)
       + fewer.excluded * len(more),
       more=more,
@@ -93,7 +93,7 @@ def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE_A9,
       y_title='without a mistake (fraction of OOD tasks)',
       y_range=(0, 1),
-      caption=found.caption,
+      caption=found.caption(),
   )
   measures = {
       'test_all': ('test', 'accuracy_all'),
@@ -120,7 +120,7 @@ def draw_4f(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       },
       title=TITLE_4F,
       y_title='fall of OOD accuracy (fraction of actions)',
-      caption=found.caption + ['Differences are taken seed by seed.'],
+      caption=found.caption() + ['Differences are taken seed by seed.'],
   )
   return figure, pd.DataFrame([_row(found, s) for s in students])
 
@@ -134,9 +134,7 @@ def _cost(found: cells.Cells, student: cells.Cell) -> pd.Series:
 def _accuracy(
     found: cells.Cells, student: cells.Cell, support: str
 ) -> pd.Series:
-  return data.values(
-      found.frame, {**student, model_bars.SUPPORT: support}, 'ood'
-  )
+  return found.values({**student, model_bars.SUPPORT: support})
 
 
 def _missing(found: cells.Cells, student: cells.Cell) -> str:
@@ -157,8 +155,7 @@ def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
         _accuracy(found, student, support)
     ).value
   cost = stats.mean(_cost(found, student))
-  row['fall_mean'] = cost.value
-  row['fall_se'] = cost.standard_error
+  row |= cost.columns('fall')
   row['num_seeds'] = cost.num_seeds
   runs = data.rows(found.frame, student)
   row['preset'] = ', '.join(runs['preset'].unique())

@@ -45,11 +45,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_title='training tasks (outer steps × tasks per step)',
       y_type='log',
       empty='no seed reached these levels',
-      caption=[
-          *found.caption,
+      caption=found.caption(
           'Means over the seeds that reached it; the table counts the others.',
           *([f'No seed reached {" or ".join(never)}.'] if never else []),
-      ],
+      ),
   )
   summary = (
       table.groupby([*table.columns[:4]], as_index=False).agg(

@@ -43,7 +43,7 @@ def draw_a4(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title='examples to adapt on, per task',
       y_title='OOD accuracy',
       x_type='log',
-      caption=found.caption,
+      caption=found.caption(),
   )
   ticks = found.axis('num_support')
   figure.update_xaxes(tickvals=ticks, ticktext=[str(tick) for tick in ticks])
@@ -75,7 +75,7 @@ def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE_A5,
       x_title='share of combinations held out',
       y_title='accuracy',
-      caption=found.caption,
+      caption=found.caption(),
   )
   return figure, cells.make_table(found, _MEASURES)
 
@@ -94,15 +94,14 @@ def _line(
   """Returns the line of one model's cells, over the field `task.{x_name}`."""
   column = f'task.{x_name}'
   seeds = {
-      cell[column]: data.values(found.frame, cell, split)
+      cell[column]: found.values(cell, split)
       for cell in sorted(line_cells, key=lambda cell: cell[column])
   }
   model = line_cells[0]['model.name']
-  table = pd.DataFrame(seeds).T.dropna(how='all')
   return lines.Line(
       name=style.MODEL_NAMES[model],
       colour=style.COLOURS[model],
-      seeds=table,
+      seeds=lines.by_x(seeds),
       dash=dash,
       dash_name=dash_name,
   )

@@ -60,6 +60,6 @@ def _draw(
       fig3f.make_panels(found, metric, SIZE),
       x_title="student's width",
       y_title="student's modules",
-      caption=found.caption + caption + rates * several,
+      caption=found.caption() + caption + rates * several,
       **options,
   )

@@ -11,9 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.library import cells
-from figures.library import data
 from figures.plotting import bars
-from figures.plotting import stats
 from figures.plotting import style
 
 SUPPORT = 'task.task_support'
@@ -63,13 +61,12 @@ def ood_bar(
     found: cells.Cells, cell: cells.Cell, metric: str = 'accuracy'
 ) -> bars.Bar:
   """Returns a bar of OOD tasks; beside it, new tasks of seen combinations."""
-  seen = stats.mean(data.values(found.frame, cell, 'test', metric=metric))
   return bar(
       found,
       {name: cell[name] for name in STUDENT},
-      seeds=data.values(found.frame, cell, 'ood', metric=metric),
+      seeds=found.values(cell, metric=metric),
       missing=found.missing(cell),
-      beside=seen.beside,
+      beside=found.seen(cell, metric),
   )
 
 

@@ -90,10 +90,8 @@ def make_table(
 def _row(frame: pd.DataFrame, cell: Mapping[str, Any]) -> dict[str, Any]:
   row = {column.rpartition('.')[2]: value for column, value in cell.items()}
   for name, (split, metric) in _METRICS.items():
-    values = data.values(frame, cell, split, metric=metric)
-    estimate = stats.mean(values)
-    row[f'{name}_mean'] = estimate.value
-    row[f'{name}_se'] = estimate.standard_error
+    estimate = stats.mean(data.values(frame, cell, split, metric=metric))
+    row |= estimate.columns(name)
     row['num_seeds'] = estimate.num_seeds
   runs = data.rows(frame, cell)
   steps = runs.get('training.num_outer_steps', default=pd.Series())

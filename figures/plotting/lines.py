@@ -29,6 +29,11 @@ class Line(NamedTuple):
     return pd.DataFrame({'mean': means, 'error': errors})
 
 
+def by_x(values: Mapping[Any, pd.Series]) -> pd.DataFrame:
+  """Returns values by seed at each x as `Line.seeds`, without empty ones."""
+  return pd.DataFrame(dict(values)).T.dropna(how='all')
+
+
 def draw(
     panels: Mapping[str, Sequence[Line]],
     *,

@@ -19,6 +19,10 @@ class Estimate(NamedTuple):
     """Value and standard error, as `bars.Bar.beside`; None without seeds."""
     return (self.value, self.standard_error) if self.num_seeds else None
 
+  def columns(self, name: str) -> dict[str, float]:
+    """Returns '{name}_mean' and '{name}_se', as `tables` takes them."""
+    return {f'{name}_mean': self.value, f'{name}_se': self.standard_error}
+
 
 def mean(values: pd.Series | np.ndarray) -> Estimate:
   """Returns the mean over seeds and its standard error, s / sqrt(n).
