@@ -100,7 +100,7 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
   """
   found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   compared = []
-  for group in given_tasks.by_size(given_tasks.transformers(found)):
+  for group in given_tasks.by_size(found.find(name=multitask.TRANSFORMER)):
     most = np.log(given_tasks.count_training(group[-1]))
     measured, values = _needed(frame, group)
     mlps = [given_tasks.of_mlp(found, cell) for cell in group]

@@ -43,56 +43,34 @@ def _mutual_exclusivity(frame: pd.DataFrame) -> comparisons.Comparisons:
   ]
 
 
-def _add_jump(
-    frame: pd.DataFrame, network: cells.Network, meanings: str
-) -> comparisons.Sample:
-  num_extra = 20 if meanings in ('extended', 'aligned') else 0
-  return _sample(
-      frame, cells.Trained('scan_add_jump', network, meanings, num_extra)
-  )
-
-
 def _far_above_lesions(frame: pd.DataFrame) -> comparisons.Comparisons:
-  full = _add_jump(frame, cells.META, 'permuted')
-  lesions = [
-      comparisons.difference(full, _add_jump(frame, lesion, 'permuted'), _FAR)
-      for lesion in (cells.NO_SUPPORT_LOSS, cells.NO_ATTENTION)
+  full, *lesions, standard = (_sample(frame, t) for t in cells.PERMUTED)
+  return [
+      *(comparisons.difference(full, lesion, _FAR) for lesion in lesions),
+      _against_standard(full, standard, _FAR),
   ]
-  standard = _add_jump(frame, cells.STANDARD, 'fixed')
-  return [*lesions, _against_standard(full, standard, _FAR)]
 
 
 def _both_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
+  full, without_support_loss, *_ = cells.MORE_VERBS
   return [
-      comparisons.level(_add_jump(frame, network, 'extended'), _NEAR_ONE)
-      for network in (cells.META, cells.NO_SUPPORT_LOSS)
+      comparisons.level(_sample(frame, trained), _NEAR_ONE)
+      for trained in (full, without_support_loss)
   ]
 
 
 def _augmented_lesions(frame: pd.DataFrame) -> comparisons.Comparisons:
-  full = _add_jump(frame, cells.META, 'extended')
-  aligned = _add_jump(frame, cells.STANDARD, 'aligned')
-  standard = _add_jump(frame, cells.STANDARD, 'fixed')
-  without = _add_jump(frame, cells.NO_ATTENTION, 'extended')
+  full, _, no_attention, aligned = (_sample(frame, t) for t in cells.MORE_VERBS)
+  standard = _sample(frame, cells.PERMUTED[-1])
   return [
-      comparisons.difference(full, without, _FAR),
+      comparisons.difference(full, no_attention, _FAR),
       comparisons.difference(aligned, standard),
       _against_standard(full, aligned, _FAR),
   ]
 
 
-def _around_right(
-    frame: pd.DataFrame, network: cells.Network, meanings: str, num_extra: int
-) -> comparisons.Sample:
-  return _sample(
-      frame,
-      cells.Trained('scan_around_right', network, meanings, num_extra),
-  )
-
-
 def _around_right_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
-  full = _around_right(frame, cells.META, 'extended', 2)
-  standard = _around_right(frame, cells.STANDARD, 'fixed', 0)
+  full, standard = (_sample(frame, t) for t in cells.AROUND_RIGHT)
   return [
       comparisons.level(full, _NEAR_ONE),
       _against_standard(full, standard, _NEAR_ONE - 0.05),
@@ -100,20 +78,13 @@ def _around_right_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _more_directions_are_harder(frame: pd.DataFrame) -> comparisons.Comparisons:
-  few, many = (
-      _around_right(frame, cells.META, 'extended', number) for number in (2, 20)
-  )
+  few = _sample(frame, cells.AROUND_RIGHT[0])
+  many = _sample(frame, cells.MORE_DIRECTIONS)
   return [comparisons.difference(few, many, 0.25)]
 
 
 def _length(frame: pd.DataFrame) -> comparisons.Comparisons:
-  meta, standard = (
-      _sample(frame, cells.Trained('scan_length', *trained))
-      for trained in (
-          (cells.META, 'extended', 20),
-          (cells.STANDARD, 'fixed', 0),
-      )
-  )
+  meta, standard = (_sample(frame, t) for t in cells.LONGER)
   low = comparisons.below(meta, _FAR)
   return [_against_standard(meta, standard), low]
 

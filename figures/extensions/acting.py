@@ -5,9 +5,6 @@
 
 from typing import Any
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.paper import fig4e
@@ -20,7 +17,7 @@ TITLE_CONNECTED = 'Acting on preferences: return, connected support or not'
 _NOT_IN_PAPER = 'Not in the paper, which evaluates predictions only.'
 
 
-def draw_success(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_success(library: data.Library) -> cells.Drawn:
   """Returns the success rates of all models and supports, and their table."""
   return _draw(
       library,
@@ -33,7 +30,7 @@ def draw_success(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   )
 
 
-def draw_paths(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_paths(library: data.Library) -> cells.Drawn:
   """Returns moves relative to the shortest path, where agents succeed."""
   return _draw(
       library,
@@ -47,29 +44,23 @@ def draw_paths(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   )
 
 
-def draw_return(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_return(library: data.Library) -> cells.Drawn:
   """Returns the return relative to the demonstrating agent's."""
-  return _draw_return(
-      library,
-      'fig4c',
-      supports=('random', 'non_compositional'),
-      title=TITLE_RETURN,
-  )
+  supports = ('random', 'non_compositional')
+  return _draw_return(library, 'fig4c', supports=supports, title=TITLE_RETURN)
 
 
-def draw_connected(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_connected(library: data.Library) -> cells.Drawn:
   """Returns the relative return for connected and disconnected support."""
+  supports = ('connected', 'disconnected')
   return _draw_return(
-      library,
-      'fig4b',
-      supports=('connected', 'disconnected'),
-      title=TITLE_CONNECTED,
+      library, 'fig4b', supports=supports, title=TITLE_CONNECTED
   )
 
 
 def _draw_return(
     library: data.Library, experiment: str, **options: Any
-) -> tuple[go.Figure, pd.DataFrame]:
+) -> cells.Drawn:
   return _draw(
       library,
       experiment,
@@ -86,7 +77,7 @@ def _draw(
     metric: str,
     *notes: str,
     **options: Any,
-) -> tuple[go.Figure, pd.DataFrame]:
+) -> cells.Drawn:
   """Returns the bars and the table of a metric; notes go into the caption."""
   found = cells.read(library, experiment, model_bars.CELL)
   caption = found.caption(*notes, _NOT_IN_PAPER)

@@ -10,7 +10,6 @@ import itertools
 from typing import Any, NamedTuple
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.extensions import inference_cost
@@ -57,16 +56,11 @@ def make_cell(inference: str, model: str, support: str) -> dict[str, Any]:
   return dict(zip(CELL, (f'{prefix}{model}', num_steps, support)))
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   table = make_table(found.frame)
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(_PANELS),
-      horizontal_spacing=0.06,
-      subplot_titles=list(_PANELS.values()),
-  )
+  figure = layout.make_row(_PANELS.values(), horizontal_spacing=0.06)
   for column, measure in enumerate(_PANELS, start=1):
     for marks in _marks(table, measure):
       figure.add_trace(_trace(marks), row=1, col=column)

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -28,7 +27,7 @@ _PANELS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   frame = found.frame

@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
@@ -20,7 +17,7 @@ CELL = ('model.name', _MODULES, _FACTOR, _HELD_OUT)
 _SPLITS = {'New': 'ood', 'Seen': 'test'}
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {

@@ -6,9 +6,6 @@ known terms; beside each bar stands R^2 on seen ones.
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
@@ -62,7 +59,7 @@ def label(attention: str) -> str:
   return _KINDS[attention][0]
 
 
-def draw_2c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_2c(library: data.Library) -> cells.Drawn:
   """Returns bars of three kinds: a panel per length and held-out share."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
@@ -76,7 +73,7 @@ def draw_2c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return finish(found, panels, TITLE_2C, 'R² on new combinations')
 
 
-def draw_a1(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a1(library: data.Library) -> cells.Drawn:
   """Returns bars of all kinds with the published values beside them."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
@@ -94,7 +91,7 @@ def draw_a1(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   )
 
 
-def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns bars of how well terms of new combinations can be decoded."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
@@ -142,7 +139,7 @@ def finish(
     y_title: str,
     beside: str = 'seen combinations, whisker: standard error',
     measures: Mapping[str, tuple[str, str]] = _MEASURES,
-) -> tuple[go.Figure, pd.DataFrame]:
+) -> cells.Drawn:
   """Returns bars from 0 to 1, and the table of all cells."""
   figure = bars.draw(
       panels,

@@ -142,11 +142,6 @@ def by_size(given: Iterable[cells.Cell]) -> list[list[cells.Cell]]:
   ]
 
 
-def transformers(found: cells.Cells) -> list[cells.Cell]:
-  """Returns the cells of transformers."""
-  return found.find(name=multitask.TRANSFORMER)
-
-
 def of_mlp(found: cells.Cells, cell: cells.Cell) -> cells.Cell:
   """Returns the cell of the usual MLP on the task of another cell."""
   task = {k: v for k, v in cell.items() if k.startswith('task.')}
@@ -171,7 +166,7 @@ def find(library: data.Library) -> cells.Cells:
   return cells.select(EXPERIMENT, read_values(library, EXPERIMENT), CELL)
 
 
-def draw_support(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_support(library: data.Library) -> cells.Drawn:
   """Returns bars by support: a panel per share that is held out."""
   found = find(library)
   shown = vary(found, 'task.task_support', 'task.fraction_ood')
@@ -201,7 +196,7 @@ def draw_support(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_data(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_data(library: data.Library) -> cells.Drawn:
   """Returns R2 by the number of training combinations, a panel per (M, K)."""
   found = find(library)
   panels = {
@@ -216,16 +211,14 @@ def draw_data(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       ]
       for group in by_size(vary(found, *_SIZES, 'task.fraction_ood'))
   }
-  return _draw_numbers('sg_data', panels, found), cells.make_table(
-      found, _MEASURES
-  )
+  return _draw_numbers('sg_data', panels, found)
 
 
-def draw_transformer(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_transformer(library: data.Library) -> cells.Drawn:
   """Returns R2 of transformers and MLPs by the number of combinations."""
   found = find(library)
   panels = {}
-  for group in by_size(transformers(found)):
+  for group in by_size(found.find(name=multitask.TRANSFORMER)):
     panels[_size_name(group)] = [
         lines.Line(
             name=name,
@@ -240,14 +233,12 @@ def draw_transformer(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
         )
         for split in ('ood', 'test')
     ]
-  return _draw_numbers('sg_transformer', panels, found), cells.make_table(
-      found, _MEASURES
-  )
+  return _draw_numbers('sg_transformer', panels, found)
 
 
 def _draw_numbers(
     name: str, panels: Mapping[str, list[lines.Line]], found: cells.Cells
-) -> go.Figure:
+) -> cells.Drawn:
   """Returns panels over the number of training combinations."""
   figure = lines.draw(
       panels,
@@ -259,7 +250,7 @@ def _draw_numbers(
   )
   ticks = [step * 10**power for power in range(7) for step in (1, 2, 5)]
   figure.update_xaxes(tickvals=ticks, ticktext=[f'{tick:,}' for tick in ticks])
-  return figure
+  return figure, cells.make_table(found, _MEASURES)
 
 
 def _size_name(group: list[cells.Cell]) -> str:
@@ -274,7 +265,7 @@ def _by_number(
   return _table(found, {count_training(cell): cell for cell in group}, split)
 
 
-def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_model(library: data.Library) -> cells.Drawn:
   """Returns R2 by width, a line per depth and a panel per code."""
   found = find(library)
   shown = vary(found, 'task.encoding', 'model.hidden_dim', 'model.num_hidden')
@@ -312,41 +303,34 @@ def draw_model(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_layers(library: data.Library) -> cells.Drawn:
   """Returns decoding by layer: of all codes, and with rare modules."""
   found = find(library)
   depth = max(c['model.num_hidden'] for c in vary(found, 'model.num_hidden'))
-  by_code = {
-      cell['task.encoding'].replace('_', ' '): (
-          cell,
-          CODES[cell['task.encoding']],
-      )
+  by_code = [
+      (cell['task.encoding'].replace('_', ' '), cell)
       for cell in vary(found, 'task.encoding', 'model.num_hidden')
       if cell['model.num_hidden'] == depth
-  }
+  ]
+  names = {'random': 'identity', 'unpopular': 'rare'}
+  by_support = [
+      (names[cell['task.task_support']], cell)
+      for cell in vary(found, 'task.task_support')
+      if cell['task.task_support'] in names
+  ]
+  usual_depth = usual(found.frame)['model.num_hidden']
   # In the colours of the codes; names are shared, as the legend is.
-  shown = {'random': 'identity', 'unpopular': 'rare'}
-  by_support = {
-      shown[cell['task.task_support']]: (cell, colour)
-      for cell, colour in zip(
-          (
-              cell
-              for cell in vary(found, 'task.task_support')
-              if cell['task.task_support'] in shown
-          ),
-          (_COLOUR, style.INK),
+  colours = {k.replace('_', ' '): v for k, v in CODES.items()}
+  panels = {
+      title: [
+          lines.Line(name, colours.get(name, style.INK), _by_layer(found, cell))
+          for name, cell in named
+      ]
+      for title, named in (
+          (f'Codes, {depth} hidden layers', by_code),
+          (f'Rare modules, {usual_depth} hidden layers', by_support),
       )
   }
-  usual_depth = usual(found.frame)['model.num_hidden']
-  panels = {}
-  for title, by_name in (
-      (f'Codes, {depth} hidden layers', by_code),
-      (f'Rare modules, {usual_depth} hidden layers', by_support),
-  ):
-    panels[title] = [
-        lines.Line(name, colour, _by_layer(found, cell))
-        for name, (cell, colour) in by_name.items()
-    ]
   figure = lines.draw(
       panels,
       title=TITLES['sg_layers'],
@@ -361,7 +345,7 @@ def draw_layers(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns a point per run and seed: R2 over decoding from two layers."""
   found = find(library)
   sources = {'the last hidden layer': 'last', 'the code': 'code'}
@@ -405,7 +389,7 @@ def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_given(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_given(library: data.Library) -> cells.Drawn:
   """Returns bars of the network that is given the mask, beside Figure 3B's."""
   found = cells.read(library, GIVEN, GIVEN_CELL)
   panels = {

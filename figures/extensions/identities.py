@@ -5,8 +5,6 @@
 Needs no training; takes seconds. Writes figures/data/identities.csv.
 """
 
-import pathlib
-
 import jax
 import pandas as pd
 
@@ -15,7 +13,7 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.in_context import identities
 from modular_hyperteacher.runs import run_folder
 
-PATH = pathlib.Path(__file__).parents[1] / 'data' / 'identities.csv'
+PATH = data.BUNDLED / 'identities.csv'
 ATTENTION = ('softmax', 'linear')
 CONSTRUCTION = 'construction'
 CELL = ('identity',)

@@ -7,7 +7,6 @@ learner below it may not have composed modules.
 """
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.extensions import in_context_references
 from figures.library import cells
@@ -39,7 +38,7 @@ _MEASURES = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the curves over training and the table of last steps."""
   curves = cells.select(EXPERIMENT, library.curves(EXPERIMENT), _CELL)
   references = in_context_references.load()

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.extensions import in_context_references
@@ -25,12 +24,12 @@ from figures.plotting import style
 EXPERIMENT = in_context_references.BRIDGE
 TITLE = 'In context, predicted, or by gradients: inference on the hyperteacher'
 SUPPORTS = ('random', 'non_compositional')
-_NAME, _WIDTH, _INNER = (
+CELL = (
     'model.name',
     'model.hidden_dim',
     'model.inner.num_steps',
+    'task.task_support',
 )
-CELL = (_NAME, _WIDTH, _INNER, 'task.task_support')
 
 
 class Learner(NamedTuple):
@@ -39,50 +38,42 @@ class Learner(NamedTuple):
   label: str
   experiment: str
   colour: str
-  model: str
+  fields: dict[str, Any]  # Those of `inference_cost.FIELDS` that it has.
   decoding: str = 'r2_exact'  # Metric of decoding modules.
-  hidden_dim: int | None = None  # None if it has no such field or one value.
-  num_steps: int | None = None  # Of the inner loop.
+
+  @property
+  def cell(self) -> cells.Cell:
+    """Column -> value."""
+    return {inference_cost.FIELDS[k]: v for k, v in self.fields.items()}
 
 
-_IN_CONTEXT, _PREDICTED, _GRADIENTS = '#009E73', '#CC79A7', '#0072B2'
-_MONOLITHIC = '#D55E00'
+def _in_context(label: str, model: str) -> Learner:
+  return Learner(label, EXPERIMENT, '#009E73', {'model': model}, 'decoding_r2')
 
 
 def _predicted(label: str, model: str, num_steps: int) -> Learner:
-  return Learner(
-      label,
-      'amortised',
-      _PREDICTED,
-      f'amortised_{model}',
-      hidden_dim=32,
-      num_steps=num_steps,
-  )
+  model = f'amortised_{model}'
+  fields = {'model': model, 'hidden_dim': 32, 'num_steps': num_steps}
+  return Learner(label, 'amortised', '#CC79A7', fields)
+
+
+def _gradients(label: str, model: str, colour: str, width: int) -> Learner:
+  return Learner(label, 'fig3b', colour, {'model': model, 'hidden_dim': width})
 
 
 _LINEAR, _NONLINEAR = style.HYPERNETWORKS
 # MAML and ANIL with as many parameters as the hypernetworks.
 LEARNERS = (
-    Learner(
-        'transformer', EXPERIMENT, _IN_CONTEXT, 'transformer', 'decoding_r2'
-    ),
-    Learner(
-        'transformer, bottleneck',
-        EXPERIMENT,
-        _IN_CONTEXT,
-        'hypernetwork_transformer',
-        'decoding_r2',
-    ),
+    _in_context('transformer', 'transformer'),
+    _in_context('transformer, bottleneck', 'hypernetwork_transformer'),
     _predicted('linear, predicted', _LINEAR, 0),
     _predicted('nonlinear, predicted', _NONLINEAR, 0),
     _predicted('linear, predicted + 3 steps', _LINEAR, 3),
     _predicted('nonlinear, predicted + 3 steps', _NONLINEAR, 3),
-    Learner('linear hypernetwork', 'fig3b', _GRADIENTS, _LINEAR, hidden_dim=32),
-    Learner(
-        'nonlinear hypernetwork', 'fig3b', _GRADIENTS, _NONLINEAR, hidden_dim=32
-    ),
-    Learner('MAML', 'fig3b', _MONOLITHIC, 'maml', hidden_dim=218),
-    Learner('ANIL', 'fig3b', _MONOLITHIC, 'anil', hidden_dim=218),
+    _gradients('linear hypernetwork', _LINEAR, '#0072B2', 32),
+    _gradients('nonlinear hypernetwork', _NONLINEAR, '#0072B2', 32),
+    _gradients('MAML', 'maml', '#D55E00', 218),
+    _gradients('ANIL', 'anil', '#D55E00', 218),
 )
 _SPLITS = {'ood': 'circle', 'test': 'circle-open'}
 # Predictor -> label and dash.
@@ -99,7 +90,7 @@ _PANELS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   frames = {
       learner.experiment: data.select_conditions(
@@ -108,12 +99,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       for learner in LEARNERS
   }
   table = make_table(frames)
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(_PANELS),
-      shared_yaxes=True,
-      horizontal_spacing=0.02,
-      subplot_titles=list(_PANELS.values()),
+  figure = layout.make_row(
+      _PANELS.values(), shared_yaxes=True, horizontal_spacing=0.02
   )
   figure.update_annotations(font={'size': 12})
   for column, panel in enumerate(_PANELS, start=1):
@@ -158,30 +145,13 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
         for support in SUPPORTS
     }
     for name, (support, split, metric) in wanted.items():
-      cell = {**_cell(learner), 'task.task_support': support}
+      cell = {**learner.cell, 'task.task_support': support}
       values = data.values(frame, cell, split, metric=metric)
       row |= stats.mean(values).columns(name)
-    row['num_seeds'] = data.rows(frame, _cell(learner))['seed'].nunique()
-    known = {
-        'hidden_dim': learner.hidden_dim,
-        'num_steps': learner.num_steps,
-    }
-    row['cpu_ms_per_task'] = inference_cost.find(
-        'laptop',
-        model=learner.model,
-        **{name: value for name, value in known.items() if value is not None},
-    )
+    row['num_seeds'] = data.rows(frame, learner.cell)['seed'].nunique()
+    row['cpu_ms_per_task'] = inference_cost.find('laptop', **learner.fields)
     rows.append(row)
   return pd.DataFrame(rows)
-
-
-def _cell(learner: Learner) -> cells.Cell:
-  cell: cells.Cell = {_NAME: learner.model}
-  if learner.hidden_dim is not None:
-    cell[_WIDTH] = learner.hidden_dim
-  if learner.num_steps is not None:
-    cell[_INNER] = learner.num_steps
-  return cell
 
 
 def _column(panel: str, split: str = 'ood') -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import pandas as pd
 
+from figures.library import data
 from figures.library import reference
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import reference_lines
@@ -21,7 +22,6 @@ from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.runs import run_folder
 
-_FOLDER = pathlib.Path(__file__).parents[1] / 'data'
 EXPERIMENT = 'in_context'
 BRIDGE = 'in_context_hyperteacher'
 # Experiment -> the score's column.
@@ -31,7 +31,7 @@ SPLITS = ('test', 'ood')
 
 def path(experiment: str) -> pathlib.Path:
   """Returns the file of an experiment's reference lines."""
-  return _FOLDER / f'{experiment}_references.csv'
+  return data.BUNDLED / f'{experiment}_references.csv'
 
 
 def load(experiment: str = EXPERIMENT) -> pd.DataFrame:

@@ -4,9 +4,6 @@ R^2 on pairs of modules that training never shows; beside each bar stands that
 on seen ones.
 """
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
@@ -19,7 +16,7 @@ _METRIC = 'prediction_r2'
 _MEASURES = {'test': ('test', _METRIC), 'ood': ('ood', _METRIC)}
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns a panel of bars per model, and the table of what they show."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {

@@ -55,7 +55,7 @@ _PANELS = {
 _LEAST_EXCESS = 1e-9
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all students."""
   found = cells.read(library, EXPERIMENT, CELL)
   table = make_table(found.frame)

@@ -10,7 +10,6 @@ work on the machine matters little. Across machines, compare ratios.
 """
 
 from collections.abc import Callable, Mapping
-import pathlib
 import time
 from typing import Any, cast
 
@@ -29,7 +28,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 
-PATH = pathlib.Path(__file__).parents[1] / 'data' / 'inference_cost.csv'
+PATH = data.BUNDLED / 'inference_cost.csv'
 NUM_TASKS = 32  # Inferred at once.
 _ROUNDS = 20
 CALLS = {'laptop': 10, 'paper': 1}  # Calls timed together, once per round.
@@ -47,7 +46,7 @@ _TIMED: dict[str, dict[str, dict[str, Any]]] = {
     },
     'paper': {'amortised': {}},
 }
-_FIELDS = {
+FIELDS = {
     'model': 'model.name',
     'gates': 'model.gates',
     'hidden_dim': 'model.hidden_dim',
@@ -132,7 +131,7 @@ def find(preset: str, **fields: Any) -> float:
 def describe(config: Mapping[str, Any]) -> dict[str, Any]:
   """Returns the fields that tell the learner of a run from others."""
   fields = dict(sweeps.flatten(dict(config)))
-  return {column: fields.get(path) for column, path in _FIELDS.items()}
+  return {column: fields.get(path) for column, path in FIELDS.items()}
 
 
 def timed_configs(preset: str) -> list[dict[str, Any]]:

@@ -6,9 +6,6 @@ a control that was trained on combinations of any size.
 
 from typing import Any
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.plotting import lines
@@ -27,7 +24,7 @@ def cell(model: str, most: int) -> dict[str, Any]:
   return dict(zip(CELL, (model, most)))
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   control = max(found.axis('max_active'))

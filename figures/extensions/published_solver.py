@@ -8,7 +8,6 @@ where they come from.
 
 from collections.abc import Iterator
 import json
-import pathlib
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -18,8 +17,7 @@ from figures.paper import theory_cells
 from figures.plotting import lines
 
 TITLE = 'Figure 2C, discrete, at the published scale: Adam, 300 steps per task'
-_DATA = pathlib.Path(__file__).parents[1] / 'data'
-PATH = _DATA / 'published_solver.csv'
+PATH = data.BUNDLED / 'published_solver.csv'
 _FAMILIES = {
     'singles_ring': 'singles and ring (connected)',
     'singles_triangles': 'singles and triangles (disconnected)',
@@ -85,15 +83,11 @@ def _lines(
     frame: pd.DataFrame, support: str, name: str, split: str
 ) -> Iterator[lines.Line]:
   """Yields a line per seed."""
-  connected = theory_cells.is_connected(support)
   loss = {'task_support': support, 'split': split, 'metric': _LOSS}
-  rows = data.rows(frame, loss)
-  for _, curve in rows.groupby('seed'):
+  for _, curve in data.rows(frame, loss).groupby('seed'):
     yield lines.Line(
         name=name,
-        colour=theory_cells.CONNECTED
-        if connected
-        else theory_cells.DISCONNECTED,
+        colour=theory_cells.colour(support),
         seeds=curve.pivot(index='step', columns='seed', values='value'),
     )
 

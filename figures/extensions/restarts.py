@@ -31,7 +31,7 @@ _METRICS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all students."""
   found = cells.read(library, EXPERIMENT, CELL)
   table = make_table(found.frame)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -17,7 +16,7 @@ CELL = ('model.name', 'task.num_support')
 _MAX_COLUMNS = 6
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all evaluations."""
   found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
   curves = accuracies(found.frame)
@@ -39,14 +38,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       z_title='OOD accuracy',
       z_range=(0, 1),
       num_columns=2,
-      caption=found.caption()
-      + [
-          (
-              'Not in the paper. One run per number of shots; fewer tasks are'
-              ' an earlier point of its curve. Repeated tasks have new'
-              ' examples.'
-          ),
-      ],
+      caption=found.caption(
+          'Not in the paper. One run per number of shots; fewer tasks are'
+          ' an earlier point of its curve. Repeated tasks have new'
+          ' examples.'
+      ),
   )
   groups = curves.groupby([*CELL, 'tasks', 'preset'], observed=True)['value']
   rows = [

@@ -19,10 +19,9 @@ from figures.plotting import lines
 from figures.plotting import style
 
 TITLE = 'Beyond the paper: how training tasks grow with the number of modules'
-_BAND_OPACITY = 0.2
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of fitted laws."""
   found = cells.select(
       fig_a3.EXPERIMENT, library.curves(fig_a3.EXPERIMENT), fig_a3.CELL
@@ -58,18 +57,13 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_type='log',
       y_type='log',
       empty='the law is not determined',
-      caption=found.caption()
-      + [f'{name}: {_sentence(laws.get(name))}' for name in panels]
-      + [
-          (
-              'Not in the paper. Tasks until OOD accuracy reaches the level in'
-              ' the title, for values of M at which every seed reaches it.'
-          ),
-          (
-              'Points: mean and standard error over seeds. Dashed: power law,'
-              ' with the 95% band of bootstrap draws.'
-          ),
-      ],
+      caption=found.caption(
+          *(f'{name}: {_sentence(laws.get(name))}' for name in panels),
+          'Not in the paper. Tasks until OOD accuracy reaches the level in'
+          ' the title, for values of M at which every seed reaches it.',
+          'Points: mean and standard error over seeds. Dashed: power law,'
+          ' with the 95% band of bootstrap draws.',
+      ),
   )
   for index, name in enumerate(panels):
     if name in laws:
@@ -149,21 +143,11 @@ def _sentence(law: scaling.Law | None) -> str:
 
 
 def _traces(law: scaling.Law, colour: str) -> Iterator[go.Scatter]:
-  x = list(law.curve.index)
-  yield go.Scatter(
-      x=x + x[::-1],
-      y=[*law.curve['high'], *law.curve['low'][::-1]],
-      fill='toself',
-      fillcolor=colour,
-      opacity=_BAND_OPACITY,
-      line={'width': 0},
-      mode='lines',
-      hoverinfo='skip',
-      showlegend=False,
-  )
+  x, curve = list(law.curve.index), law.curve
+  yield lines.band(x, curve['low'], curve['high'], colour)
   yield go.Scatter(
       x=x,
-      y=law.curve['fit'],
+      y=curve['fit'],
       mode='lines',
       line={'color': colour, 'dash': 'dash', 'width': 1.5},
       hovertemplate='power law at %{x:.1f}: %{y:.3g}<extra></extra>',

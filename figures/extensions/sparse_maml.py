@@ -8,7 +8,6 @@ each layer; and accuracy by the number of inner steps.
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -90,7 +89,7 @@ def layers(frame: pd.DataFrame) -> dict[str, str]:
   }
 
 
-def draw_accuracy(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_accuracy(library: data.Library) -> cells.Drawn:
   """Returns bars of all variants and the hypernetworks, and their table."""
   found = cells.read(library, EXPERIMENT, CELL)
 
@@ -134,7 +133,7 @@ def draw_accuracy(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_where(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_where(library: data.Library) -> cells.Drawn:
   """Returns the closed share of each layer over training, and its table."""
   curves = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
   shown = {
@@ -175,7 +174,7 @@ def draw_where(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, measures)
 
 
-def draw_steps(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_steps(library: data.Library) -> cells.Drawn:
   """Returns accuracy by the number of inner steps, and its table."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {

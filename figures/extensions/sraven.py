@@ -6,9 +6,6 @@ rules that training never shows; beside each bar stands that on seen ones.
 
 import functools
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.extensions import fuzzy_logic
 from figures.library import cells
 from figures.library import data
@@ -46,7 +43,7 @@ def make_cell(
   return dict(zip(CELL, (attention, num_heads, num_features)))
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns bars of accuracies: a panel per number of features and heads."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
@@ -62,7 +59,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return _finish(found, panels, TITLE, 'share of right answers, new multisets')
 
 
-def draw_decoding(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns bars of how well rules are named from codes, by block."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {

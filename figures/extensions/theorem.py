@@ -10,7 +10,6 @@ combination.
 import itertools
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.library import cells
@@ -43,16 +42,12 @@ _METRICS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all students."""
   found = cells.read(library, EXPERIMENT, CELL)
   table = make_table(found.frame)
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(OUTPUTS),
-      shared_yaxes=True,
-      horizontal_spacing=0.04,
-      subplot_titles=list(OUTPUTS.values()),
+  figure = layout.make_row(
+      OUTPUTS.values(), shared_yaxes=True, horizontal_spacing=0.04
   )
   for column, output_dim in enumerate(OUTPUTS, start=1):
     students = table[table['output_dim'] == output_dim]

@@ -1,8 +1,5 @@
 """Figure 3D for teachers with two generated layers: OOD accuracy and R2."""
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.plotting import bars
@@ -18,7 +15,7 @@ _MEASURES = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {

@@ -10,7 +10,6 @@ import functools
 from typing import Any, NamedTuple
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.extensions import inference_cost
@@ -122,13 +121,11 @@ _PANELS = {
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the picture and the numbers that it shows."""
   numbers = measure(library)
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(_PANELS),
+  figure = layout.make_row(
+      _PANELS,
       shared_yaxes=True,
       horizontal_spacing=0.03,
       column_widths=[0.5, 0.25, 0.25],
-      subplot_titles=list(_PANELS),
   )
   for column, measures in enumerate(_PANELS.values(), start=1):
     for trace in _traces(numbers, measures):

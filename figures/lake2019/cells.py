@@ -62,6 +62,27 @@ class Trained(NamedTuple):
     }
 
 
+_META_NETWORKS = (META, NO_SUPPORT_LOSS, NO_ATTENTION)
+# What the paper compares: meta seq2seq first, the standard network last.
+PERMUTED = (
+    *(Trained('scan_add_jump', n, 'permuted', 0) for n in _META_NETWORKS),
+    Trained('scan_add_jump', STANDARD, 'fixed', 0),
+)
+MORE_VERBS = (
+    *(Trained('scan_add_jump', n, 'extended', 20) for n in _META_NETWORKS),
+    Trained('scan_add_jump', STANDARD, 'aligned', 20),
+)
+AROUND_RIGHT = (
+    Trained('scan_around_right', META, 'extended', 2),
+    Trained('scan_around_right', STANDARD, 'fixed', 0),
+)
+MORE_DIRECTIONS = AROUND_RIGHT[0]._replace(num_extra=20)
+LONGER = (
+    Trained('scan_length', META, 'extended', 20),
+    Trained('scan_length', STANDARD, 'fixed', 0),
+)
+
+
 def read(library: data.Library, experiment: str) -> cells.Cells:
   """Returns the runs of an experiment; below the published scale, a note."""
   found = cells.read(library, experiment, CELL)

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.lake2019 import cells
@@ -119,9 +118,7 @@ def make_table(maps: Mapping[str, Map]) -> pd.DataFrame:
 def _draw(
     maps: Mapping[str, Map], title: str, caption: Sequence[str]
 ) -> go.Figure:
-  figure = subplots.make_subplots(
-      rows=1, cols=2, horizontal_spacing=0.16, subplot_titles=list(maps)
-  )
+  figure = layout.make_row(maps, horizontal_spacing=0.16)
   for column, (means, row_names, names) in enumerate(maps.values(), start=1):
     if means is None:
       layout.name_empty(figure, 'no finished run', 1, column)

@@ -7,9 +7,6 @@ directions; all but the first take one setting from the other scale.
 from collections.abc import Mapping
 from typing import Any
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from configs import scan_directions
 from figures.lake2019 import cells as networks
 from figures.library import cells
@@ -27,7 +24,7 @@ _PANELS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   published = reference.published_accuracy(

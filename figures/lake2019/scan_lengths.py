@@ -13,26 +13,10 @@ from figures.plotting import stats
 TITLE = 'SCAN: accuracy by the number of actions that a command takes'
 EXPERIMENTS = ('scan_add_jump', 'scan_around_right', 'scan_length')
 _LINES = {
-    '"jump", permuted meanings': (
-        cells.Trained('scan_add_jump', cells.META, 'permuted', 0),
-        cells.Trained('scan_add_jump', cells.NO_SUPPORT_LOSS, 'permuted', 0),
-        cells.Trained('scan_add_jump', cells.NO_ATTENTION, 'permuted', 0),
-        cells.Trained('scan_add_jump', cells.STANDARD, 'fixed', 0),
-    ),
-    '"jump", meanings out of 24': (
-        cells.Trained('scan_add_jump', cells.META, 'extended', 20),
-        cells.Trained('scan_add_jump', cells.NO_SUPPORT_LOSS, 'extended', 20),
-        cells.Trained('scan_add_jump', cells.NO_ATTENTION, 'extended', 20),
-        cells.Trained('scan_add_jump', cells.STANDARD, 'aligned', 20),
-    ),
-    '"around right"': (
-        cells.Trained('scan_around_right', cells.META, 'extended', 2),
-        cells.Trained('scan_around_right', cells.STANDARD, 'fixed', 0),
-    ),
-    'Longer outputs': (
-        cells.Trained('scan_length', cells.META, 'extended', 20),
-        cells.Trained('scan_length', cells.STANDARD, 'fixed', 0),
-    ),
+    '"jump", permuted meanings': cells.PERMUTED,
+    '"jump", meanings out of 24': cells.MORE_VERBS,
+    '"around right"': cells.AROUND_RIGHT,
+    'Longer outputs': cells.LONGER,
 }
 
 

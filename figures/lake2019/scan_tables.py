@@ -30,70 +30,44 @@ class _Row(NamedTuple):
   metric: str = 'accuracy'
 
 
-def _add_jump(
-    network: cells.Network, meanings: str, num_extra: int = 0
-) -> _Row:
-  name = network.name.replace(' ', '<br>', 1)
-  trained = cells.Trained('scan_add_jump', network, meanings, num_extra)
-  return _Row(name.replace('decoder ', 'decoder<br>'), trained)
+def _by_network(compared: Sequence[cells.Trained]) -> tuple[_Row, ...]:
+  """Returns rows that are labelled by their networks."""
+  names = (t.network.name.replace(' ', '<br>', 1) for t in compared)
+  labels = (name.replace('decoder ', 'decoder<br>') for name in names)
+  return tuple(map(_Row, labels, compared))
 
 
-def _around_right(
-    label: str,
-    trained: tuple[cells.Network, str, int],
-    metric: str = 'accuracy',
-) -> _Row:
-  return _Row(label, cells.Trained('scan_around_right', *trained), metric)
-
-
-def _mutual_exclusivity(label: str, metric: str) -> _Row:
-  return _Row(label, cells.Trained('scan_me', cells.META), metric)
-
-
-_META_NETWORKS = (cells.META, cells.NO_SUPPORT_LOSS, cells.NO_ATTENTION)
+_WORDS = cells.Trained('scan_me', cells.META)
+_AROUND = _by_network(cells.AROUND_RIGHT)
 PANELS = {
     'scan_me': {
         'Held-out mappings of words': (
-            _mutual_exclusivity('all queries', 'accuracy'),
-            _mutual_exclusivity(
-                'with the<br>withheld word', 'accuracy_withheld'
-            ),
-            _mutual_exclusivity('without it', 'accuracy_shown'),
-            _mutual_exclusivity(
-                'one word withheld<br>per mapping', 'accuracy_one_withheld'
+            _Row('all queries', _WORDS),
+            _Row('with the<br>withheld word', _WORDS, 'accuracy_withheld'),
+            _Row('without it', _WORDS, 'accuracy_shown'),
+            _Row(
+                'one word withheld<br>per mapping',
+                _WORDS,
+                'accuracy_one_withheld',
             ),
         )
     },
     'scan_table2': {
-        'Permuted meanings; SCAN itself': (
-            *(_add_jump(network, 'permuted') for network in _META_NETWORKS),
-            _add_jump(cells.STANDARD, 'fixed'),
-        ),
-        'Meanings out of 24; more verbs': (
-            *(_add_jump(network, 'extended', 20) for network in _META_NETWORKS),
-            _add_jump(cells.STANDARD, 'aligned', 20),
-        ),
+        'Permuted meanings; SCAN itself': _by_network(cells.PERMUTED),
+        'Meanings out of 24; more verbs': _by_network(cells.MORE_VERBS),
     },
     'scan_table3': {
         '"around right"': (
-            _around_right('meta<br>seq2seq', (cells.META, 'extended', 2)),
-            _around_right(
+            _AROUND[0],
+            _Row(
                 'also "turn<br>around<br>right"',
-                (cells.META, 'extended', 2),
+                cells.AROUND_RIGHT[0],
                 'accuracy_all_uses',
             ),
-            _around_right(
-                'with 20<br>extra<br>words', (cells.META, 'extended', 20)
-            ),
-            _around_right('standard<br>seq2seq', (cells.STANDARD, 'fixed', 0)),
+            _Row('with 20<br>extra<br>words', cells.MORE_DIRECTIONS),
+            _AROUND[1],
         ),
-        'Longer outputs': tuple(
-            _Row(label, cells.Trained('scan_length', *trained))
-            for label, trained in (
-                ('meta<br>seq2seq', (cells.META, 'extended', 20)),
-                ('standard<br>seq2seq', (cells.STANDARD, 'fixed', 0)),
-            )
-        ),
+        'Longer outputs': _by_network(cells.LONGER),
     },
 }
 

@@ -5,6 +5,7 @@ import math
 from typing import Any, NamedTuple
 
 import pandas as pd
+import plotly.graph_objects as go
 
 from figures.library import bundles
 from figures.library import data
@@ -14,6 +15,8 @@ from figures.plotting import stats
 from figures.plotting import style
 
 Cell = dict[str, Any]  # Column -> value.
+# A figure, and the table of what it shows.
+Drawn = tuple[go.Figure, pd.DataFrame]
 _MAX_NAMED = 6  # Missing runs that a caption names; it counts the others.
 # Metrics at every evaluation; others, such as R2, exist at the last step only.
 _EVALUATED = ('loss', 'accuracy', 'accuracy_all')

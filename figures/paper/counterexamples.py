@@ -6,7 +6,6 @@ They are constructed, not trained. Measuring takes a minute and writes
 figures/data/counterexamples.csv, which the figure reads.
 """
 
-import pathlib
 from typing import Any
 
 import jax
@@ -17,7 +16,7 @@ from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
 
-PATH = pathlib.Path(__file__).parents[1] / 'data' / 'counterexamples.csv'
+PATH = data.BUNDLED / 'counterexamples.csv'
 SEEDS = (0, 1, 2, 3, 4)
 
 

@@ -5,7 +5,6 @@ ones are blue, disconnected ones orange. One panel per latent type and solver.
 """
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -24,7 +23,7 @@ CELL: tuple[str, ...] = (
 _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   frame = found.frame
@@ -56,10 +55,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def _bar(frame: pd.DataFrame, cell: dict[str, str]) -> bars.Bar:
   support = cell[theory_cells.SUPPORT]
-  connected = theory_cells.is_connected(support)
   return bars.Bar(
       label=theory_cells.FAMILY_NAMES[support],
-      colour=theory_cells.CONNECTED if connected else theory_cells.DISCONNECTED,
+      colour=theory_cells.colour(support),
       seeds=data.values(frame, cell, 'ood', metric='alignment'),
       missing='no finished run',
   )

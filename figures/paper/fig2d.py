@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import functools
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -42,9 +41,7 @@ _GROWTH = {  # Name -> colour, and factor -> (hidden units, modules).
 }
 
 
-def draw(
-    library: data.Library, name: str = 'fig2d'
-) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library, name: str = 'fig2d') -> cells.Drawn:
   """Returns figure 'fig2d' or 'fig_a2' and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   frame = found.frame
@@ -74,7 +71,7 @@ def draw(
 draw_fig_a2 = functools.partial(draw, name='fig_a2')
 
 
-def draw_grid(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_grid(library: data.Library) -> cells.Drawn:
   """Returns the heat maps over both sizes, and the table of `draw`."""
   found = cells.read(library, EXPERIMENT, CELL)
   frame = found.frame

@@ -8,7 +8,6 @@ K = 2), which has none for non-compositional support.
 import math
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -23,7 +22,7 @@ SUPPORTS = ('random', 'non_compositional')
 CELL = model_bars.CELL
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   figure = bars.draw(
@@ -110,4 +109,4 @@ def _caption(found: cells.Cells) -> list[str]:
           f'{style.cell_name(cell)}: {evaluated} of {trained} seeds; the others'
           ' have no OOD tasks.'
       )
-  return found.caption() + lines
+  return found.caption(*lines)

@@ -6,9 +6,6 @@ scored on OOD tasks, for four kinds of training support.
 
 from collections.abc import Sequence
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.paper import decoding_targets
@@ -23,19 +20,19 @@ TITLE_3D = 'Figure 3D: decoding modules, connected support or not'
 CELL = model_bars.CELL
 
 
-def draw_3c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_3c(library: data.Library) -> cells.Drawn:
   """Returns Figure 3C and the table of what it shows."""
   return _draw(library, TITLE_3C, ('random', 'non_compositional'))
 
 
-def draw_3d(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_3d(library: data.Library) -> cells.Drawn:
   """Returns Figure 3D and the table of what it shows."""
   return _draw(library, TITLE_3D, ('connected', 'disconnected'))
 
 
 def _draw(
     library: data.Library, title: str, supports: Sequence[str]
-) -> tuple[go.Figure, pd.DataFrame]:
+) -> cells.Drawn:
   found = cells.read(library, EXPERIMENT, CELL)
   panels = {
       style.SUPPORT_NAMES[support]: [

@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator
 import math
 from typing import Any
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.library import reference
@@ -22,7 +19,7 @@ TITLE_A7 = 'Figure A7: accuracy while training'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
 
 
-def draw_3e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_3e(library: data.Library) -> cells.Drawn:
   """Returns Figure 3E and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   figure = heatmaps.draw(
@@ -46,7 +43,7 @@ def draw_3e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, table
 
 
-def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a6(library: data.Library) -> cells.Drawn:
   """Returns Figure A6 and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   figure = heatmaps.draw(
@@ -67,7 +64,7 @@ def draw_a6(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, measures)
 
 
-def draw_a7(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a7(library: data.Library) -> cells.Drawn:
   """Returns Figure A7 and the table of what it shows."""
   found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
   panels = {

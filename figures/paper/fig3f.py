@@ -7,7 +7,6 @@ shown; the choice does not use OOD tasks.
 from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -20,7 +19,7 @@ SIZE = ('model.hidden_dim', 'model.modules_per_teacher_module')
 CELL = ('model.name', *SIZE, 'model.outer.learning_rate')
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   figure = heatmaps.draw(
@@ -29,11 +28,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       x_title="student's width",
       y_title="student's modules / teacher's",
       z_title='OOD accuracy',
-      caption=found.caption()
-      + [
+      caption=found.caption(
           'If trained at several learning rates: that of the lowest validation'
           ' loss.'
-      ],
+      ),
   )
   measures = {
       'test': ('test', 'accuracy'),

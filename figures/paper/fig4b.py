@@ -6,9 +6,6 @@ action values, summed over the five actions. Lower is better.
 
 from collections.abc import Sequence
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.paper import model_bars
@@ -28,31 +25,26 @@ _MEASURES = {
 }
 
 
-def draw_4b(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_4b(library: data.Library) -> cells.Drawn:
   """Returns Figure 4B and the table of what it shows."""
-  found = cells.read(library, 'fig4b', model_bars.CELL)
-  supports = ('connected', 'disconnected')
-  return _draw(found, TITLE_4B, supports)
+  return _draw(library, 'fig4b', TITLE_4B, ('connected', 'disconnected'))
 
 
-def draw_4c(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_4c(library: data.Library) -> cells.Drawn:
   """Returns Figure 4C and the table of what it shows."""
-  found = cells.read(library, 'fig4c', model_bars.CELL)
-  supports = ('random', 'non_compositional')
-  return _draw(found, TITLE_4C, supports)
+  return _draw(library, 'fig4c', TITLE_4C, ('random', 'non_compositional'))
 
 
 def _draw(
-    found: cells.Cells,
-    title: str,
-    supports: Sequence[str],
-) -> tuple[go.Figure, pd.DataFrame]:
+    library: data.Library, experiment: str, title: str, supports: Sequence[str]
+) -> cells.Drawn:
+  found = cells.read(library, experiment, model_bars.CELL)
   figure = model_bars.draw_bars(
       found,
       'loss',
       supports=supports,
       title=title,
       y_title='OOD loss (lower is better)',
-      caption=found.caption() + [LOSS_NOTE],
+      caption=found.caption(LOSS_NOTE),
   )
   return figure, cells.make_table(found, _MEASURES)

@@ -10,7 +10,6 @@ many are drawn beside them.
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -38,12 +37,14 @@ _MEASURES = {
 }
 
 
-def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_4e(library: data.Library) -> cells.Drawn:
   """Returns Figure 4E and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, model_bars.CELL)
   fewer = _of_published_modules(library, found)
   small = [model_bars.ood_bar(fewer, cell) for cell in fewer.cells]
   more = {f'{_PUBLISHED_MODULES} modules': small} if small else {}
+  notes = ['Right: hypernetworks of as few modules as published.']
+  notes = [*notes, *fewer.excluded] if small else []
   figure = model_bars.draw_bars(
       found,
       'accuracy',
@@ -51,9 +52,7 @@ def draw_4e(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       title=TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
-      caption=found.caption()
-      + ['Right: hypernetworks of as few modules as published.'] * len(more)
-      + fewer.excluded * len(more),
+      caption=found.caption(*notes),
       more=more,
   )
   shown = found._replace(cells=found.find(task_support='random'))
@@ -83,7 +82,7 @@ def _of_published_modules(
   return grid._replace(cells=kept)
 
 
-def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a9(library: data.Library) -> cells.Drawn:
   """Returns Figure A9 and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, model_bars.CELL)
   figure = model_bars.draw_bars(
@@ -102,7 +101,7 @@ def draw_a9(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, measures)
 
 
-def draw_4f(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_4f(library: data.Library) -> cells.Drawn:
   """Returns Figure 4F and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, model_bars.CELL)
   students = model_bars.students(found)
@@ -120,7 +119,7 @@ def draw_4f(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       },
       title=TITLE_4F,
       y_title='fall of OOD accuracy (fraction of actions)',
-      caption=found.caption() + ['Differences are taken seed by seed.'],
+      caption=found.caption('Differences are taken seed by seed.'),
   )
   return figure, pd.DataFrame([_row(found, s) for s in students])
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -20,7 +19,7 @@ _OF_CURVE = ['seed', 'step', 'value', 'training.meta_batch_size', 'preset']
 _COLOURS = dict(zip(LEVELS, ('#C9B45B', '#8A8779', '#575D6D', '#00224E')))
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
   table = make_table(found)

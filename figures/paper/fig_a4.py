@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-import pandas as pd
-import plotly.graph_objects as go
-
 from figures.library import cells
 from figures.library import data
 from figures.plotting import lines
@@ -21,7 +18,7 @@ CELL_A4 = (
 CELL_A5 = ('model.name', 'task.num_modules', 'task.fraction_ood')
 
 
-def draw_a4(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a4(library: data.Library) -> cells.Drawn:
   """Returns Figure A4 and the table of what it shows."""
   found = cells.read(library, 'fig_a4', CELL_A4)
   panels = {
@@ -50,7 +47,7 @@ def draw_a4(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_a5(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a5(library: data.Library) -> cells.Drawn:
   """Returns Figure A5 and the table of what it shows."""
   found = cells.read(library, 'fig_a5', CELL_A5)
   panels = {

@@ -4,10 +4,8 @@ Of several outer learning rates, the one with the lowest validation loss is
 shown; the choice does not use OOD tasks.
 """
 
+from collections.abc import Mapping
 from typing import Any
-
-import pandas as pd
-import plotly.graph_objects as go
 
 from figures.library import cells
 from figures.library import data
@@ -21,45 +19,49 @@ SIZE = ('model.hidden_dim', 'model.num_modules')
 CELL = ('model.name', *SIZE, 'model.outer.learning_rate')
 
 
-def draw_a8(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a8(library: data.Library) -> cells.Drawn:
   """Returns Figure A8 and the table of what it shows."""
-  found = cells.read(library, 'fig_a8', CELL)
-  figure = _draw(
-      found,
+  return _draw(
+      library,
+      'fig_a8',
       'loss',
+      fig4b.LOSS_NOTE,
+      measures={name: (name, 'loss') for name in ('test', 'ood', 'valid')},
       title=TITLE_A8,
       z_title='OOD loss (lower is better)',
-      caption=[fig4b.LOSS_NOTE],
       higher_is_better=False,
   )
-  measures = {name: (name, 'loss') for name in ('test', 'ood', 'valid')}
-  return figure, cells.make_table(found, measures)
 
 
-def draw_a10(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw_a10(library: data.Library) -> cells.Drawn:
   """Returns Figure A10 and the table of what it shows."""
-  found = cells.read(library, 'fig_a10', CELL)
-  figure = _draw(
-      found,
+  measures = {name: (name, 'accuracy') for name in ('test', 'ood')}
+  return _draw(
+      library,
+      'fig_a10',
       'accuracy',
+      measures=measures | {'valid_loss': ('valid', 'loss')},
       title=TITLE_A10,
       z_title='OOD accuracy',
-      caption=[],
   )
-  measures = {name: (name, 'accuracy') for name in ('test', 'ood')}
-  measures['valid_loss'] = ('valid', 'loss')
-  return figure, cells.make_table(found, measures)
 
 
 def _draw(
-    found: cells.Cells, metric: str, *, caption: list[str], **options: Any
-) -> go.Figure:
-  several = len(found.axis('learning_rate')) > 1
-  rates = ['Of several learning rates, that of the lowest validation loss.']
-  return heatmaps.draw(
+    library: data.Library,
+    experiment: str,
+    metric: str,
+    *notes: str,
+    measures: Mapping[str, tuple[str, str]],
+    **options: Any,
+) -> cells.Drawn:
+  found = cells.read(library, experiment, CELL)
+  if len(found.axis('learning_rate')) > 1:
+    notes += ('Of several learning rates, that of the lowest validation loss.',)
+  figure = heatmaps.draw(
       fig3f.make_panels(found, metric, SIZE),
       x_title="student's width",
       y_title="student's modules",
-      caption=found.caption() + caption + rates * several,
+      caption=found.caption(*notes),
       **options,
   )
+  return figure, cells.make_table(found, measures)

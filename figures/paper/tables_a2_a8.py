@@ -9,7 +9,6 @@ import math
 from typing import Any
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.library import data
@@ -107,12 +106,10 @@ def _unreported(table: pd.DataFrame) -> list[str]:
 
 
 def _figure(table: pd.DataFrame) -> go.Figure:
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(style.MODELS),
+  figure = layout.make_row(
+      [style.MODEL_NAMES[model] for model in style.MODELS],
       shared_yaxes=True,
       horizontal_spacing=0.02,
-      subplot_titles=[style.MODEL_NAMES[model] for model in style.MODELS],
   )
   figure.update_annotations(font={'size': 14})
   names = [style.split_name(s) for s in table['split'].unique()]

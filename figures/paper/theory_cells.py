@@ -51,6 +51,11 @@ def is_connected(task_support: str) -> bool:
   return families.is_connected(families.masks(families.FAMILIES[task_support]))
 
 
+def colour(task_support: str) -> str:
+  """Returns the colour of families of this name."""
+  return CONNECTED if is_connected(task_support) else DISCONNECTED
+
+
 def solvers(frame: pd.DataFrame) -> list[str]:
   """Returns the solvers that were run, the converged one first.
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -55,13 +54,7 @@ def draw(
     y_range: the same for all panels; None fits the data.
     beside_name: the diamonds' entry in the legend.
   """
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(panels),
-      shared_yaxes=True,
-      horizontal_spacing=0.04,
-      subplot_titles=list(panels),
-  )
+  figure = layout.make_row(panels, shared_yaxes=True, horizontal_spacing=0.04)
   for column, bars in enumerate(panels.values(), start=1):
     shift = _SHIFT if any(bar.beside for bar in bars) else 0
     for tick, bar in enumerate(bars):

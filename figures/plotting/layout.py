@@ -1,6 +1,6 @@
 """Title, caption, size and legend of all figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 import math
 import textwrap
 from typing import Any
@@ -31,6 +31,14 @@ def make_grid(
   )
   figure.update_annotations(font={'size': 14})
   return figure, num_rows, num_columns
+
+
+def make_row(titles: Iterable[str], **options: Any) -> go.Figure:
+  """Returns panels side by side; options are those of `make_subplots`."""
+  titles = list(titles)
+  return subplots.make_subplots(
+      rows=1, cols=len(titles), subplot_titles=titles, **options
+  )
 
 
 def finish(

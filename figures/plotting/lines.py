@@ -94,6 +94,28 @@ def draw(
   return figure
 
 
+def band(
+    x: list[Any],
+    low: pd.Series,
+    high: pd.Series,
+    colour: str,
+    **options: Any,
+) -> go.Scatter:
+  """Returns the area between two lines; options are of the trace."""
+  return go.Scatter(
+      x=x + x[::-1],
+      y=[*high, *low[::-1]],
+      fill='toself',
+      fillcolor=colour,
+      opacity=_BAND_OPACITY,
+      line={'width': 0},
+      mode='lines',
+      hoverinfo='skip',
+      showlegend=False,
+      **options,
+  )
+
+
 def _traces(line: Line, markers: bool) -> Iterator[go.Scatter]:
   """Yields the band and the line; nothing if there are no values."""
   summary = line.summary
@@ -103,18 +125,7 @@ def _traces(line: Line, markers: bool) -> Iterator[go.Scatter]:
   error = summary['error'].fillna(0.0)
   low, high = summary['mean'] - error, summary['mean'] + error
   if not line.bars:
-    yield go.Scatter(
-        x=x + x[::-1],
-        y=[*high, *low[::-1]],
-        fill='toself',
-        fillcolor=line.colour,
-        opacity=_BAND_OPACITY,
-        line={'width': 0},
-        mode='lines',
-        hoverinfo='skip',
-        legendgroup=line.name,
-        showlegend=False,
-    )
+    yield band(x, low, high, line.colour, legendgroup=line.name)
   yield go.Scatter(
       x=x,
       y=summary['mean'],

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -54,11 +53,8 @@ def draw(
   """Returns a figure of pictures side by side, of equal size."""
   rows, columns = pictures[0].walls.shape
   width = len(pictures) * (_CELL_SIZE * columns + 70) + 270
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(pictures),
-      horizontal_spacing=0.05,
-      subplot_titles=[picture.title for picture in pictures],
+  figure = layout.make_row(
+      [picture.title for picture in pictures], horizontal_spacing=0.05
   )
   figure.update_annotations(font={'size': 13})
   named = set()

@@ -7,7 +7,6 @@ for every task distribution.
 import jax
 import numpy as np
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -24,11 +23,8 @@ def draw(
   latent = np.asarray(task.latent)
   decoded = student.fit_decoder()(fast_params)
   model = student.config['model']['name']
-  figure = subplots.make_subplots(
-      rows=1,
-      cols=len(latent),
-      shared_yaxes=True,
-      subplot_titles=[f'layer {i + 1}' for i in range(len(latent))],
+  figure = layout.make_row(
+      [f'layer {i + 1}' for i in range(len(latent))], shared_yaxes=True
   )
   for layer in range(len(latent)):
     for name, values, colour in (

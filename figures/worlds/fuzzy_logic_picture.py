@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -36,9 +35,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
       name: np.asarray(fuzzy_logic.respond(mask, jnp.asarray(inputs))[:, 0])
       for name, mask in zip([*names, 'maximum'], [*masks, latent])
   }
-  figure = subplots.make_subplots(
-      rows=1, cols=len(surfaces), subplot_titles=list(surfaces)
-  )
+  figure = layout.make_row(surfaces)
   for column, values in enumerate(surfaces.values(), start=1):
     heatmap = go.Heatmap(
         x=_GRID,

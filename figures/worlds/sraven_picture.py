@@ -5,7 +5,6 @@ from typing import Any, cast
 import jax
 import numpy as np
 import pandas as pd
-from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.plotting import layout
@@ -37,9 +36,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
       )
       for name in _ORDERS
   }
-  figure = subplots.make_subplots(
-      rows=1, cols=2, subplot_titles=list(_ORDERS.values())
-  )
+  figure = layout.make_row(_ORDERS.values())
   for column, (name, panels) in enumerate(drawn.items(), start=1):
     values = panels.astype(float)
     text = panels.astype(str)
