@@ -49,14 +49,10 @@ _PARAMETERS = flags.DEFINE_bool(
     'parameters', False, 'Also bundle trained parameters.'
 )
 _ONLY = flags.DEFINE_multi_string(
-    'only',
-    [],
-    'With --parameters: only of runs with field=value',
+    'only', [], 'With --parameters: only of runs with field=value'
 )
 _WITHOUT = flags.DEFINE_multi_string(
-    'without',
-    [],
-    'With --parameters: not of runs with field=value',
+    'without', [], 'With --parameters: not of runs with field=value'
 )
 _NUM_SEEDS = flags.DEFINE_integer(
     'num_seeds',

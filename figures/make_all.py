@@ -124,7 +124,7 @@ def main() -> None:
   print()
   for claim, entry in zip(claims.CLAIMS, entries, strict=True):
     if claim.figure in names:
-      print(_line(entry))
+      print(f'{entry["id"]:12}{entry["verdict"]:14}{entry["sentence"]}')
   print(f'Numbers of all claims: {output}/claims.json and claims.md')
   if obstacle:
     print(f'\n{obstacle}')
@@ -222,10 +222,6 @@ def _print_origins(names: Iterable[str], library: data.Library) -> None:
       )
   for run in library.stale():
     print(f'stale: {run} is bundled, but no current config describes it')
-
-
-def _line(entry: verdicts.Entry) -> str:
-  return f'{entry["id"]:12}{entry["verdict"]:14}{entry["sentence"]}'
 
 
 def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:

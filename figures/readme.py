@@ -192,22 +192,18 @@ def pages(
   figures = f'{figure_table(library, entries)}\n{summary(entries)}\n'
   all_claims = claim_table(library, entries)
   rule = textwrap.fill(verdicts.RULE, 118, break_on_hyphens=False)
+  tables_of = {
+      README: {'figures': figures},
+      RESULTS: {
+          'claims': f'{all_claims}\n{rule}\n',
+          'published': published_table(library),
+      },
+      VERDICTS: {'seeds': seeds_table(library, entries)},
+      WAYS: {'learners': tables.to_markdown(ways.table(library))},
+  }
   return {
-      README: markdown.fill(README.read_text(), {'figures': figures}),
-      RESULTS: markdown.fill(
-          RESULTS.read_text(),
-          {
-              'claims': f'{all_claims}\n{rule}\n',
-              'published': published_table(library),
-          },
-      ),
-      VERDICTS: markdown.fill(
-          VERDICTS.read_text(), {'seeds': seeds_table(library, entries)}
-      ),
-      WAYS: markdown.fill(
-          WAYS.read_text(),
-          {'learners': tables.to_markdown(ways.table(library))},
-      ),
+      path: markdown.fill(path.read_text(), found)
+      for path, found in tables_of.items()
   }
 
 
@@ -271,7 +267,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'claim': f'{claim.id} ({claim.artefact})',
         'what is claimed': claim.sentence,
         'verdict': entry['verdict'],
-        'effect': _effect(entry),
+        'effect': tables.with_error(entry['effect'], entry['standard_error']),
         'scale': scale,
         'flag of `main`': _flag(claim.experiment, scale),
         'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
@@ -358,10 +354,6 @@ def _levels(
 
 def _table(rows: Sequence[Mapping[str, str]]) -> str:
   return markdown.table({name: [r[name] for r in rows] for name in rows[0]})
-
-
-def _effect(entry: verdicts.Entry) -> str:
-  return tables.with_error(entry['effect'], entry['standard_error'])
 
 
 def _flag(experiment: str, preset: str = '') -> str:

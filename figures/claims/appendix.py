@@ -156,9 +156,7 @@ def _decodability_mirrors_accuracy(
     accuracy = [comparisons.sample(frame, cell) for cell in grid]
     decoded = [comparisons.sample(frame, cell, metric='r2') for cell in grid]
     # Seeds that all cells have.
-    table = pd.concat(
-        [s.values for s in (*accuracy, *decoded)], axis=1
-    ).dropna()
+    table = comparisons.by_seed([*accuracy, *decoded])
     x, y = (
         pd.DataFrame(half, table.index)
         for half in np.split(table.to_numpy(), 2, axis=1)
@@ -206,49 +204,42 @@ def _count(frame: pd.DataFrame) -> tuple[str, str]:
 
 
 CLAIMS = (
-    verdicts.Claim(
+    verdicts.of_figure(
         'A3',
         'With more modules, both hypernetworks need more training tasks to'
         ' reach a given OOD accuracy.',
-        artefact='Figure A3',
-        experiment='fig_a3',
-        figure='fig_a3',
+        'fig_a3',
+        _more_tasks_for_more_modules,
         cell=fig_a3.CELL,
-        compare=_more_tasks_for_more_modules,
         read=data.Library.curves,
         models=style.HYPERNETWORKS,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         'A4',
         'Fewer shots lower the OOD accuracy of both hypernetworks.',
-        artefact='Figure A4',
-        experiment='fig_a4',
-        figure='fig_a4',
+        'fig_a4',
+        _more_shots_help,
         cell=fig_a4.CELL_A4,
-        compare=_more_shots_help,
         models=style.HYPERNETWORKS,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         'A5',
         'With more modules, holding out more combinations costs both'
         ' hypernetworks less OOD accuracy; accuracy on seen combinations'
         f' falls by less than {_NOTICEABLE:g}.',
-        artefact='Figure A5',
-        experiment='fig_a5',
-        figure='fig_a5',
+        'fig_a5',
+        _robust_for_more_modules,
         cell=fig_a4.CELL_A5,
-        compare=_robust_for_more_modules,
         models=style.HYPERNETWORKS,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         'A6',
         'Across values of M and K, the better modules can be decoded (R2),'
         ' the higher the OOD accuracy of both hypernetworks.',
-        artefact='Figure A6',
+        'fig_a6',
+        _decodability_mirrors_accuracy,
         experiment='fig3e',
-        figure='fig_a6',
         cell=fig3e.CELL,
-        compare=_decodability_mirrors_accuracy,
         models=style.HYPERNETWORKS,
         at_published_scale=' There it is above zero with K > 1.',
     ),

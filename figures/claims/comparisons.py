@@ -154,9 +154,14 @@ def between(
     bound: float = 0.0,
 ) -> Comparison:
   """Tests whether a weighted sum, computed per seed, exceeds a bound."""
-  table = pd.concat([s.values for s in samples], axis=1).dropna()
+  table = by_seed(samples)
   summed = pd.Series(table.to_numpy() @ np.asarray(weights), index=table.index)
   return Comparison(name, summed, tuple(samples), bound)
+
+
+def by_seed(samples: Iterable[Sample]) -> pd.DataFrame:
+  """Returns a row per seed that all samples have, a column per sample."""
+  return pd.concat([s.values for s in samples], axis=1).dropna()
 
 
 def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:

@@ -80,7 +80,7 @@ def _same_on_seen(frame: pd.DataFrame) -> comparisons.Comparisons:
   """
   ood = [_r2(frame, kind) for kind in fuzzy_logic.MAIN]
   seen = [_r2(frame, kind, 'test') for kind in fuzzy_logic.MAIN]
-  table = pd.concat([s.values for s in ood], axis=1).dropna()
+  table = comparisons.by_seed(ood)
   spread = comparisons.spread_on_other_seeds(table)
   return [
       comparisons.Comparison(
@@ -110,7 +110,7 @@ def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
         for block in range(2)
     ]
     majority = _r2(frame, kind, metric=naming.TERMS.majority)
-    table = pd.concat([s.values for s in blocks], axis=1).dropna()
+    table = comparisons.by_seed(blocks)
     best = comparisons.pick_on_other_seeds(table)
     found.append(
         comparisons.Comparison(

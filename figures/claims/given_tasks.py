@@ -87,7 +87,7 @@ def _needed(
 ) -> tuple[list[comparisons.Sample], pd.Series]:
   """Returns what is measured of one (M, K), and logs of the number needed."""
   measured = [_r2(frame, cell) for cell in group]
-  table = pd.concat([s.values for s in measured], axis=1).dropna()
+  table = comparisons.by_seed(measured)
   numbers = [given_tasks.count_training(cell) for cell in group]
   values = [needed(numbers, list(row)) for row in table.to_numpy()]
   return measured, pd.Series(values, table.index, float)

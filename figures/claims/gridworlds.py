@@ -78,15 +78,13 @@ def _whole_demonstrations(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = comparisons.modular_are_better(frame, metric)
   for name, samples in _falls(frame, metric):
     # Seeds that some of the runs lack do not count as lost.
-    table = pd.concat([s.values for s in samples], axis=1).dropna()
-    modular, modular_without, monolithic, monolithic_without = (
-        table.to_numpy().T
-    )
-    kept = pd.Series(
-        monolithic_without / monolithic - modular_without / modular, table.index
-    )
+    table = comparisons.by_seed(samples)
+    modular, modular_without, other, other_without = table.to_numpy().T
+    kept = other_without / other - modular_without / modular
     found.append(
-        comparisons.Comparison(f'relative {name}', kept, tuple(samples))
+        comparisons.Comparison(
+            f'relative {name}', pd.Series(kept, table.index), tuple(samples)
+        )
     )
   return found
 
@@ -127,31 +125,11 @@ def _pairs_of_sizes(
     yield from itertools.permutations(by_size, 2)
 
 
-def _claim(
-    id_: str,
-    figure: str,
-    experiment: str,
-    compare: verdicts.Compare,
-    sentence: str,
-    cell: tuple[str, ...] = model_bars.CELL,
-    models: tuple[str, ...] = (),
-) -> verdicts.Claim:
-  return verdicts.Claim(
-      id=id_,
-      sentence=sentence,
-      artefact=f'Figure {id_.partition("-")[0]}',
-      experiment=experiment,
-      figure=figure,
-      compare=compare,
-      cell=cell,
-      models=models,
-  )
-
-
 CLAIMS = (
-    _claim(
+    verdicts.of_figure(
         '4B',
-        'fig4b',
+        'Preferences: OOD loss is lower with connected than with disconnected'
+        ' support, for both hypernetworks.',
         'fig4b',
         functools.partial(
             comparisons.over_supports,
@@ -159,71 +137,70 @@ CLAIMS = (
             lower='connected',
             metric='loss',
         ),
-        'Preferences: OOD loss is lower with connected than with disconnected'
-        ' support, for both hypernetworks.',
+        cell=model_bars.CELL,
         models=style.HYPERNETWORKS,
     ),
-    _claim(
+    verdicts.of_figure(
         '4C-1',
-        'fig4c',
-        'fig4c',
-        functools.partial(comparisons.modular_are_better, metric='loss'),
         'Preferences, compositional support: OOD loss of both hypernetworks is'
         ' lower than that of both monolithic models.',
+        'fig4c',
+        functools.partial(comparisons.modular_are_better, metric='loss'),
+        cell=model_bars.CELL,
     ),
-    _claim(
+    verdicts.of_figure(
         '4C-2',
-        'fig4c',
-        'fig4c',
-        _wider_gap,
         'Preferences: holding one preference out (non-compositional support)'
         ' widens the gap between the loss of OOD tasks and that of seen tasks,'
         ' for both hypernetworks.',
+        'fig4c',
+        _wider_gap,
+        cell=model_bars.CELL,
         models=style.HYPERNETWORKS,
     ),
-    _claim(
+    verdicts.of_figure(
         '4E',
-        'fig4e',
-        'fig4e',
-        comparisons.modular_are_better,
         'Goals, compositional support: OOD accuracy of both hypernetworks is'
         ' higher than that of both monolithic models.',
-    ),
-    _claim(
-        '4F',
-        'fig4f',
         'fig4e',
-        _modular_fall_more,
+        comparisons.modular_are_better,
+        cell=model_bars.CELL,
+    ),
+    verdicts.of_figure(
+        '4F',
         'Goals: non-compositional support costs both hypernetworks more OOD'
         ' accuracy than either monolithic model.',
+        'fig4f',
+        _modular_fall_more,
+        experiment='fig4e',
+        cell=model_bars.CELL,
     ),
-    _claim(
+    verdicts.of_figure(
         'A8',
-        'fig_a8',
-        'fig_a8',
-        _loss_is_not_raised,
         'Preferences: more hidden units or modules raise the OOD loss of either'
         f' hypernetwork by less than {_RAISED:.0%}.',
+        'fig_a8',
+        _loss_is_not_raised,
         cell=fig_a8.CELL,
         models=style.HYPERNETWORKS,
     ),
-    _claim(
+    verdicts.of_figure(
         'A9',
-        'fig_a9',
-        'fig4e',
-        _whole_demonstrations,
         'Goals: with compositional support, both hypernetworks predict a larger'
         ' fraction of demonstrations without a mistake than both monolithic'
         ' models; with non-compositional support, they lose a larger share of'
         ' this fraction.',
+        'fig_a9',
+        _whole_demonstrations,
+        experiment='fig4e',
+        cell=model_bars.CELL,
     ),
-    _claim(
+    verdicts.of_figure(
         'A10',
-        'fig_a10',
-        'fig_a10',
-        _accuracy_is_stable,
         'Goals: with more hidden units or modules, OOD accuracy of both'
         f' hypernetworks changes by less than {_UNSTABLE:g}.',
+        'fig_a10',
+        _accuracy_is_stable,
         cell=fig_a8.CELL,
         models=style.HYPERNETWORKS,
     ),

@@ -98,7 +98,7 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
     if len(by_size) < 3:
       continue
     samples = [comparisons.sample(frame, cell) for cell in by_size]
-    middle = pd.concat([s.values for s in samples[1:-1]], axis=1).dropna()
+    middle = comparisons.by_seed(samples[1:-1])
     peak = comparisons.pick_on_other_seeds(middle)
     result += [
         comparisons.Comparison(
@@ -112,82 +112,71 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 CLAIMS = (
-    verdicts.Claim(
+    verdicts.of_figure(
         '3B-1',
         'Compositional support: OOD accuracy of both hypernetworks is'
         ' higher than that of both monolithic models.',
-        artefact='Figure 3B',
-        experiment='fig3b',
-        figure='fig3b',
+        'fig3b',
+        comparisons.modular_are_better,
         cell=model_bars.CELL,
-        compare=comparisons.modular_are_better,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         '3B-2',
         'Non-compositional support: OOD accuracy of the hypernetworks'
         ' drops below that of the monolithic models.',
-        artefact='Figure 3B',
-        experiment='fig3b',
-        figure='fig3b',
+        'fig3b',
+        _monolithic_above_modular,
         cell=model_bars.CELL,
-        compare=_monolithic_above_modular,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         '3C',
         'The modules of OOD tasks can be decoded better (linearly, from the'
         ' adapted parameters of both hypernetworks) with compositional than'
         ' with non-compositional support.',
-        artefact='Figure 3C',
-        experiment='fig3c',
-        figure='fig3c',
+        'fig3c',
+        _decodable_if_compositional,
         cell=fig3c.CELL,
-        compare=_decodable_if_compositional,
         models=style.HYPERNETWORKS,
         at_published_scale=(
             f' With compositional support R2 is above {_CLOSE_TO_ONE:g}.'
         ),
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         '3D',
         'The modules of OOD tasks can be decoded better (linearly, from the'
         ' adapted parameters of both hypernetworks) with connected than'
         ' with disconnected support.',
-        artefact='Figure 3D',
-        experiment='fig3c',
-        figure='fig3d',
-        cell=fig3c.CELL,
-        compare=functools.partial(
+        'fig3d',
+        functools.partial(
             comparisons.over_supports,
             higher='connected',
             lower='disconnected',
             metric='r2',
         ),
+        experiment='fig3c',
+        cell=fig3c.CELL,
         models=style.HYPERNETWORKS,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         '3E',
         'For every M, both hypernetworks reach a higher OOD accuracy with'
         ' K > 1 than with K = 1, and a higher one than ANIL and MAML where'
         ' these were trained.',
-        artefact='Figure 3E',
-        experiment='fig3e',
-        figure='fig3e',
+        'fig3e',
+        _needs_combined_modules,
         cell=fig3e.CELL,
-        compare=_needs_combined_modules,
         models=style.HYPERNETWORKS,
         at_published_scale=(
             f' It is above {_HIGH:g} with K > 1, and below with K = 1.'
         ),
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         '3F',
         'OOD accuracy of both hypernetworks first rises, then falls with'
         ' overparameterisation (more hidden units and modules).',
-        artefact='Figure 3F',
-        experiment='fig3f',
-        figure='fig3f',
+        'fig3f',
+        _best_in_between,
         cell=fig3f.CELL,
-        compare=_best_in_between,
         models=style.HYPERNETWORKS,
     ),
     verdicts.Claim(

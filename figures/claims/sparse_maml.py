@@ -28,7 +28,7 @@ def _adapts(frame: pd.DataFrame) -> comparisons.Comparisons:
   ]
   whole, *layers = samples
   change = whole.values - _cell('binary')['model.initial_sparsity']
-  by_layer = pd.concat([s.values for s in layers], axis=1).dropna()
+  by_layer = comparisons.by_seed(layers)
   return [
       comparisons.Comparison(
           'change of the share of closed gates',

@@ -108,6 +108,32 @@ class Claim:
   count: Count | None = None
 
 
+def of_figure(
+    id_: str,
+    sentence: str,
+    figure: str,
+    compare: Compare,
+    *,
+    experiment: str = '',
+    **fields: Any,
+) -> Claim:
+  """Returns a claim of the paper's figure that its id begins with.
+
+  Args:
+    id_: such as '3B-1', of Figure 3B.
+    sentence: what is tested.
+    figure: that it is shown with, such as 'fig3b'.
+    compare: as of `Claim`.
+    experiment: whose runs decide it, if that has not the figure's name.
+    **fields: others of `Claim`.
+  """
+  artefact = f'Figure {id_.partition("-")[0]}'
+  experiment = experiment or figure
+  return Claim(
+      id_, sentence, artefact, experiment, figure, compare=compare, **fields
+  )
+
+
 class Judgement(NamedTuple):
   """A verdict, and the comparison that decides it."""
 

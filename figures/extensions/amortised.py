@@ -6,8 +6,9 @@ Panels: accuracy on OOD tasks, how well modules can be decoded from embeddings,
 and the cost of inferring one task.
 """
 
+from collections.abc import Iterator
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -62,10 +63,10 @@ def draw(library: data.Library) -> cells.Drawn:
   table = make_table(found.frame)
   figure = layout.make_row(_PANELS.values(), horizontal_spacing=0.06)
   for column, measure in enumerate(_PANELS, start=1):
-    for marks in _marks(table, measure):
-      figure.add_trace(_trace(marks), row=1, col=column)
-      for x, value in zip(marks.x, marks.values):
-        if pd.isna(value):
+    for trace in _traces(table, measure):
+      figure.add_trace(trace, row=1, col=column)
+      for x, y in zip(trace.x, trace.y):
+        if pd.isna(y):
           layout.name_missing(figure, 'not measured', x, 1, column)
   figure.update_annotations(font={'size': 14})
   figure.update_xaxes(
@@ -113,52 +114,33 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
   return pd.DataFrame(rows)
 
 
-class _Marks(NamedTuple):
-  """Points of one hypernetwork in one panel, one per way of inference."""
-
-  model: str
-  kind: str  # The support, or the scale of a cost.
-  x: list[float]
-  values: pd.Series
-  errors: pd.Series | None
-
-
-def _marks(table: pd.DataFrame, measure: str) -> list[_Marks]:
-  """Returns the marks of a panel."""
-  kinds = SUPPORTS if measure != 'cost' else tuple(inference_cost.CALLS)
+def _traces(table: pd.DataFrame, measure: str) -> Iterator[Any]:
+  """Yields the marks of each hypernetwork and support, or scale of a cost."""
+  is_cost = measure == 'cost'
+  kinds = inference_cost.CALLS if is_cost else SUPPORTS
   pairs = list(itertools.product(MODELS, kinds))
-  marks = []
   for index, (model, kind) in enumerate(pairs):
     shift = _SPREAD * (index - (len(pairs) - 1) / 2)
-    support = kind if measure != 'cost' else SUPPORTS[0]
+    support = SUPPORTS[0] if is_cost else kind
     rows = data.rows(table, {'model': model, 'task_support': support})
-    column = f'{measure}_{kind}' if measure == 'cost' else f'{measure}_mean'
-    errors = None if measure == 'cost' else rows[f'{measure}_se']
-    x = [tick + shift for tick in range(len(rows))]
-    marks.append(_Marks(model, kind, x, rows[column], errors))
-  return marks
-
-
-def _trace(marks: _Marks) -> go.Scatter:
-  colour = style.COLOURS[marks.model]
-  kind = style.SUPPORT_NAMES.get(marks.kind, f'{marks.kind} scale')
-  return go.Scatter(
-      x=marks.x,
-      y=marks.values,
-      error_y=None if marks.errors is None else {'array': marks.errors},
-      mode='markers',
-      showlegend=False,
-      marker={
-          'color': colour,
-          'symbol': _SYMBOLS[marks.kind],
-          'size': 10,
-          'line': {'width': 2, 'color': colour},
-      },
-      hovertemplate=(
-          f'{style.MODEL_NAMES[marks.model]}, {kind.lower()}<br>%{{y:.3f}}'
-          '<extra></extra>'
-      ),
-  )
+    name = f'{kind} scale' if is_cost else style.SUPPORT_NAMES[kind].lower()
+    colour = style.COLOURS[model]
+    yield go.Scatter(
+        x=[tick + shift for tick in range(len(rows))],
+        y=rows[f'cost_{kind}' if is_cost else f'{measure}_mean'],
+        error_y=None if is_cost else {'array': rows[f'{measure}_se']},
+        mode='markers',
+        showlegend=False,
+        marker={
+            'color': colour,
+            'symbol': _SYMBOLS[kind],
+            'size': 10,
+            'line': {'width': 2, 'color': colour},
+        },
+        hovertemplate=(
+            f'{style.MODEL_NAMES[model]}, {name}<br>%{{y:.3f}}<extra></extra>'
+        ),
+    )
 
 
 def _explain(figure: go.Figure) -> None:

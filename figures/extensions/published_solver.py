@@ -6,7 +6,6 @@ Two runs of the paper preset, stopped early because GPU time ran out.
 where they come from.
 """
 
-from collections.abc import Iterator
 import json
 
 import pandas as pd
@@ -46,9 +45,14 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   frame = load()
   panels = {
       title: [
-          line
+          # A line per seed.
+          lines.Line(
+              name,
+              theory_cells.colour(support),
+              curve.pivot(index='step', columns='seed', values='value'),
+          )
           for support, name in _FAMILIES.items()
-          for line in _lines(frame, support, name, split)
+          for _, curve in _losses(frame, support, split).groupby('seed')
       ]
       for split, title in _PANELS.items()
   }
@@ -79,17 +83,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   return figure, table
 
 
-def _lines(
-    frame: pd.DataFrame, support: str, name: str, split: str
-) -> Iterator[lines.Line]:
-  """Yields a line per seed."""
-  loss = {'task_support': support, 'split': split, 'metric': _LOSS}
-  for _, curve in data.rows(frame, loss).groupby('seed'):
-    yield lines.Line(
-        name=name,
-        colour=theory_cells.colour(support),
-        seeds=curve.pivot(index='step', columns='seed', values='value'),
-    )
+def _losses(frame: pd.DataFrame, support: str, split: str) -> pd.DataFrame:
+  point = {'task_support': support, 'split': split, 'metric': _LOSS}
+  return data.rows(frame, point)
 
 
 def make_table(frame: pd.DataFrame, num_outer_steps: int) -> pd.DataFrame:

@@ -42,9 +42,11 @@ def draw_4e(library: data.Library) -> cells.Drawn:
   found = cells.read(library, EXPERIMENT, model_bars.CELL)
   fewer = _of_published_modules(library, found)
   small = [model_bars.ood_bar(fewer, cell) for cell in fewer.cells]
-  more = {f'{_PUBLISHED_MODULES} modules': small} if small else {}
-  notes = ['Right: hypernetworks of as few modules as published.']
-  notes = [*notes, *fewer.excluded] if small else []
+  more, notes = {}, []
+  if small:
+    more = {f'{_PUBLISHED_MODULES} modules': small}
+    right = 'Right: hypernetworks of as few modules as published.'
+    notes = [right, *fewer.excluded]
   figure = model_bars.draw_bars(
       found,
       'accuracy',
