@@ -124,19 +124,17 @@ def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def exact(
-    id_: str, sentence: str, artefact: str, figure: str
+    id_: str, sentence: str, artefact: str, figure: str, *names: str
 ) -> verdicts.Claim:
   """Returns the claim that identities hold.
 
   Args:
-    id_: 'HY-1' for attention as a hypernetwork, or 'IC-10' for the construction
-      of a hypernetwork in attention.
+    id_: of the claim.
     sentence: what is tested.
     artefact: the section that says it.
     figure: that it is shown with.
+    *names: of the identities, as of `identities.measure`.
   """
-  of_attention = identities.ATTENTION
-  names = of_attention if id_ == 'HY-1' else (identities.CONSTRUCTION,)
 
   def compare(frame: pd.DataFrame) -> comparisons.Comparisons:
     return [
@@ -183,6 +181,7 @@ CLAIMS = (
         f' only (relative error below {EXACT:g}).',
         'Schug et al. (2025), Section 2.1',
         'fuzzy_logic_a1',
+        *identities.ATTENTION,
     ),
     _claim(
         'HY-2',

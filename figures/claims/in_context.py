@@ -17,6 +17,7 @@ import pandas as pd
 from figures.claims import comparisons
 from figures.claims import fuzzy_logic
 from figures.claims import verdicts
+from figures.extensions import identities
 from figures.extensions import in_context
 from figures.extensions import in_context_bridge
 from figures.extensions import in_context_references
@@ -335,6 +336,7 @@ CLAIMS = (
         f' {fuzzy_logic.EXACT:g}).',
         'Kobayashi et al. (2024), Appendix A',
         'in_context',
+        identities.CONSTRUCTION,
     ),
     _ours(
         'IB-1',

@@ -7,7 +7,6 @@ each claim are computed at evaluations during training.
 from collections.abc import Iterator, Sequence
 import functools
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,7 +80,7 @@ def draw(
       figure.add_trace(trace, row=row, col=column)
   figure.update_layout(
       shapes=[
-          _vertical_line(_published_steps(claim), index)
+          layout.vertical_line(_published_steps(claim), index, dash='dot')
           for index, claim in enumerate(shown, start=1)
       ]
   )
@@ -114,17 +113,6 @@ def draw(
       plot_height=120 + 190 * num_rows,
   )
   return figure, table
-
-
-def _vertical_line(x: float, panel: int) -> dict[str, Any]:
-  """Returns a shape; `add_vline` takes a second for each of many panels."""
-  number = '' if panel == 1 else str(panel)
-  return {
-      'type': 'line',
-      **{'xref': f'x{number}', 'x0': x, 'x1': x},
-      **{'yref': f'y{number} domain', 'y0': 0, 'y1': 1},
-      'line': {'color': style.MUTED, 'dash': 'dot'},
-  }
 
 
 def make_rows(

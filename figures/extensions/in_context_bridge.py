@@ -198,17 +198,11 @@ def _make_lines() -> Iterator[dict[str, Any]]:
   """Yields the reference lines of both panels of accuracy."""
   table = in_context_references.load(EXPERIMENT)
   for number, support in enumerate(SUPPORTS, start=1):
-    axis = '' if number == 1 else str(number)
     for predictor, (_, dash) in _LINES.items():
       point = {'task_support': support, 'split': 'ood', 'predictor': predictor}
       x = data.rows(table, point)['accuracy'].mean()
-      yield {
-          'type': 'line',
-          **{'xref': f'x{axis}', 'x0': x, 'x1': x},
-          **{'yref': f'y{axis} domain', 'y0': 0, 'y1': 1},
-          'line': {'color': style.MUTED, 'dash': dash, 'width': 1.5},
-          'layer': 'below',
-      }
+      line = layout.vertical_line(x, number, dash=dash, width=1.5)
+      yield {**line, 'layer': 'below'}
 
 
 def _explain(figure: go.Figure) -> None:

@@ -27,14 +27,11 @@ CELL = (
     theory_cells.HIDDEN,
     theory_cells.MODULES,
 )
-# No run uses the published settings, and not all have converged.
-_NAMES: dict[Hashable, str] = {
-    'levenberg_marquardt': 'Levenberg-Marquardt',
-    'adamw': 'Adam',
-}
-_COLOURS: dict[Hashable, str] = {
-    'levenberg_marquardt': '#0072B2',
-    'adamw': '#E69F00',
+# Solver -> name and colour. No run uses the published settings, and not all
+# have converged.
+_SOLVERS: dict[Hashable, tuple[str, str]] = {
+    'levenberg_marquardt': ('Levenberg-Marquardt', '#0072B2'),
+    'adamw': ('Adam', '#E69F00'),
 }
 # By modules, as a multiple of the teacher's.
 _SYMBOLS: dict[Hashable, str] = {2: 'circle', 4: 'square', 8: 'diamond'}
@@ -107,7 +104,7 @@ def _traces(
   for (solver, modules), rows in table.groupby(
       ['solver', 'modules_per_teacher_module']
   ):
-    symbol = _SYMBOLS[modules]
+    (solver_name, colour), symbol = _SOLVERS[solver], _SYMBOLS[modules]
     # The legend shows the symbol of the first row.
     rows = rows.sort_values('random_start')
     effort = [
@@ -120,11 +117,11 @@ def _traces(
         y=rows['alignment'],
         customdata=[*zip(effort, rows['seed'])],
         mode='markers',
-        name=f'{_NAMES[solver]}, {modules} times',
+        name=f'{solver_name}, {modules} times',
         showlegend=in_legend,
         legendgroup=f'{solver}{modules}',
         marker={
-            'color': _COLOURS[solver],
+            'color': colour,
             'size': 9,
             'symbol': [
                 f'{symbol}-open' if start else symbol

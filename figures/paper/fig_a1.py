@@ -15,17 +15,12 @@ from figures.paper import counterexamples
 from figures.plotting import bars
 
 TITLE = 'Figure A1: zero error in training, and no way to fit a new task'
-_NAMES: dict[Hashable, str] = {
-    'wider_student': 'student wider<br>than its teacher',
-    'disconnected_tasks': 'disconnected<br>families',
-    'swapped_half': 'disconnected<br>halves',
-    'missing_module': 'a module never<br>trained on',
-}
-_COLOURS: dict[Hashable, str] = {
-    'wider_student': '#E69F00',
-    'disconnected_tasks': '#D55E00',
-    'swapped_half': '#CC79A7',
-    'missing_module': '#0072B2',
+# Counterexample -> label and colour.
+_STUDENTS: dict[Hashable, tuple[str, str]] = {
+    'wider_student': ('student wider<br>than its teacher', '#E69F00'),
+    'disconnected_tasks': ('disconnected<br>families', '#D55E00'),
+    'swapped_half': ('disconnected<br>halves', '#CC79A7'),
+    'missing_module': ('a module never<br>trained on', '#0072B2'),
 }
 
 
@@ -35,13 +30,14 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   table = counterexamples.load()
   task_bars = [
       bars.Bar(
-          label=f'{_NAMES[name]}<br>task {task}',
-          colour=_COLOURS[name],
+          label=f'{label}<br>task {task}',
+          colour=colour,
           seeds=rows.set_index('seed')['best_ood_error'],
       )
       for (name, task), rows in table.groupby(
           ['counterexample', 'ood_task'], sort=False
       )
+      for label, colour in [_STUDENTS[name]]
   ]
   figure = bars.draw(
       {'': task_bars},

@@ -103,6 +103,17 @@ def add_legend_row(figure: go.Figure) -> None:
   )
 
 
+def vertical_line(x: float, panel: int, **line: Any) -> dict[str, Any]:
+  """Returns a shape; `add_vline` takes a second for each of many panels."""
+  number = '' if panel == 1 else str(panel)
+  return {
+      'type': 'line',
+      **{'xref': f'x{number}', 'x0': x, 'x1': x},
+      **{'yref': f'y{number} domain', 'y0': 0, 'y1': 1},
+      'line': {'color': style.MUTED, **line},
+  }
+
+
 def name_missing(
     figure: go.Figure, reason: str, x: float, row: int, column: int
 ) -> None:

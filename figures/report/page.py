@@ -113,10 +113,6 @@ class Report:
       packed: whether to include plotly's script or load it from the folder.
       links: (address, text) of other pages to link to.
     """
-    described = {
-        claim.id: overview.describe(claim, entry)
-        for claim, entry in zip(self.claims, self.entries, strict=True)
-    }
     sections = [
         {
             'heading': heading,
@@ -134,10 +130,10 @@ class Report:
         _TITLE,
         links=[*((f'#{anchor}', text) for anchor, text in anchors), *links],
         plotly=offline.get_plotlyjs() if packed else '',
-        findings=list(self._findings(described)),
+        findings=list(self._findings()),
         shown=[c.id for c in self.claims if c.figure in self.drawn],
-        worlds=self._worlds(described),
-        counts=overview.count(described.values()),
+        worlds=self._worlds(),
+        counts=overview.count(self._described.values()),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
         rule=verdicts.RULE,
         stale=list(self.library.stale()),
@@ -181,8 +177,8 @@ class Report:
     figure, table = self.drawn[name]
     return {
         'claims': [
-            overview.describe(claim, entry)
-            for claim, entry in zip(self.claims, self.entries, strict=True)
+            self._described[claim.id]
+            for claim in self.claims
             if claim.figure == name
         ],
         'table': tables.texts(table.head(_MAX_ROWS)),
@@ -194,12 +190,18 @@ class Report:
         **_picture(name, registry.FIGURES[name].title, figure),
     }
 
-  def _findings(
-      self, described: Mapping[str, overview.Claim]
-  ) -> Iterator[dict[str, Any]]:
+  @functools.cached_property
+  def _described(self) -> dict[str, overview.Claim]:
+    """Id -> what the templates show of a claim."""
+    return {
+        claim.id: overview.describe(claim, entry)
+        for claim, entry in zip(self.claims, self.entries, strict=True)
+    }
+
+  def _findings(self) -> Iterator[dict[str, Any]]:
     for name, sentence, ids in _FINDINGS:
       if name in self.drawn:
-        found = [described[claim] for claim in ids]
+        found = [self._described[claim] for claim in ids]
         words = dict.fromkeys(claim.verdict for claim in found)
         yield {
             'name': name,
@@ -210,13 +212,11 @@ class Report:
             'chart': _small(self.drawn[name].figure),
         }
 
-  def _worlds(
-      self, described: Mapping[str, overview.Claim]
-  ) -> dict[str, list[overview.Mark]]:
+  def _worlds(self) -> dict[str, list[overview.Mark]]:
     """Returns heading -> the marks of its claims."""
     worlds = {
         heading: [
-            overview.mark(described[c.id], entry, c.figure in self.drawn)
+            overview.mark(self._described[c.id], entry, c.figure in self.drawn)
             for c, entry in zip(self.claims, self.entries, strict=True)
             if c.figure in figures
         ]
