@@ -37,8 +37,9 @@ _RUNS_PER_TASK = flags.DEFINE_integer(
 _CACHE = flags.DEFINE_string(
     'compilation_cache',
     compilation_cache.DEFAULT,
-    'Folder in which workers share compiled programs; empty for none. Programs'
-    ' in it are executed: nobody else should be able to write to it.',
+    'Folder in which workers share compiled programs; empty for none. The'
+    ' default gives way to JAX_COMPILATION_CACHE_DIR. Programs in it are'
+    ' executed: nobody else should be able to write to it.',
 )
 
 

@@ -124,7 +124,7 @@ def of_figure(
     sentence: what is tested.
     figure: that it is shown with, such as 'fig3b'.
     compare: as of `Claim`.
-    experiment: whose runs decide it, if that has not the figure's name.
+    experiment: whose runs decide it, if its name is not the figure's.
     **fields: others of `Claim`.
   """
   artefact = f'Figure {id_.partition("-")[0]}'

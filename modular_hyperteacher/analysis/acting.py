@@ -121,7 +121,8 @@ def walk(
 
   Takes as many steps as there are cells; after that, an agent without memory
   only repeats itself. One that reaches its goal earns one reward, whose index
-  is its number of moves before the right interaction.
+  is its number of moves before the right interaction; without a reward, the
+  argmax of the rewards means nothing.
 
   Args:
     params: what all tasks share.

@@ -145,12 +145,14 @@ def check_sweep(sweep: Any) -> Sequence[Grid]:
   return sweep
 
 
-def select(runs: list[Run], only: list[str], flag: str = '--only') -> list[Run]:
+def select(
+    runs: list[Run], only: list[str], flag: str = '--only', what: str = 'run'
+) -> list[Run]:
   """Returns the runs for which every 'field=value' of `only` holds.
 
   A field is a path such as 'model.name', or the end of one if unambiguous;
   'model' means 'model.name'. 'field=a,b' holds for either value. Errors name
-  the flag that gave the conditions.
+  the flag that gave the conditions, and what it selects.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -166,13 +168,13 @@ def select(runs: list[Run], only: list[str], flag: str = '--only') -> list[Run]:
     wanted = [value] if value in present else value.split(',')
     if not any(found.values()):
       raise errors.UserError(
-          f"{flag}: '{field}' is not a field of a run;"
+          f"{flag}: '{field}' is not a field of a {what};"
           f' {suggest(field, runs[0].config)}'
       )
     for unknown in (value for value in wanted if value not in present):
       others = f' and {" and ".join(only[:i])}' if i else ''
       raise errors.UserError(
-          f"{flag}: no run has {field} '{unknown}'{others}; choose one of"
+          f"{flag}: no {what} has {field} '{unknown}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
     runs = [run for run in runs if {*wanted} & {*found[run.run_id]}]

@@ -123,7 +123,7 @@ AdaptToTask = Callable[
 ]
 
 
-# The same arguments -> metric -> scalar, and the adapted parameters.
+# As `AdaptToTask` -> ({metric: scalar}, adapted parameters).
 EvaluateTask = Callable[
     [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
     tuple[Metrics, models.FastParams],

@@ -301,7 +301,7 @@ def _get(trained: _Trained, field: str) -> Any:
   leaves = dict(sweeps.flatten(trained.config)) | {'run_id': trained.run_id}
   if field in ('model', 'task'):
     field = f'{field}.name'
-  paths = sweeps.matches(field, leaves, 'pretrained.load')
+  paths = sweeps.matches(field, leaves, "pretrained.load(**{'PATH': ...})")
   return leaves[paths[0]] if paths else None
 
 

@@ -253,7 +253,8 @@ def define_flags() -> None:
 def main(argv: list[str]) -> None:
   """Measures missing cases and writes the page."""
   if len(argv) > 1:
-    sys.exit(f"error: unknown argument '{argv[1]}'; see --help.")
+    print(f"error: unknown argument '{argv[1]}'; see --help.", file=sys.stderr)
+    sys.exit(2)
   # Leave the GPU's memory to the measuring processes.
   os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
   given = flags.FLAGS

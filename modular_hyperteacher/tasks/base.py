@@ -62,7 +62,7 @@ def take(tree: Any, rows: jax.Array) -> Any:
 Loss = Callable[[jax.Array, Batch], jax.Array]
 
 
-# The same arguments -> metric -> scalar.
+# (outputs [N, Y], batch of N examples) -> {metric: scalar}.
 Metrics = Callable[[jax.Array, Batch], Mapping[str, jax.Array]]
 
 

@@ -87,7 +87,7 @@ def make_only(
   ]
   if not runs:
     raise errors.UserError(f"no config has a world '{name}'.")
-  run = sweeps.select(runs, list(only))[0]
+  run = sweeps.select(runs, list(only), what='world')[0]
   return _build(run.experiment, preset, run.config['task'], seed)
 
 

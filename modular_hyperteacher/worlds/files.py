@@ -185,8 +185,11 @@ def _write(
       buffer, **cast(dict[str, Any], {**arrays, 'spec': content})
   )
   try:
-    run_folder.write_atomically(path, buffer.getvalue())
-  except errors.StorageError as error:
+    if path.exists() and not path.is_file():  # A pipe or a device.
+      path.write_bytes(buffer.getvalue())
+    else:
+      run_folder.write_atomically(path.resolve(), buffer.getvalue())
+  except OSError as error:  # StorageError is one.
     raise errors.UserError(
         f'cannot write to {path} ({error.strerror}).'
     ) from error

@@ -73,6 +73,7 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
 )
 def test_help_lists_shared_flags_as_well(module: str) -> None:
   done = commands.python('-m', module, '--help')
+  assert done.returncode == 0, done.stderr
   for flag in ('config', 'only', 'results', 'wandb'):
     assert f'\n  --{flag}:' in done.stdout
   assert 'config_default' not in done.stdout

@@ -1,5 +1,6 @@
 """From configs to experiments: what is kept for analyses."""
 
+import dataclasses
 import importlib
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base as models
+from modular_hyperteacher.models import maml
 from tests.helpers import built
 
 
@@ -47,3 +49,28 @@ def test_of_the_papers_runs_mamls_on_the_grid_worlds_are_too_large(
   analysis = built.bilevel_experiment(config).analysis
   assert (analysis is not None) == kept
   assert ('are not kept' in caplog.text) != kept
+
+
+def test_a_model_may_be_made_by_an_object(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  """Even one without a hash, as a dataclass has none."""
+  config = _config('fig3b', 'smoke', 'maml')
+
+  @dataclasses.dataclass
+  class Make:
+    """Counts its calls."""
+
+    calls: int = 0
+
+    def __call__(self, **fields: Any) -> models.MetaModel:
+      self.calls += 1
+      return maml.make(**fields)
+
+  make = Make()
+  monkeypatch.setitem(bilevel.MODELS, 'mine', make)
+  config['model'] |= {'name': 'mine'}
+  first, second = [built.bilevel_experiment(config).model for _ in range(2)]
+  assert first is second and make.calls == 1
+  config['model'] |= {'hidden_dim': 7}
+  assert built.bilevel_experiment(config).model is not first

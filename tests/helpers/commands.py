@@ -41,11 +41,13 @@ def python(
     *arguments: object, cwd: pathlib.Path = ROOT, **variables: str
 ) -> subprocess.CompletedProcess[str]:
   """Runs Python to its end; stdout and stderr stay apart."""
-  path = os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])
+  if cwd != ROOT:  # In it, commands run as in a checkout.
+    paths = str(ROOT), os.environ.get('PYTHONPATH')
+    variables = {'PYTHONPATH': os.pathsep.join(filter(None, paths))} | variables
   return subprocess.run(
       [sys.executable, *map(str, arguments)],
       cwd=cwd,
-      env=environment(**{'PYTHONPATH': path} | variables),
+      env=environment(**variables),
       capture_output=True,
       text=True,
       check=False,

@@ -87,7 +87,8 @@ def assert_refused(
     module: str,
 ) -> None:
   """Asserts that all commands say just `error: message...`, with code 2."""
-  for done, message in zip(run(folder, commands_, module), messages):
+  ended = run(folder, commands_, module)
+  for done, message in zip(ended, messages, strict=True):
     assert done.code == 2, (message, done)
     assert done.stderr.startswith(f'error: {message}'), done.stderr
     assert done.stderr.count('\n') == 1, done.stderr

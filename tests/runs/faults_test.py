@@ -1,6 +1,7 @@
 """Faults of any write while training: what was saved is found, bit for bit."""
 
 from collections.abc import Callable
+import errno
 import itertools
 import os
 import pathlib
@@ -185,3 +186,14 @@ def test_metrics_are_mended_from_the_checkpoint(
   stored = checkpoints.Checkpoints(tmp_path / 'checkpoints')
   assert stored._steps()[0] == 9
   run_folder.RunFolder(tmp_path).read_metrics()
+
+
+def test_a_folder_that_may_not_be_read_is_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  def refuse(path: pathlib.Path) -> bool:
+    raise PermissionError(errno.EACCES, 'Permission denied', str(path))
+
+  monkeypatch.setattr(pathlib.Path, 'exists', refuse)
+  with pytest.raises(errors.UserError, match='cannot be read .Permission den'):
+    _ = run_folder.RunFolder(tmp_path).finished

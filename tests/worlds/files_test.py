@@ -1,7 +1,9 @@
 """Tasks in files, and scores of files of predictions."""
 
 import json
+import os
 import pathlib
+import subprocess
 import sys
 from typing import Any
 
@@ -93,9 +95,28 @@ def test_only_selects_what_configs_describe(
   capsys.readouterr()
   assert command.main([*export, '--split=ood', '--only=split=width']) == 2
   assert capsys.readouterr().err == (
-      "error: --only: no run has split 'width'; choose one of add_jump,"
+      "error: --only: no world has split 'width'; choose one of add_jump,"
       ' around_right, length.\n'
   )
+
+
+def test_a_file_is_written_where_a_link_points(tmp_path: pathlib.Path) -> None:
+  link = tmp_path / 'link.npz'
+  link.symlink_to(tmp_path / 'tasks.npz')
+  files._write(link, {'a': np.arange(3)}, {})
+  assert link.is_symlink()
+  with np.load(tmp_path / 'tasks.npz') as file:
+    assert file['a'].tolist() == [0, 1, 2]
+
+
+def test_a_pipe_stays_a_pipe(tmp_path: pathlib.Path) -> None:
+  pipe = tmp_path / 'pipe'
+  os.mkfifo(pipe)
+  with subprocess.Popen(['cat', pipe], stdout=subprocess.PIPE) as reader:
+    files._write(pipe, {'a': np.arange(3)}, {})
+    assert reader.stdout is not None
+    assert reader.stdout.read().startswith(b'PK')  # As a zip file does.
+  assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize(
