@@ -129,9 +129,10 @@ _MAX_CPU_CHUNK_PARAMS = 2**20
 # on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 22 GiB,
 # and the host needs twice as much to concatenate them.
 _MAX_KEPT_BYTES = 2 * 2**30
-# (id of a function, its fields) -> model. Runs of a sweep share models: tracing
-# them to count their parameters takes nearly all of the time of building a run.
-_made: dict[tuple[int, str], models.MetaModel] = {}
+# (id of a function, its fields) -> the function, so that nothing else gets its
+# id, and the model. Runs of a sweep share models: tracing them to count their
+# parameters takes nearly all of the time of building a run.
+_made: dict[tuple[int, str], tuple[Any, models.MetaModel]] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -294,13 +295,13 @@ def _make_model(
       fields['num_modules'] = factor * task.num_modules
   fields |= {'input_dim': task.input_dim, 'output_dim': task.output_dim}
   key = id(make), repr(sorted(fields.items()))
-  model = _made.get(key)
-  if model is None:
-    model = components.call(make, 'model', fields)
-    model = model if model.reads_compact else models.densify(model)
-    if len(_made) >= models.MAX_COUNTED:
-      _made.pop(next(iter(_made), key), None)
-    _made[key] = model  # Another thread may have built the same by now.
+  if known := _made.get(key):
+    return known[1]
+  model = components.call(make, 'model', fields)
+  model = model if model.reads_compact else models.densify(model)
+  if len(_made) >= models.MAX_COUNTED:
+    _made.pop(next(iter(_made), key), None)
+  _made[key] = make, model  # Another thread may have built the same by now.
   return model
 
 
