@@ -7,6 +7,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import reference_lines
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import modular_regression
+from tests.helpers import slow
 
 # Over three teachers, widened a little, as ours are others.
 _RANGES = {
@@ -17,7 +18,9 @@ _RANGES = {
 }
 
 
-@pytest.mark.parametrize('task_support', modular_regression.SUPPORTS)
+@pytest.mark.parametrize(
+    'task_support', slow.mark(modular_regression.SUPPORTS, ('ring_chords',))
+)
 def test_no_mixture_of_functions_reaches_the_teacher(task_support: str) -> None:
   world = modular_regression.make(
       task_support=task_support,

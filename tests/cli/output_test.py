@@ -11,7 +11,6 @@ from tests.helpers import commands
 @pytest.mark.parametrize(
     'command',
     [
-        ['-m', 'modular_hyperteacher.worlds', 'list'],
         ['-m', 'modular_hyperteacher.main', '--help'],
         ['figures/make_all.py', '--help'],
     ],

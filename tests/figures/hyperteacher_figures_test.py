@@ -131,14 +131,11 @@ def test_learning_rates_are_compared_on_the_seeds_that_they_share() -> None:
 
 
 def test_training_tasks_to_a_level() -> None:
-  curve = pd.DataFrame({
-      'step': [100, 200, 300, 400],
-      'value': [0.1, 0.7, 0.5, 0.9],
-      'training.meta_batch_size': 32,
-  })
-  assert fig_a3.tasks_to_reach(curve, 0.6) == 200 * 32
-  assert fig_a3.tasks_to_reach(curve, 0.8) == 400 * 32
-  assert math.isnan(fig_a3.tasks_to_reach(curve, 0.95))
+  tasks = 32 * np.array([100, 200, 300, 400])
+  accuracy = np.array([0.1, 0.7, 0.5, 0.9])
+  assert fig_a3.tasks_to_reach(tasks, accuracy, 0.6) == 200 * 32
+  assert fig_a3.tasks_to_reach(tasks, accuracy, 0.8) == 400 * 32
+  assert math.isnan(fig_a3.tasks_to_reach(tasks, accuracy, 0.95))
 
 
 def test_lines_go_through_the_means(tmp_path: pathlib.Path) -> None:

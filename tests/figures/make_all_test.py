@@ -64,6 +64,7 @@ def test_images_are_made_or_the_way_to_them_is_told(
   assert made != ('no static images' in run.stdout)
 
 
+@pytest.mark.slow
 def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   root = made_up.write_runs(
       tmp_path / 'results',

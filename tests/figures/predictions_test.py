@@ -38,6 +38,7 @@ def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
   return folder
 
 
+@pytest.mark.slow
 def test_bars_stand_beside_the_built_in_models(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

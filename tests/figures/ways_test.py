@@ -4,12 +4,18 @@ import pathlib
 import re
 
 import numpy as np
+import pytest
 
 from figures.extensions import inference_cost
 from figures.extensions import ways
 from figures.library import data
 from figures.library import reference
 from tests.helpers import made_up
+from tests.helpers import slow
+
+# Experiment, shape of what is timed.
+_GIVEN = ('given_or_inferred', (3, 1, 8))
+_IN_CONTEXT = ('in_context_hyperteacher', (3, 1, 8))
 
 
 def test_the_picture_and_the_table_show_the_same(
@@ -35,12 +41,14 @@ def test_without_runs_it_says_so(tmp_path: pathlib.Path) -> None:
   assert set(ways.table(library)['seen']) == {'not trained yet'}
 
 
-def test_what_is_timed_ends_in_a_prediction_or_in_fast_parameters() -> None:
+@pytest.mark.parametrize(
+    'experiment, shape',
+    slow.mark([_GIVEN, _IN_CONTEXT], [_IN_CONTEXT]),
+)
+def test_what_is_timed_ends_in_a_prediction_or_in_fast_parameters(
+    experiment: str, shape: tuple[int, ...]
+) -> None:
   """A network that is given the task has nothing to infer, but predicts."""
-  for experiment, shape in (
-      ('given_or_inferred', (3, 1, 8)),
-      ('in_context_hyperteacher', (3, 1, 8)),
-  ):
-    run, *_ = reference.described_runs(experiment, 'smoke')
-    (output,) = [inference_cost.make_infer(run.config, 3)()]
-    assert output.shape == shape
+  run, *_ = reference.described_runs(experiment, 'smoke')
+  (output,) = [inference_cost.make_infer(run.config, 3)()]
+  assert output.shape == shape

@@ -124,7 +124,7 @@ def _attack(sound: pathlib.Path, case: st.DataObject) -> None:
   assert set(root.parent.iterdir()) == outside
 
 
-@settings.FEW
+@settings.FEWER
 @hypothesis.given(st.data())
 def test_damaged_files(sound: pathlib.Path, case: st.DataObject) -> None:
   _attack(sound, case)

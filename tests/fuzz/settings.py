@@ -22,6 +22,7 @@ FEW = hypothesis.settings(
         hypothesis.HealthCheck.function_scoped_fixture,
     ),
 )
+FEWER = hypothesis.settings(FEW, max_examples=50)
 MANY = hypothesis.settings(
     FEW, derandomize=not _NUM_CASES, max_examples=int(_NUM_CASES or 1000)
 )

@@ -39,7 +39,9 @@ def test_deaths_of_workers_are_told(
     ]
 
 
-@pytest.mark.parametrize('dry_run', [[], ['--dry_run']])
+@pytest.mark.parametrize(
+    'dry_run', [[], pytest.param(['--dry_run'], marks=pytest.mark.slow)]
+)
 def test_wrong_fields_are_refused_once(
     tmp_path: pathlib.Path, dry_run: list[str]
 ) -> None:

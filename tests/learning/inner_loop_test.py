@@ -116,7 +116,11 @@ def test_draw_from_support() -> None:
 
 
 @pytest.mark.parametrize(
-    'name', slow.mark(tiny.MODELS, ('anil', 'nonlinear_hypernetwork'))
+    'name',
+    slow.mark(
+        tiny.MODELS,
+        ('anil', 'nonlinear_hypernetwork', 'amortised_nonlinear_hypernetwork'),
+    ),
 )
 def test_joining_leaves_changes_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ _SLOW = (
     'nonlinear_hypernetwork',
     'amortised_linear_hypernetwork',
     'amortised_nonlinear_hypernetwork',
+    'sparse_maml',
 )
 _MODELS = slow.mark(tiny.MODELS, _SLOW)
 

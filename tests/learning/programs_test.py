@@ -59,6 +59,7 @@ def test_a_seed_alone_and_among_three_has_the_same_curve(name: str) -> None:
   )
 
 
+@pytest.mark.slow
 def test_what_is_not_optimised_computes_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -22,6 +22,7 @@ from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from tests.helpers import golden
+from tests.helpers import slow
 
 _X, _Y, _H, _LAYERS, _MODULES = 5, 4, 6, 3, 3
 _ROWS, _TASKS, _STEPS, _RATE = 12, 3, 5, 0.05
@@ -171,15 +172,12 @@ def _draw_batch(rng: np.random.Generator, loss: str) -> base.Batch:
   return base.Batch(rng.normal(size=(_ROWS, _X)), targets, mask)
 
 
+_SLOW = (('anil', 'soft labels'), ('nonlinear_hypernetwork', 'soft labels'))
+
+
 @pytest.mark.parametrize(
     ('name', 'loss'),
-    [
-        ('anil', 'soft labels'),
-        pytest.param(
-            'nonlinear_hypernetwork', 'soft labels', marks=pytest.mark.slow
-        ),
-        ('linear_hypernetwork', 'actions'),
-    ],
+    slow.mark([('linear_hypernetwork', 'actions'), *_SLOW], _SLOW),
 )
 def test_outer_gradient(name: str, loss: str) -> None:
   model, forward = _make(name)

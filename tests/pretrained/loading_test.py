@@ -264,6 +264,7 @@ def test_a_changed_config_is_noticed(
     pretrained.load(copy)
 
 
+@pytest.mark.slow
 def test_some_seeds_of_some_runs_can_be_bundled(
     root: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -396,6 +397,7 @@ def test_bundled_parameters_give_the_bundled_results() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_the_example_runs(root: pathlib.Path) -> None:
   done = commands.python(
       *('examples/pretrained.py', '--name=fig3b/smoke'),
@@ -405,6 +407,7 @@ def test_the_example_runs(root: pathlib.Path) -> None:
   assert 'accuracy 0.' in done.stdout and 'decoded [' in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
   arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')

@@ -23,7 +23,7 @@ from tests.profiling import derived_flops
 @pytest.mark.parametrize(
     'model', slow.mark(models.MODELS, ('anil', 'nonlinear_hypernetwork'))
 )
-@pytest.mark.parametrize('figure', [fig3b, fig4c, fig4e])
+@pytest.mark.parametrize('figure', slow.mark([fig3b, fig4c, fig4e], [fig4c]))
 def test_an_outer_step_multiplies_no_more_than_it_must(
     figure: Any, model: str
 ) -> None:

@@ -224,6 +224,7 @@ def _contend(path: pathlib.Path, seed: int) -> None:
     won += 1
 
 
+@pytest.mark.slow
 def test_four_processes_never_hold_a_run_together(
     folder: run_folder.RunFolder,
 ) -> None:

@@ -156,6 +156,7 @@ def test_only_fields_that_are_known_to_be_sizes_are_read(
   assert needed == expected
 
 
+@pytest.mark.slow
 def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
   """In one line, at once, with nothing written."""
   results = tmp_path / 'results'

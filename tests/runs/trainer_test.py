@@ -18,6 +18,7 @@ from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import trainer
+from tests.helpers import slow
 from tests.helpers import tiny
 
 _SEEDS = (4, 5)
@@ -94,7 +95,7 @@ def test_empty_splits_are_missing(
   assert frame[frame['split'] == 'ood']['value'].notna().all()
 
 
-@pytest.mark.parametrize('num_calls', [1, 2, 4, 7, 9])
+@pytest.mark.parametrize('num_calls', slow.mark([1, 2, 4, 7, 9], (2, 7)))
 def test_stopped_anywhere_a_run_goes_on_bit_for_bit(
     compiled: programs.Programs, tmp_path: pathlib.Path, num_calls: int
 ) -> None:

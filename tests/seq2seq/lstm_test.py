@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher.seq2seq import lstm
+from tests.helpers import slow
 
 
 def _plain_scan(
@@ -47,7 +48,8 @@ def _recurrence(seed: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    'num_seeds, backend', [(1, 'cpu'), (2, 'cpu'), (1, 'gpu')]
+    'num_seeds, backend',
+    slow.mark([(1, 'cpu'), (2, 'cpu'), (1, 'gpu')], [(2, 'cpu')]),
 )
 def test_the_derivative_is_that_of_a_plain_scan(
     num_seeds: int, backend: str, monkeypatch: pytest.MonkeyPatch

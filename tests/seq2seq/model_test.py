@@ -17,6 +17,7 @@ from modular_hyperteacher.seq2seq import learner
 from modular_hyperteacher.seq2seq import model as models
 from modular_hyperteacher.seq2seq import vocabulary
 from tests.helpers import greedy
+from tests.helpers import slow
 
 _INPUTS = vocabulary.Vocabulary(('a', 'b', 'c'))
 
@@ -171,7 +172,9 @@ def reference(
   return _linear(params, 'decoder/readout', hidden)
 
 
-@pytest.mark.parametrize('name', _VARIANTS)
+@pytest.mark.parametrize(
+    'name', slow.mark(_VARIANTS, ('no_attention', 'padded'))
+)
 def test_logits_are_those_of_single_rows_by_hand(name: str) -> None:
   network, params = make(name)
   support, query = pairs(_SUPPORT), pairs(_QUERY)
