@@ -40,7 +40,7 @@ class Sample:
 
   @functools.cached_property
   def runs(self) -> pd.DataFrame:
-    """A row per run and seed of the cell."""
+    """A row per run of the cell."""
     return data.runs(self.frame, self.cell)
 
 

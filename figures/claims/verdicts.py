@@ -375,7 +375,7 @@ def _differing(
     comparison: comparisons_lib.Comparison, cell: Sequence[str]
 ) -> list[str]:
   """Returns the fields of task and training that differ but should not."""
-  runs = pd.concat([s.runs for s in comparison.samples])
+  runs = [s.runs for s in comparison.samples]
   # What OOD(K=k) is evaluated on where nothing was held out.
   free = {
       *cell,
@@ -385,10 +385,11 @@ def _differing(
   }
   return [
       column.rpartition('.')[2]
-      for column in map(str, runs.columns)
+      for column in map(str, runs[0].columns)
       if column.startswith(('task.', 'training.', 'preset'))
       and column not in free
-      and runs[column].nunique(dropna=False) > 1
+      # Missing values are equal to one another.
+      and len({v if v == v else None for r in runs for v in r[column]}) > 1
   ]
 
 

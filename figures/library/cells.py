@@ -169,7 +169,7 @@ def make_table(
   """
   rows = []
   for cell in cells.cells:
-    runs = data.rows(cells.frame, cell)
+    runs = data.runs(cells.frame, cell)
     row: Cell = {
         style.column_name(column): value for column, value in cell.items()
     }

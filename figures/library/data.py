@@ -272,9 +272,9 @@ def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def runs(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
-  """Returns the first of these rows of every run and seed."""
+  """Returns the first of these rows of every run."""
   found = np.flatnonzero(_matches(frame, cell))
-  repeated = frame[['run_id', 'seed']].iloc[found].duplicated().to_numpy()
+  repeated = frame['run_id'].iloc[found].duplicated().to_numpy()
   return frame.iloc[found[~repeated]]
 
 
@@ -387,10 +387,10 @@ def values(
   """
   point = {'split': split, 'metric': metric, 'kind': kind}
   # Taking two columns is much faster than taking all.
-  kept = _matches(frame, {**cell, **point})
+  every = frame['value'].to_numpy(float)
+  kept = _matches(frame, {**cell, **point}) & ~np.isnan(every)
   seeds = pd.Index(frame['seed'].to_numpy()[kept], name='seed')
-  found = frame['value'].to_numpy()[kept]
-  return pd.Series(found, seeds, float, 'value').dropna()
+  return pd.Series(every[kept], seeds, name='value')
 
 
 def _is_preset(folder: pathlib.Path) -> bool:

@@ -78,31 +78,27 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
     ood = {**cell, 'split': 'ood', 'metric': 'accuracy'}
     runs = data.rows(found.frame, ood).filter(_OF_CURVE)  # Fewer to copy.
     for seed, curve in runs.groupby('seed'):
+      tasks = (curve['step'] * curve['training.meta_batch_size']).to_numpy()
+      accuracy, preset = curve['value'].to_numpy(), curve['preset'].iloc[0]
       for level in LEVELS:
-        tasks = tasks_to_reach(curve, level)
-        before = max((n for n in _tasks(curve) if not n >= tasks), default=0)
-        preset = curve['preset'].iloc[0]
-        rows.append([*cell.values(), level, seed, tasks, before, preset])
+        reached = tasks_to_reach(tasks, accuracy, level)
+        before = tasks[~(tasks >= reached)].max(initial=0)
+        rows.append([*cell.values(), level, seed, reached, before, preset])
   return pd.DataFrame(rows, columns=columns)
 
 
-def tasks_to_reach(curve: pd.DataFrame, level: float) -> float:
-  """Returns the training tasks until a curve reached a level.
+def tasks_to_reach(
+    tasks: np.ndarray, accuracy: np.ndarray, level: float
+) -> float:
+  """Returns the training tasks until the first evaluation at a level or above.
 
   Args:
-    curve: of one seed, with 'step', 'value', 'training.meta_batch_size'.
-    level: of accuracy.
-
-  Returns:
-    Tasks until the first evaluation at or above the level; NaN if there is
-    none.
+    tasks: until each evaluation.
+    accuracy: of each.
+    level: of accuracy; NaN is returned if it is never reached.
   """
-  reached = _tasks(curve.loc[curve['value'] >= level])
-  return math.nan if reached.empty else float(reached.min())
-
-
-def _tasks(curve: pd.DataFrame) -> pd.Series:
-  return pd.Series(curve['step'] * curve['training.meta_batch_size'])
+  reached = tasks[accuracy >= level]
+  return float(reached.min()) if reached.size else math.nan
 
 
 def _line(
