@@ -18,6 +18,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.pretrained import student
 from tests.helpers import built
+from tests.helpers import slow
 
 _LEVELS = {
     'float32': jax.lax.Precision.HIGHEST,
@@ -53,15 +54,21 @@ def _trace(function: Callable[..., Any], *args: Any) -> set[Any]:
   return set(_products(jax.make_jaxpr(mapped)(*args).jaxpr))
 
 
+# Module, run, level of precision.
+_QUICK = (
+    (fig3b, 'model=linear_hypernetwork', None),
+    (fig3b, 'model=linear_hypernetwork', 'bfloat16'),
+)
+_SLOW = (
+    (fig2d, 'solver=levenberg_marquardt', None),
+    (fig4e, 'model=anil', None),
+    (scan_me, 'model=meta_seq2seq', None),
+)
+
+
 @pytest.mark.parametrize(
     'module, which, level',
-    [
-        (fig2d, 'solver=levenberg_marquardt', None),
-        (fig3b, 'model=linear_hypernetwork', None),
-        (fig3b, 'model=linear_hypernetwork', 'bfloat16'),
-        (fig4e, 'model=anil', None),
-        (scan_me, 'model=meta_seq2seq', None),
-    ],
+    slow.mark([*_QUICK, *_SLOW], _SLOW),
 )
 def test_every_product_of_training_has_the_level_asked_for(
     module: Any, which: str, level: str | None

@@ -8,6 +8,7 @@ import sys
 import pandas as pd
 import pytest
 
+from figures import registry
 from figures.claims import verdicts
 from figures.library import bundles
 from figures.library import reference
@@ -25,12 +26,17 @@ def run_script(
   return commands.python(*command, BROWSER_PATH=browser)
 
 
-def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    'only', ['fig3b', pytest.param('', marks=pytest.mark.slow)]
+)
+def test_make_all_from_end_to_end(only: str, tmp_path: pathlib.Path) -> None:
   root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
   output = tmp_path / 'output'
   output.mkdir()
   (output / 'fig3b.png').write_text('an earlier image')
-  run = run_script('make_all', f'--results={root}', f'--output={output}')
+  run = run_script(
+      'make_all', f'--only={only}', f'--results={root}', f'--output={output}'
+  )
   assert run.returncode == 0, run.stderr
   assert run.stdout.count('no static images') == 1
   assert 'own results, preset laptop, 8 runs' in run.stdout
@@ -39,7 +45,8 @@ def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert 'src="http' not in page  # Nothing is fetched: it works offline.
   assert (output / 'plotly.min.js').exists()
   pages = [path for path in output.glob('*.html') if path.stem != 'report']
-  assert len(pages) > 30 and max(p.stat().st_size for p in pages) < 500_000
+  assert len(pages) == len(only.split() or registry.FIGURES)
+  assert max(path.stat().st_size for path in pages) < 500_000
   assert len(pd.read_csv(output / 'fig3b.csv')) == 12
   assert (output / 'fig3b.md').read_text().startswith('| model |')
   assert 'All on one page' in run.stdout

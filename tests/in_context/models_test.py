@@ -293,6 +293,7 @@ def test_the_bottleneck_can_be_the_teacher() -> None:
   np.testing.assert_allclose(outputs, drawn.support.targets, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_split_neurons_solve_disconnected_tasks_without_composing() -> None:
   """Each triangle has its own half of the neurons.
 

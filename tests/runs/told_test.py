@@ -14,6 +14,7 @@ from tests.helpers import made_up
 from tests.helpers import training
 
 
+@pytest.mark.slow
 def test_a_diverged_run_is_marked(tmp_path: pathlib.Path) -> None:
   """In its summary, in the table, and below the figure."""
   done = training.run(
