@@ -13,7 +13,8 @@ save a step. If a machine is lost, so are the steps since the last checkpoint,
 usually a minute of training.
 
 The default list holds all values of Schug et al. (2024) and Lake (2019) that
-this package can reproduce. To write your own, see launch/campaign_list.py.
+this package can reproduce. To write your own, see launch/campaign_list.py. As
+the list says what is trained, --config, --only and --runs_per_task are refused.
 
 --on=ray and --on=slurm train on a cluster and accept the flags of
 launch.ray_cluster and launch.slurm (see `--on=ray --help`). For the estimates,

@@ -45,12 +45,14 @@ METRICS = (
 
 
 class Alignment(NamedTuple):
-  """Module alignment, over the teacher's units; at most 1."""
+  """Module alignment, over the teacher's units (and modules); at most 1."""
 
   joint_mean: jax.Array  # []
   joint_max: jax.Array  # []
   joint_min: jax.Array  # []
   per_module_mean: jax.Array  # []
+  per_module_max: jax.Array  # []
+  per_module_min: jax.Array  # []
 
 
 def fit_latents(
@@ -91,7 +93,10 @@ def align(
   )
   joint = cosines.mean(0).max(-1)
   per_module = cosines.max(-1)
-  return Alignment(joint.mean(), joint.max(), joint.min(), per_module.mean())
+  return Alignment(
+      *(joint.mean(), joint.max(), joint.min()),
+      *(per_module.mean(), per_module.max(), per_module.min()),
+  )
 
 
 def _unit_columns(modules: jax.Array) -> jax.Array:

@@ -45,6 +45,10 @@ def make_analysis(
 def flatten(fast_params: Any) -> np.ndarray:
   """Returns all fast parameters of each task as features, [tasks, F].
 
+  Arrays are in the alphabetical order of their names. The authors' order is
+  input, hidden and output embeddings, then the bias; it changes the released
+  decoder, which stops early, by rounding only.
+
   Args:
     fast_params: leaves [tasks, ...].
   """

@@ -126,7 +126,7 @@ _MAX_CHUNK_PARAMS = 2**24
 # Cap on adapted parameters per chunk on a CPU; a single task may exceed it.
 _MAX_CPU_CHUNK_PARAMS = 2**20
 # Analyses are skipped if the adapted parameters of evaluation tasks, which stay
-# on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 22 GiB,
+# on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 21 GiB,
 # and the host needs twice as much to concatenate them.
 _MAX_KEPT_BYTES = 2 * 2**30
 # (id of a function, its fields) -> the function, so that nothing else gets its

@@ -72,8 +72,9 @@ def relative_errors(
   """Returns half the squared error relative to the power of the targets.
 
   'relative_loss' is the mean of the ratio over examples whose targets are not
-  all zero. 'pooled_relative_loss' is the ratio of the means, which is 0.5 for
-  outputs that are all zero.
+  all zero. 'pooled_relative_loss' is the ratio of the means over a task's
+  examples, which is 0.5 for outputs that are all zero. Evaluation averages both
+  over tasks; the authors take the means of the latter over all tasks, too.
   """
   error = jnp.mean((outputs - batch.targets) ** 2, axis=-1)
   power = jnp.mean(batch.targets**2, axis=-1)
