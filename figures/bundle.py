@@ -27,13 +27,14 @@ from figures.library import reference
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
 
-_RESULTS = flags.DEFINE_string(
+flags.DEFINE_string(  # Read by `command_line.read_root`.
     'results', 'results', 'Folder with your results.'
 )
 _EXPERIMENT = flags.DEFINE_string(
@@ -70,7 +71,7 @@ def main() -> None:
   if experiment is None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
   untrusted.check_name(experiment, '--experiment')
-  source = pathlib.Path(_RESULTS.value, experiment, _PRESET.value)
+  source = command_line.read_root() / experiment / _PRESET.value
   target = pathlib.Path(_OUTPUT.value, experiment, _PRESET.value)
   if not (bundles.has_results(source) or bundles.has_results(target)):
     raise errors.UserError(
@@ -80,12 +81,13 @@ def main() -> None:
   run_folder.create_folder(pathlib.Path(_OUTPUT.value), '--output')
   new = bundles.read(source).runs
   dropped = _dropped(experiment, target, new)
+  added = {r: run for r, run in new.items() if r not in dropped}
+  # All that can fail for a wrong flag comes before anything is written.
+  trained = _read_parameters(experiment, source, added)
   finished = bundles.write_bundle(source, target, dropped)
   # Parameters of runs that were trained again are out of date.
   weights.remove(target / pretrained.FOLDER, {*new, *dropped})
-  if _PARAMETERS.value:
-    added = {r: run for r, run in finished.runs.items() if r in new}
-    _write_parameters(experiment, source, target, added)
+  _write_parameters(target / pretrained.FOLDER, trained)
   files = [path for path in target.rglob('*') if path.is_file()]
   print(
       f'{target}: {len(finished.runs)} runs, {len(finished.values)} values,'
@@ -142,49 +144,48 @@ def _seeds(run: Mapping[str, Any]) -> set[tuple[str, int]]:
   return {(condition, seed) for seed in run['config']['training']['seeds']}
 
 
-def _write_parameters(
-    experiment: str,
-    source: pathlib.Path,
-    target: pathlib.Path,
-    finished: Mapping[str, dict[str, Any]],
-) -> None:
-  """Writes the selected parameters, or none if they are too large."""
+def _read_parameters(
+    experiment: str, source: pathlib.Path, added: Mapping[str, dict[str, Any]]
+) -> dict[str, tuple[tuple[int, ...], Any]]:
+  """Returns run id -> seeds and parameters of the selected runs, as trained."""
+  if not _PARAMETERS.value:
+    return {}
+  errors.require(added, '--parameters', source, 'it holds no run to bundle')
   runs = [
       sweeps.Run(experiment, _PRESET.value, run['config'], run_id)
-      for run_id, run in finished.items()
+      for run_id, run in added.items()
   ]
   left_out = [
       run
       for condition in _WITHOUT.value
       for run in sweeps.select(runs, [condition], '--without')
   ]
+  found = {}
   for run in sweeps.select(runs, _ONLY.value):
     if run not in left_out:
-      _write_run(source, target / pretrained.FOLDER, run)
+      built = build.build(run.config, num_devices=1)
+      folder = run_folder.RunFolder(source / run.run_id)
+      params = weights.restore(folder, built, 'last')
+      first = jax.tree.map(lambda x: x[: _NUM_SEEDS.value], params)
+      found[run.run_id] = built.training.seeds[: _NUM_SEEDS.value], first
+  return found
+
+
+def _write_parameters(
+    folder: pathlib.Path, trained: Mapping[str, tuple[tuple[int, ...], Any]]
+) -> None:
+  """Writes parameters, or none if all bundles would be too large."""
+  for run_id, (seeds, params) in trained.items():
+    weights.write(folder, run_id, kind='last', seeds=seeds, meta_params=params)
   size = _parameter_bytes()
-  if size > _MAX_PARAMETER_BYTES:
-    weights.remove(target / pretrained.FOLDER, finished)
+  if trained and size > _MAX_PARAMETER_BYTES:
+    weights.remove(folder, trained)
     raise errors.UserError(
         f'--parameters: all bundles together would take {size / 1e6:.1f} MB; at'
-        f' most {_MAX_PARAMETER_BYTES / 1e6:g} MB are allowed. Nothing was'
-        ' bundled; select fewer with --only, --without or --num_seeds.'
+        f' most {_MAX_PARAMETER_BYTES / 1e6:g} MB are allowed. Results were'
+        ' bundled, but no parameters; select fewer with --only, --without or'
+        ' --num_seeds.'
     )
-
-
-def _write_run(
-    source: pathlib.Path, folder: pathlib.Path, run: sweeps.Run
-) -> None:
-  """Writes the parameters of a run's first seeds after the last step."""
-  built = build.build(run.config, num_devices=1)
-  trained = run_folder.RunFolder(source / run.run_id)
-  meta_params = weights.restore(trained, built, 'last')
-  weights.write(
-      folder,
-      run.run_id,
-      kind='last',
-      seeds=built.training.seeds[: _NUM_SEEDS.value],
-      meta_params=jax.tree.map(lambda x: x[: _NUM_SEEDS.value], meta_params),
-  )
 
 
 def _parameter_bytes() -> int:

@@ -6,21 +6,27 @@
 
 For each experiment, reads your own results if there are any, else the bundled
 ones; trains nothing. Writes an interactive page and the plotted numbers of each
-figure, static images if Chrome or Chromium is installed, the verdicts on all
-claims, and `report.html`, one page with everything. It takes a minute or two.
+figure, static images if kaleido and Chrome or Chromium are installed, the
+verdicts on all claims, and `report.html`, one page with everything. It takes a
+minute.
 
 `--site` writes a folder to publish, for example on GitHub Pages: `index.html`
 in place of `report.html`, and the documentation as web pages.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
+from concurrent.futures import process
+import contextlib
+import ctypes
 import functools
 import gc
 import multiprocessing
 import os
 import pathlib
+import signal
 import sys
+import threading
 
 from absl import flags
 
@@ -34,6 +40,7 @@ from figures.plotting import tables
 from figures.report import page as report
 from figures.report import site
 from modular_hyperteacher import errors
+from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.devices import compilation_options
 
@@ -43,7 +50,7 @@ _ONLY = flags.DEFINE_list(
     'Figures to draw, such as fig3b,fig4e; the report then has only these.'
     ' Default: all.',
 )
-_RESULTS = flags.DEFINE_string(
+flags.DEFINE_string(  # Read by `command_line.read_root`.
     'results', 'results', 'Folder with your results.'
 )
 _PREDICTIONS = flags.DEFINE_string(
@@ -61,6 +68,8 @@ _FORMAT = flags.DEFINE_list(
     ['html', 'svg', 'png'],
     'Images to write per figure, besides html: svg, png or pdf.',
 )
+# Of linux/prctl.h.
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -85,7 +94,7 @@ def main() -> None:
     registry.add_section(predictions.HEADING, added)
     names += added
   formats = [name for name in _FORMAT.value if name != 'html']
-  root = pathlib.Path(_RESULTS.value)
+  root = command_line.read_root()
   errors.require(
       root.is_dir() or not flags.FLAGS['results'].present,
       '--results',
@@ -153,7 +162,10 @@ def _draw(
     return drawn, claims.evaluate(library)
   fork = multiprocessing.get_context('fork')
   sys.stdout.flush()  # Else BrokenPipeError would be raised in the fork.
-  with futures.ProcessPoolExecutor(1, fork) as pool:
+  with (
+      _told_if_killed(),
+      futures.ProcessPoolExecutor(1, fork, _end_with_parent) as pool,
+  ):
     waiting = {name: pool.submit(_make, name, root, output) for name in names}
     try:
       drawn = {
@@ -165,6 +177,27 @@ def _draw(
       return {n: drawn.get(n) or waiting[n].result() for n in names}, entries
     finally:
       pool.shutdown(cancel_futures=True)  # After an error, do not go on.
+
+
+def _end_with_parent() -> None:
+  """Has Linux end this process when its parent does, even by SIGKILL."""
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _told_if_killed() -> Iterator[None]:
+  hook = threading.excepthook
+  # In Python 3.11, a thread of the pool fails on tasks that were cancelled.
+  threading.excepthook = lambda _: None
+  try:
+    yield
+  except process.BrokenProcessPool as error:
+    raise errors.MachineError(
+        'the process that draws half of the figures was killed, perhaps for'
+        ' lack of memory; try again.'
+    ) from error
+  finally:
+    threading.excepthook = hook
 
 
 def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:

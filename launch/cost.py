@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
@@ -16,8 +17,8 @@ def saved_step(run: runner.PlannedRun) -> int:
   """Returns the outer steps that are done and saved."""
   if run.folder.finished:
     return run.spec.config['training']['num_outer_steps']
-  names = (path.name for path in run.folder.checkpoints.glob('*'))
-  return max((int(name) for name in names if name.isdigit()), default=0)
+  steps = checkpoints.Checkpoints(run.folder.checkpoints).steps()
+  return max(steps, default=0)
 
 
 def estimate(

@@ -4,6 +4,8 @@ The laptop's instances have two features, the paper's four. HY-10, HY-13, HY-15,
 HY-17 and HY-18 need sizes that were not trained; docs/in_context.md lists them.
 """
 
+import re
+
 import pandas as pd
 
 from figures.claims import comparisons
@@ -82,8 +84,9 @@ def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _last_block(frame: pd.DataFrame) -> int:
   of_a_block = naming.RULES.metric(0).removesuffix('0')
-  measured = [m for m in frame['metric'].unique() if m.startswith(of_a_block)]
-  return max((int(m.removeprefix(of_a_block)) for m in measured), default=0)
+  pattern = re.compile(of_a_block + '([0-9]+)')
+  found = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
+  return max((int(match[1]) for match in found if match), default=0)
 
 
 def _is_rare(frame: pd.DataFrame, metric: str) -> comparisons.Comparisons:

@@ -31,7 +31,11 @@ def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   frame = found.frame
-  finished = data.distinct(frame, CELL)
+  finished = [
+      cell
+      for cell in data.distinct(frame, CELL)
+      if cell[theory_cells.SUPPORT] in families.FAMILIES
+  ]
   panels = {
       title: [
           _line(frame, finished, kind, metric, one_family)

@@ -92,12 +92,16 @@ _PANELS = {
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  frames = {
-      learner.experiment: data.select_conditions(
-          library.values(learner.experiment, 'laptop'), CELL
-      )[0]
-      for learner in LEARNERS
+  selected = {
+      experiment: data.select_conditions(
+          library.values(experiment, 'laptop'), CELL
+      )
+      for experiment in dict.fromkeys(x.experiment for x in LEARNERS)
   }
+  frames = {experiment: frame for experiment, (frame, _) in selected.items()}
+  excluded = [
+      line for found in selected.values() for line in cells.excluded(*found)
+  ]
   table = make_table(frames)
   figure = layout.make_row(
       _PANELS.values(), shared_yaxes=True, horizontal_spacing=0.02
@@ -120,7 +124,10 @@ def draw(library: data.Library) -> cells.Drawn:
   figure.update_xaxes(type='log', dtick=1, exponentformat='power', col=4)
   _explain(figure)
   layout.finish(
-      figure, title=TITLE, caption=_caption(frames, table), plot_height=480
+      figure,
+      title=TITLE,
+      caption=[*_caption(frames), *dict.fromkeys(excluded)],
+      plot_height=480,
   )
   layout.add_legend_row(figure)
   return figure, table
@@ -136,6 +143,7 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
   for learner in LEARNERS:
     frame = frames[learner.experiment]
     row: dict[str, Any] = {'learner': learner.label}
+    num_seeds = 0
     wanted = {
         f'{split}_{support}': (support, split, 'accuracy')
         for support in SUPPORTS
@@ -146,9 +154,10 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     }
     for name, (support, split, metric) in wanted.items():
       cell = {**learner.cell, 'task.task_support': support}
-      values = data.values(frame, cell, split, metric=metric)
-      row |= stats.mean(values).columns(name)
-    row['num_seeds'] = data.rows(frame, learner.cell)['seed'].nunique()
+      mean = stats.mean(data.values(frame, cell, split, metric=metric))
+      row |= mean.columns(name)
+      num_seeds = max(num_seeds, mean.num_seeds)
+    row['num_seeds'] = num_seeds
     row['cpu_ms_per_task'] = inference_cost.find('laptop', **learner.fields)
     rows.append(row)
   return pd.DataFrame(rows)
@@ -227,15 +236,19 @@ def _explain(figure: go.Figure) -> None:
     )
 
 
-def _caption(frames: dict[str, pd.DataFrame], table: pd.DataFrame) -> list[str]:
+def _caption(frames: dict[str, pd.DataFrame]) -> list[str]:
   """Returns the lines below the figure."""
   timed = inference_cost.load().iloc[0]
   lines = [
       f'{experiment}: {style.scale_note(frame, CELL)}.'
       for experiment, frame in frames.items()
   ]
-  missing = table.loc[table['num_seeds'] == 0, 'learner']
-  if len(missing):
+  missing = [
+      learner.label
+      for learner in LEARNERS
+      if not data.has_rows(frames[learner.experiment], learner.cell)
+  ]
+  if missing:
     lines.append(f'No run: {"; ".join(missing)}.')
   return [
       *lines,

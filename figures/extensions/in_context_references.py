@@ -40,14 +40,17 @@ def load(experiment: str = EXPERIMENT) -> pd.DataFrame:
 
 
 def measure(experiment: str) -> pd.DataFrame:
-  """Computes the lines of all seeds of an experiment's laptop preset."""
+  """Computes the lines of all seeds that are bundled at laptop scale."""
+  library = data.Library(data.BUNDLED / 'nothing')
+  seeds = sorted(set(library.values(experiment, 'laptop')['seed']))
   rows = []
   runs = {
       run.config['task']['task_support']: run
       for run in reference.described_runs(experiment, 'laptop')
   }
   for support, run in runs.items():
-    built = experiments.build(run.config, num_devices=1)
+    training = run.config['training'] | {'seeds': [int(seed) for seed in seeds]}
+    built = experiments.build(run.config | {'training': training}, 1)
     for seed, drawn in zip(
         built.training.seeds, experiments.draw_tasks(built), strict=True
     ):

@@ -117,7 +117,7 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   for run in _described(scored):
     is_run = frame['condition'] == reference.condition(run.config)
     rows = frame[is_run & (frame['split'] == scored.split)]
-    rows = rows[rows['kind'] == 'last']
+    rows = rows[rows['kind'] == 'last'].drop_duplicates(['seed', 'metric'])
     values = {
         metric: data.values(rows, {}, scored.split, metric=metric)
         for metric in scored.metrics

@@ -10,7 +10,6 @@ the query in order.
 from collections.abc import Mapping, Sequence
 import functools
 import importlib
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -49,8 +48,13 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   shown = found._replace(frame=frame, cells=[trained.cell], num_described=1)
   words, actions, items = symbols(trained.experiment)
   maps = {
-      'memory attention': Map(attention(frame, 'memory'), words, items),
-      'decoder attention': Map(attention(frame, 'decoder'), actions, words),
+      f'{kind} attention': Map(
+          attention(frame, kind, rows, columns), rows, columns
+      )
+      for kind, rows, columns in (
+          ('memory', words, items),
+          ('decoder', actions, words),
+      )
   }
   figure = _draw(
       maps,
@@ -83,20 +87,15 @@ def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
   )
 
 
-def attention(frame: pd.DataFrame, kind: str) -> np.ndarray | None:
+def attention(
+    frame: pd.DataFrame, kind: str, rows: Sequence[str], columns: Sequence[str]
+) -> np.ndarray | None:
   """Returns the mean over seeds of 'memory' or 'decoder' attention."""
-  found = {}
-  for metric in frame['metric'].unique():
-    match = re.fullmatch(rf'{kind}_attention_(\d+)_(\d+)', metric)
-    if match:
-      values = data.values(frame, {}, 'ood', metric=metric)
-      found[tuple(map(int, match.groups()))] = values.mean()
-  if not found:
-    return None
-  means = np.full(np.max(list(found), axis=0) + 1, np.nan)
-  for index, value in found.items():
-    means[index] = value
-  return means
+  means = np.full((len(rows), len(columns)), np.nan)
+  for index in np.ndindex(means.shape):
+    metric = f'{kind}_attention_{index[0]}_{index[1]}'
+    means[index] = data.values(frame, {}, 'ood', metric=metric).mean()
+  return None if np.isnan(means).all() else means
 
 
 def make_table(maps: Mapping[str, Map]) -> pd.DataFrame:

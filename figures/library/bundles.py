@@ -45,8 +45,15 @@ class FinishedRuns(NamedTuple):
 
 
 def has_results(folder: pathlib.Path) -> bool:
-  """Returns whether a folder holds a finished run or a bundle."""
-  return _is_bundle(folder) or any(folder.glob('*/summary.json'))
+  """Returns whether a folder holds a finished run or a bundle.
+
+  A folder that cannot be read counts as empty, with a warning on stderr.
+  """
+  try:
+    return _is_bundle(folder) or any(folder.glob('*/summary.json'))
+  except errors.UserError as error:
+    _warn(error)
+    return False
 
 
 def read(folder: pathlib.Path) -> FinishedRuns:
@@ -155,12 +162,13 @@ def write_bundle(
   values, curves = [], []
   for folder in folders:
     finished = read(folder)
-    new = [r for r in finished.runs if r not in runs and r not in drop]
+    frame = read_curves(folder)
+    # A run whose curves are damaged, which `read_curves` says, is left out.
+    kept = set(frame['run_id']) - runs.keys() - set(drop)
+    new = [run_id for run_id in finished.runs if run_id in kept]
     runs |= {run_id: finished.runs[run_id] for run_id in new}
     values.append(finished.values[finished.values['run_id'].isin(new)])
-    if new:
-      frame = read_curves(folder)
-      curves.append(frame[frame['run_id'].isin(new)])
+    curves.append(frame[frame['run_id'].isin(new)])
   empty = pd.DataFrame(columns=list(CURVE_COLUMNS))
   target.mkdir(parents=True, exist_ok=True)
   bundle = FinishedRuns(pd.concat(values, ignore_index=True), runs)
@@ -169,11 +177,9 @@ def write_bundle(
       _RESULTS: _compress(bundle.values),
   }
   digests = {n: hashlib.sha256(x).hexdigest() for n, x in packed.items()}
-  run_folder.RunFolder(target).write(
-      'provenance.json', {'runs': runs, 'sha256': digests}
-  )
-  for name, content in packed.items():
-    run_folder.write_atomically(target / name, content)
+  record = run_folder.encode_record({'runs': runs, 'sha256': digests})
+  files = {**packed, 'provenance.json': record}
+  run_folder.write_together({target / n: x for n, x in files.items()})
   return bundle
 
 
@@ -184,7 +190,7 @@ def _compress(table: pd.DataFrame) -> bytes:
 
 
 def _is_bundle(folder: pathlib.Path) -> bool:
-  return (folder / _RESULTS).exists()
+  return run_folder.exists(folder / _RESULTS)
 
 
 def _summary_rows(

@@ -49,8 +49,7 @@ class Cells(NamedTuple):
   @property
   def excluded(self) -> list[str]:
     """Lines on diverged runs, and on runs that are left out."""
-    notes = style.left_out_notes(self.left_out)
-    return [*_diverged(self.frame), *notes]
+    return excluded(self.frame, self.left_out)
 
   def find(self, **values: Any) -> list[Cell]:
     """Returns the cells with these values in the columns that end in names."""
@@ -140,6 +139,13 @@ def select(
     if not any(_same(cell, known) for known in cells):
       cells.append(cell)
   return Cells(frame, cells, num_described, left_out)
+
+
+def excluded(
+    frame: pd.DataFrame, left_out: Mapping[str, tuple[Any, ...]]
+) -> list[str]:
+  """Returns lines on diverged runs, and on runs that are left out."""
+  return [*_diverged(frame), *style.left_out_notes(left_out)]
 
 
 def _diverged(frame: pd.DataFrame) -> list[str]:

@@ -89,7 +89,7 @@ class Library:
     self._finished = {
         origin: finished
         for origin, folder in self._folders.items()
-        if (finished := bundles.read(folder)).runs  # None if all are damaged.
+        if (finished := _read(origin, folder)).runs  # None if all are damaged.
     }
     self._conditions = {
         origin: {
@@ -121,8 +121,13 @@ class Library:
     """
     if preset is None:
       return self._values(experiment, *self._choose(experiment))
-    own = self._values(experiment, 'own', preset)
-    return own if len(own) else self._values(experiment, 'bundled', preset)
+    # Own runs of another experiment, which this one shares, must not hide its
+    # bundled ones.
+    for borrow in (False, True):
+      for source in ('own', 'bundled'):
+        if self._find(experiment, source, preset, borrow):
+          return self._values(experiment, source, preset)
+    return empty()
 
   def every_preset(self, experiment: str) -> pd.DataFrame:
     """Returns the same for all presets, own results before bundled ones."""
@@ -391,6 +396,32 @@ def values(
   kept = _matches(frame, {**cell, **point}) & ~np.isnan(every)
   seeds = pd.Index(frame['seed'].to_numpy()[kept], name='seed')
   return pd.Series(every[kept], seeds, name='value')
+
+
+def _read(origin: _Origin, folder: pathlib.Path) -> bundles.FinishedRuns:
+  """Returns finished runs; warns of those whose fields have odd types."""
+  finished = bundles.read(folder)
+  odd = {
+      run_id: field
+      for run_id, run in finished.runs.items()
+      if (
+          field := reference.odd_field(
+              origin.experiment, origin.preset, run['config']
+          )
+      )
+  }
+  for run_id, field in odd.items():
+    print(
+        f'warning: {folder / run_id} is not drawn: {field} has another type'
+        f' than in configs/{origin.experiment}.py.',
+        file=sys.stderr,
+    )
+  if not odd:
+    return finished
+  return bundles.FinishedRuns(
+      finished.values[~finished.values['run_id'].isin(odd)],
+      {name: run for name, run in finished.runs.items() if name not in odd},
+  )
 
 
 def _is_preset(folder: pathlib.Path) -> bool:

@@ -47,6 +47,38 @@ def condition(config: Mapping[str, Any]) -> str:
   return sweeps.hash_identity({**config, 'training': training})
 
 
+def odd_field(
+    experiment: str, preset: str, config: dict[str, Any]
+) -> str | None:
+  """Returns a field whose type is another than in all described runs, if any.
+
+  Figures sort, compare and look up values, and fail at odd ones.
+  """
+  known = _kinds(experiment, preset)
+  for path, value in sweeps.flatten(config):
+    if value is not None and path in known and _kind(value) not in known[path]:
+      return path
+  return None
+
+
+@functools.cache
+def _kinds(experiment: str, preset: str) -> dict[str, set[type]]:
+  """Returns path -> types of its values that are not missing."""
+  found: dict[str, set[type]] = {}
+  for fields in described_fields(experiment, preset):
+    for path, value in fields.items():
+      if value is not None:
+        found.setdefault(path, set()).add(_kind(value))
+  return found
+
+
+def _kind(value: Any) -> type:
+  """Returns a type that tells values apart as figures do."""
+  if isinstance(value, (list, tuple)):
+    return tuple
+  return float if type(value) is int else type(value)
+
+
 def tolerance(dispersion: Any) -> Any:
   """Returns the largest difference from a published value that still agrees.
 

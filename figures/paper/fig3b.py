@@ -74,7 +74,9 @@ def _published(
 ) -> tuple[float, float] | None:
   """Returns the published number; those of equal size have none."""
   same = [c for c in found.cells if c['model.name'] == cell['model.name']]
-  if cell['model.hidden_dim'] > min(c['model.hidden_dim'] for c in same):
+  if cell['model.hidden_dim'] != min(
+      (c['model.hidden_dim'] for c in same), key=lambda width: width or 0
+  ):
     return None
   cell = {name: cell[name] for name in ('model.name', model_bars.SUPPORT)}
   return reference.published_accuracy(EXPERIMENT, cell, 'ood')

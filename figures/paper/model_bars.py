@@ -46,7 +46,8 @@ def bar(
   label = style.MODEL_NAMES[name].replace(' ', '<br>')
   if len(students(found)) > len(style.MODELS):  # Bars are close together.
     label = label.replace('hyper', 'hyper-<br>')
-  if sum(s['model.name'] == name for s in students(found)) > 1:
+  same = sum(s['model.name'] == name for s in students(found))
+  if width is not None and same > 1:
     label += f'<br>{width:g} wide'
   return bars.Bar(
       label=label,

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.paper import agreement
@@ -54,7 +55,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   kept = ~table['split'].isin(_unreported(table))
   table = table.loc[kept].reset_index(drop=True)
   figure = _figure(table)
-  caption = _caption(frame, table, size) + style.left_out_notes(left_out)
+  caption = _caption(frame, table, size) + cells.excluded(frame, left_out)
   judged = table['agrees'].dropna()
   if len(judged):
     caption.append(

@@ -214,7 +214,7 @@ def is_users(error: Exception) -> bool:
   )
 
 
-_OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]+)(?:=(.*))?$', re.DOTALL)
+_OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]*)(?:=(.*))?$', re.DOTALL)
 _ILLEGAL = re.compile(r'flag --(\S+?)=(.*?): ', re.DOTALL)
 
 
@@ -298,8 +298,8 @@ def _check_override(
         f'--config.{name} is given, but not --config; try'
         ' --config=configs/fig3b.py.'
     )
-  if name in optional:
-    raise errors.UserError(f'write --config.{name}=VALUE, with =.')
+  if not name or name in optional:
+    raise errors.UserError(f'write --config.{name or "FIELD"}=VALUE, with =.')
   node: Any = config
   for part in name.split('.'):
     if not isinstance(node, ml_collections.ConfigDict) or part not in node:

@@ -135,7 +135,7 @@ def load(
     raise errors.UserError(
         f"kind is '{kind}'; choose one of {', '.join(weights.KINDS)}."
     )
-  if (pathlib.Path(name) / 'summary.json').exists():
+  if run_folder.exists(pathlib.Path(name, 'summary.json')):
     found = _read_run(pathlib.Path(name))
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''

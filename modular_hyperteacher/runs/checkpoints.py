@@ -68,7 +68,7 @@ class Checkpoints:
         multiprocessing_options=first_alone,
     )
 
-  def _steps(self) -> list[int]:
+  def steps(self) -> list[int]:
     """Returns the steps of all checkpoints, the newest first."""
     names = (path.name for path in self._folder.glob('*'))
     steps = (int(name) for name in names if re.fullmatch('0|[1-9][0-9]*', name))
@@ -105,7 +105,7 @@ class Checkpoints:
       ) from error
     finally:
       logging.set_verbosity(verbosity)
-    for old in self._steps()[_NUM_KEPT:]:
+    for old in self.steps()[_NUM_KEPT:]:
       shutil.rmtree(self._folder / str(old), ignore_errors=True)
 
   def _read_checksum(self, step: int) -> str | None:
@@ -159,7 +159,7 @@ class Checkpoints:
   def _newest_sound(self, abstract: Any, newest_only: bool) -> Any | None:
     damaged = {}
     self._undo_replacements()
-    for step in self._steps()[: 1 if newest_only else None]:
+    for step in self.steps()[: 1 if newest_only else None]:
       try:
         restored = self._read(step, abstract)
       except Exception as error:  # Orbax raises many types for broken files.

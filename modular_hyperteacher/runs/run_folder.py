@@ -11,7 +11,7 @@
 Files are replaced atomically. Nothing is pickled.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import contextlib
 import csv
 import dataclasses
@@ -89,13 +89,12 @@ class RunFolder:
     self.write('config.json', config)
 
   def write(self, name: str, value: Any) -> None:
-    """Writes JSON; NaN becomes null, infinity 'inf' or '-inf'.
+    """Writes what `encode_record` returns.
 
     Raises:
       StorageError: see `write_atomically`.
     """
-    text = json.dumps(_plain(value), indent=2, allow_nan=False)
-    write_atomically(self.path / name, text + '\n')
+    write_atomically(self.path / name, encode_record(value))
 
   def read(self, name: str, record: Any) -> Any:
     """Returns the content of a JSON file; see `untrusted.read_json`."""
@@ -129,6 +128,11 @@ class RunFolder:
     summary = self.read('summary.json', records.Summary) or {}
     check_digest(path, content, summary.get('metrics_sha256'))
     return parse_table(path, content, COLUMNS)
+
+
+def encode_record(value: Any) -> str:
+  """Returns JSON; NaN becomes null, infinity 'inf' or '-inf'."""
+  return json.dumps(_plain(value), indent=2, allow_nan=False) + '\n'
 
 
 def encode_metrics(rows: Iterable[tuple]) -> bytes:
@@ -202,17 +206,45 @@ def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
   Raises:
     StorageError: if writing fails; an existing file is unchanged.
   """
-  temporary = path.with_name(_UNFINISHED % uuid.uuid4().hex)
+  write_together({path: content})
+
+
+def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
+  """Replaces files that belong together, all or none.
+
+  (A kill between two of the renames, which take microseconds, replaces some.)
+
+  Raises:
+    StorageError: if writing one fails; existing files are unchanged.
+  """
+  temporary = {
+      path: path.with_name(_UNFINISHED % uuid.uuid4().hex) for path in files
+  }
+  path = None
   try:
-    with open(temporary, 'xb') as file:
-      file.write(content.encode() if isinstance(content, str) else content)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(temporary, path)
+    for path, content in files.items():
+      with open(temporary[path], 'xb') as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    for path in files:
+      os.replace(temporary[path], path)
   except OSError as error:
-    with contextlib.suppress(OSError):
-      temporary.unlink()
+    for left in temporary.values():
+      with contextlib.suppress(OSError):
+        left.unlink()
+    assert path is not None
     raise errors.StorageError(path, error) from error
+
+
+def exists(path: pathlib.Path) -> bool:
+  """Returns whether a path exists; UserError if it cannot be looked up."""
+  try:
+    return path.exists()
+  except OSError as error:  # No permission, or too long a name.
+    raise errors.UserError(
+        f'{path} cannot be read ({error.strerror}).'
+    ) from error
 
 
 def find_finished(root: pathlib.Path) -> list[RunFolder]:

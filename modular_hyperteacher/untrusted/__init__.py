@@ -25,7 +25,7 @@ _MAX_SHOWN = 80  # Characters of a value in a message.
 _FAULTS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 _KINDS = {
     int: 'a whole number of less than 64 bits',
-    float: 'a finite number',
+    float: 'a finite number below 1e303',
     str: 'text',
     bool: 'True or False',
     type(None): 'None',

@@ -19,6 +19,7 @@ _BAD_INPUT = [
         "config.training.num_outer_steps is 'abc'; it must be of type int",
     ),
     (['--config.training=3'], 'config.training is a block'),
+    (['--config.=3'], 'write --config.FIELD=VALUE, with =.'),
     (
         ['--config.models.maml.outer.final_fraction={[]:1}'],
         r"final_fraction is '\{\[\]:1\}'; it must be of type float",

@@ -1,6 +1,7 @@
 """Which finished runs a figure is given, and what is known of them."""
 
 from collections.abc import Callable
+import errno
 import gzip
 import pathlib
 from typing import Any
@@ -176,6 +177,104 @@ def test_damaged_curves_are_not_replaced(tmp_path: pathlib.Path) -> None:
   with pytest.raises(errors.UserError, match='curves.csv.gz was changed'):
     bundles.write_bundle(tmp_path / 'none', folder)
   assert path.read_bytes() == damaged
+
+
+def test_a_full_disk_leaves_a_bundle_as_it_was(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  first, second = {('anil', 'random'): 0.2}, {('maml', 'random'): 0.3}
+  made_up.write_runs(tmp_path / 'first', first)
+  made_up.write_runs(tmp_path / 'second', second)
+  folder = tmp_path / 'bundles' / 'fig3b' / 'laptop'
+  bundles.write_bundle(tmp_path / 'first' / 'fig3b' / 'laptop', folder)
+  before = {path.name: path.read_bytes() for path in folder.iterdir()}
+  for written in range(len(before)):
+    left = [None] * written
+
+    def sync(_: int, left: list[None] = left) -> None:
+      if not left:
+        raise OSError(errno.ENOSPC, 'No space left on device')
+      left.pop()
+
+    with monkeypatch.context() as patch:
+      patch.setattr(run_folder.os, 'fsync', sync)
+      with pytest.raises(errors.StorageError, match='No space left'):
+        bundles.write_bundle(tmp_path / 'second' / 'fig3b' / 'laptop', folder)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+  source = tmp_path / 'second' / 'fig3b' / 'laptop'
+  assert len(bundles.write_bundle(source, folder).runs) == 2
+
+
+def test_a_run_without_its_metrics_is_not_bundled(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+  made_up.write_runs(
+      tmp_path, {('anil', 'random'): 0.2, ('maml', 'random'): 0.3}
+  )
+  (path,) = tmp_path.glob('fig3b/laptop/*maml*/metrics.csv')
+  path.unlink()
+  folder = tmp_path / 'bundles' / 'fig3b' / 'laptop'
+  bundle = bundles.write_bundle(tmp_path / 'fig3b' / 'laptop', folder)
+  assert 'metrics.csv is missing. It is left out.' in capsys.readouterr().err
+  assert ['anil' in run_id for run_id in bundle.runs] == [True]
+  assert set(bundles.read_curves(folder)['run_id']) == set(bundle.runs)
+
+
+def test_own_runs_of_another_experiment_hide_no_bundled_ones(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Amortised inference shares four of Figure 3B's runs."""
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  made_up.write_by_rule(tmp_path / 'bundled', 'amortised', lambda *_: 0.5)
+  library = data.Library(tmp_path / 'own', tmp_path / 'bundled')
+  for preset in ('laptop', None):
+    frame = library.values('amortised', preset)
+    assert set(frame['source']) == {'bundled'}
+    assert frame['run_id'].nunique() == 12
+
+
+def test_runs_with_fields_of_odd_types_are_not_drawn(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+  made_up.write_by_rule(
+      tmp_path / 'sound', 'fig3b', lambda *_: 0.5, name='anil'
+  )
+  made_up.write_changed(
+      tmp_path / 'odd', lambda config: config['model'].update(hidden_dim='x')
+  )
+  library = data.Library(tmp_path / 'odd', tmp_path / 'sound')
+  told = capsys.readouterr().err
+  assert 'model.hidden_dim has another type than in configs/fig3b.py' in told
+  assert set(library.values('fig3b')['source']) == {'bundled'}
+  fig3b.draw(library)
+
+
+def test_a_model_without_a_width_is_drawn(tmp_path: pathlib.Path) -> None:
+  made_up.write_changed(
+      tmp_path, lambda config: config['model'].pop('hidden_dim')
+  )
+  _, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  assert (table['ood_mean'] == 0.5).any()
+
+
+def test_folders_that_cannot_be_read_are_left_out(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  made_up.write_by_rule(tmp_path, 'fig_a4', lambda *_: 0.5)
+  exists = pathlib.Path.exists
+
+  def refuse(path: pathlib.Path) -> bool:
+    if 'fig_a4' in path.parts:
+      raise PermissionError(errno.EACCES, 'Permission denied')
+    return exists(path)
+
+  monkeypatch.setattr(pathlib.Path, 'exists', refuse)
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  assert 'cannot be read (Permission denied)' in capsys.readouterr().err
+  assert len(library.values('fig3b'))
 
 
 # Columns.

@@ -1,9 +1,12 @@
 """The scripts of `figures/`, from the command line."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import pandas as pd
 import pytest
@@ -102,10 +105,12 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert run.stderr.startswith('error: --results: there is no finished run in')
 
 
+_LONG = 'x' * 300
 _REFUSED = {
     '--only=fig9': "--only is 'fig9'; choose one of fig2c",
     '--format=gif': "--format is 'gif'; choose one of html, svg, png,",
     '--results=/nowhere': "--results is '/nowhere'; it must be a folder",
+    f'--results={_LONG}': f"--results is '{_LONG}', which cannot be a folder",
     '--onyl=fig3b': "there is no flag '--onyl'; see --help.",
     'fig3b': "unknown argument 'fig3b'; see --help.",
     '--output=': "--output is ''; name a",
@@ -123,6 +128,30 @@ def test_wrong_input_is_one_line_and_exit_code_2(
       'figures.make_all',
   )
   assert not output.exists()
+
+
+@pytest.mark.slow
+def test_no_process_outlives_the_command(tmp_path: pathlib.Path) -> None:
+  command = [sys.executable, 'figures/make_all.py', f'--output={tmp_path}']
+  with subprocess.Popen(
+      [*command, '--format=html'],
+      cwd=made_up.ROOT,
+      stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE,
+      text=True,
+  ) as run:
+    child = None
+    while child is None:
+      found = subprocess.run(
+          ['pgrep', '-P', str(run.pid)], capture_output=True, check=False
+      )
+      child = int(found.stdout) if found.stdout else None
+      time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    _, told = run.communicate()
+    assert run.returncode == 1
+    assert told.startswith('error: the process that draws half of the figures')
+    assert told.count('\n') == 1
 
 
 def test_a_reader_who_stops_reading_is_no_error() -> None:

@@ -29,7 +29,7 @@ for case in cases:
       if hasattr(module, "run"):
         module.run()
       else:
-        command = getattr(module, "command_line", None) or module.script
+        command = getattr(module, "script", None) or module.command_line
         command.run(module.main)
     except SystemExit as error:
       # The first exits as a command does; taking down the interpreter takes

@@ -1,6 +1,7 @@
 """Finished runs that nobody trained, with known results."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
 import importlib
 import math
 import pathlib
@@ -169,6 +170,22 @@ def _make_rows(
       for split in ('train', 'valid', 'test', 'ood'):
         for metric in ('loss', 'accuracy', 'support_loss_after', *closed):
           yield step, seed, split, metric, curve(run, step)
+
+
+def write_changed(
+    root: pathlib.Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+  """Writes Figure 3B's runs with changed configs, under their new hashes."""
+
+  def curve(_: sweeps.Run, step: int) -> float:
+    return step / 1000
+
+  for run in sweeps.expand(small_config('fig3b')):
+    change(run.config)
+    run_id = f'changed-{sweeps.hash_identity(run.config)}'
+    changed = dataclasses.replace(run, run_id=run_id)
+    summary = {'ood': {'accuracy': [0.5] * len(SEEDS)}}
+    _write_run(root, changed, summary, _make_rows(changed, summary, curve))
 
 
 def _write_run(

@@ -282,6 +282,10 @@ def test_some_seeds_of_some_runs_can_be_bundled(
       loaded.meta_params,
       whole,
   )
+  wrong = ('--parameters', '--only=modle=anil')
+  refused = _bundle(root, tmp_path, *wrong, returncode=2)
+  assert "'modle' is not a field" in refused.stderr
+  assert len(list(tmp_path.rglob('*.npz'))) == 1  # Nothing is lost.
   without = '--without=task_support=random'
   _bundle(root, tmp_path, '--parameters', without)
   found = pretrained.available(tmp_path / 'nothing', tmp_path)

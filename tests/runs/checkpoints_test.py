@@ -56,7 +56,7 @@ def test_the_newest_two_are_kept(tmp_path: pathlib.Path) -> None:
 def test_folders_that_are_no_steps_are_ignored(tmp_path: pathlib.Path) -> None:
   for name in ('²', '007', 'notes'):
     (tmp_path / name).mkdir()
-  assert not checkpoints.Checkpoints(tmp_path)._steps()
+  assert not checkpoints.Checkpoints(tmp_path).steps()
 
 
 def test_another_save_of_a_step_replaces_it(tmp_path: pathlib.Path) -> None:

@@ -184,7 +184,7 @@ def test_metrics_are_mended_from_the_checkpoint(
   assert 'metrics.csv' in capsys.readouterr().err
   assert path.read_bytes() == content
   stored = checkpoints.Checkpoints(tmp_path / 'checkpoints')
-  assert stored._steps()[0] == 9
+  assert stored.steps()[0] == 9
   run_folder.RunFolder(tmp_path).read_metrics()
 
 
