@@ -1,6 +1,7 @@
 """Figures and claims of in-context learners, from made-up results."""
 
 from collections.abc import Iterator, Mapping
+import json
 import pathlib
 
 import pytest
@@ -328,6 +329,20 @@ def test_the_bridge_shows_every_learner_four_times(
   assert any(line.startswith('No run: linear, predicted') for line in text)
   # Three reference lines in each of two panels.
   assert len(made_up.layout(figure).shapes) == 6
+
+
+def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
+  write_bridge(tmp_path)
+  path = next(tmp_path.glob('fig3b/laptop/*maml*/summary.json'))
+  summary = json.loads(path.read_text()) | {'diverged': [2020]}
+  path.write_text(json.dumps(summary))
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  figure, _ = registry.FIGURES['in_context_hyperteacher'].make(library)
+  text = ' '.join(made_up.layout(figure).meta['caption'])
+  assert (
+      f'Diverged, and left out of the means: 1 seed of {path.parent.name}'
+      in text
+  )
 
 
 @pytest.mark.parametrize('name', ['in_context', 'in_context_hyperteacher'])

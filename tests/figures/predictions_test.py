@@ -12,6 +12,7 @@ from figures.library import data
 from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
 from tests.figures import make_all_test
+from tests.helpers import made_up
 
 _NUM_TASKS = 4
 
@@ -74,6 +75,18 @@ def test_bars_stand_beside_the_built_in_models(
   assert 'Compositional support, OOD' in titles
   heights = {y for bar in figure.data if bar.type == 'bar' for y in bar.y}
   assert mine['accuracy_mean'] in heights and len(heights) == 14
+
+
+@pytest.mark.slow
+def test_a_seed_of_two_runs_counts_once(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  for seeds in (made_up.SEEDS, made_up.SEEDS[:1]):
+    made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, seeds=seeds)
+  (entry,) = predictions.read(folder).values()
+  _, table = entry.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  rows = table.set_index(['split', 'model'])
+  assert rows.loc[('ood', 'anil'), 'num_seeds'] == 3
 
 
 @pytest.mark.slow
