@@ -150,7 +150,8 @@ def _read_parameters(
   """Returns run id -> seeds and parameters of the selected runs, as trained."""
   if not _PARAMETERS.value:
     return {}
-  errors.require(added, '--parameters', source, 'it holds no run to bundle')
+  if not added:
+    raise errors.UserError(f'--parameters: {source} holds no run to bundle.')
   runs = [
       sweeps.Run(experiment, _PRESET.value, run['config'], run_id)
       for run_id, run in added.items()
