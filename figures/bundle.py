@@ -79,7 +79,7 @@ def main() -> None:
         ' choose another --results, --experiment or --preset.'
     )
   run_folder.create_folder(pathlib.Path(_OUTPUT.value), '--output')
-  new = bundles.read(source).runs
+  new = bundles.read_whole(source)[0].runs
   dropped = _dropped(experiment, target, new)
   added = {r: run for r, run in new.items() if r not in dropped}
   # All that can fail for a wrong flag comes before anything is written.

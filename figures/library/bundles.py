@@ -137,6 +137,17 @@ def _read_table(
   return table
 
 
+def read_whole(folder: pathlib.Path) -> tuple[FinishedRuns, pd.DataFrame]:
+  """Returns the runs whose results and curves can be read, and all curves."""
+  finished, curves = read(folder), read_curves(folder)
+  kept = set(curves['run_id'])
+  runs = {
+      run_id: run for run_id, run in finished.runs.items() if run_id in kept
+  }
+  values = finished.values[finished.values['run_id'].isin(runs)]
+  return FinishedRuns(values, runs), curves
+
+
 def write_bundle(
     source: pathlib.Path,
     target: pathlib.Path,
@@ -161,11 +172,8 @@ def write_bundle(
   runs: dict[str, dict[str, Any]] = {}
   values, curves = [], []
   for folder in folders:
-    finished = read(folder)
-    frame = read_curves(folder)
-    # A run whose curves are damaged, which `read_curves` says, is left out.
-    kept = set(frame['run_id']) - runs.keys() - set(drop)
-    new = [run_id for run_id in finished.runs if run_id in kept]
+    finished, frame = read_whole(folder)
+    new = [r for r in finished.runs if r not in runs and r not in drop]
     runs |= {run_id: finished.runs[run_id] for run_id in new}
     values.append(finished.values[finished.values['run_id'].isin(new)])
     curves.append(frame[frame['run_id'].isin(new)])

@@ -210,12 +210,13 @@ def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
 
 
 def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
-  """Replaces files that belong together, all or none.
+  """Replaces files that belong together; none if one cannot be written.
 
-  (A kill between two of the renames, which take microseconds, replaces some.)
+  A kill or a failure between two of the renames, which take microseconds, may
+  replace some of them.
 
   Raises:
-    StorageError: if writing one fails; existing files are unchanged.
+    StorageError: if writing one fails.
   """
   temporary = {
       path: path.with_name(_UNFINISHED % uuid.uuid4().hex) for path in files

@@ -131,7 +131,10 @@ def test_wrong_input_is_one_line_and_exit_code_2(
 
 
 @pytest.mark.slow
-def test_no_process_outlives_the_command(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize('killed', ['child', 'parent'])
+def test_two_processes_end_together(
+    killed: str, tmp_path: pathlib.Path
+) -> None:
   command = [sys.executable, 'figures/make_all.py', f'--output={tmp_path}']
   with subprocess.Popen(
       [*command, '--format=html'],
@@ -147,7 +150,14 @@ def test_no_process_outlives_the_command(tmp_path: pathlib.Path) -> None:
       )
       child = int(found.stdout) if found.stdout else None
       time.sleep(0.1)
-    os.kill(child, signal.SIGKILL)
+    os.kill(child if killed == 'child' else run.pid, signal.SIGKILL)
+    if killed == 'parent':
+      status = pathlib.Path(f'/proc/{child}/status')
+      deadline = time.monotonic() + 30
+      while status.exists() and 'State:\tZ' not in status.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+      return
     _, told = run.communicate()
     assert run.returncode == 1
     assert told.startswith('error: the process that draws half of the figures')

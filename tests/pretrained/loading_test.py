@@ -401,7 +401,6 @@ def test_bundled_parameters_give_the_bundled_results() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_the_example_runs(root: pathlib.Path) -> None:
   done = commands.python(
       *('examples/pretrained.py', '--name=fig3b/smoke'),
@@ -411,7 +410,6 @@ def test_the_example_runs(root: pathlib.Path) -> None:
   assert 'accuracy 0.' in done.stdout and 'decoded [' in done.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
   arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')
