@@ -11,6 +11,10 @@ from tests.helpers import commands
 @pytest.mark.parametrize(
     'command',
     [
+        pytest.param(
+            ['-m', 'modular_hyperteacher.worlds', 'list'],
+            marks=pytest.mark.slow,
+        ),
         ['-m', 'modular_hyperteacher.main', '--help'],
         ['figures/make_all.py', '--help'],
     ],
