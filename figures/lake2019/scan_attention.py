@@ -59,7 +59,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   figure = _draw(
       maps,
       TITLES[name],
-      shown.caption('Rows sum to one.'),
+      shown.caption('Rows sum to one; if not, the rest is on padding.'),
   )
   return figure, make_table(maps)
 

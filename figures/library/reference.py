@@ -10,8 +10,8 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import lake2019
 from modular_hyperteacher.published import schug2024
 
-# Not part of the scale. (Either way of padding is published: in the text of
-# Lake (2019), or in its released code.)
+# Not part of the scale. (Lake's text attends to the steps of a command, his
+# released code to its padding, too; either counts as published.)
 _FREE_FIELDS = (
     'training.seeds',
     'training.prng_impl',

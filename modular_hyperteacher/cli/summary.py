@@ -13,7 +13,7 @@ from modular_hyperteacher.published import schug2024
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
-# Either way of padding is published: in the text, or in the released code.
+# Lake's text leaves out padding, his released code does not: either is published.
 _NOT_SHOWN = ('training.seeds', 'model.mask_padding')
 
 
