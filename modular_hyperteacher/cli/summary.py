@@ -13,7 +13,7 @@ from modular_hyperteacher.published import schug2024
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
-# Lake's text leaves out padding, his released code does not: either is published.
+# Leaving out padding is published (Lake's text), not doing so, too (his code).
 _NOT_SHOWN = ('training.seeds', 'model.mask_padding')
 
 
