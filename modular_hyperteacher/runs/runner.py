@@ -194,15 +194,8 @@ def execute(
     return trainer.Trainer(
         (prepare or planned.make_programs)(),
         folder,
-        trainer.Settings(
-            seeds=built.training.seeds,
-            evaluation_splits=built.system.evaluation_splits,
-            empty={s: np.array(n) == 0 for s, n in planned.count().items()},
-            num_outer_steps=built.training.num_outer_steps,
-            evaluate_every=built.training.evaluate_every,
-            log_every=built.execution.log_every,
-            checkpoint_every_s=built.execution.checkpoint_every_s,
-        ),
+        built,
+        {s: np.array(n) == 0 for s, n in planned.count().items()},
         trainer.Hooks(guard.call, guard.agree, watch, check_lock),
         built.system.make_analyse(planned.tasks, roots),
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import checkpoints
@@ -39,39 +40,6 @@ class Progress(NamedTuple):
 
   step: int
   metrics: dict[str, np.ndarray]  # 'split/metric' -> [R]; empty between logs
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """What the loop trains, and when it logs, evaluates and saves.
-
-  Attributes:
-    seeds: in the order of the programs' seed axis.
-    evaluation_splits: in the order of the programs' split axis.
-    empty: split -> [R] bool; metrics of an empty split are missing.
-    num_outer_steps: outer steps of the whole run.
-    evaluate_every: outer steps between evaluations; the last step is always
-      evaluated.
-    log_every: outer steps between rows of training metrics.
-    checkpoint_every_s: seconds between checkpoints.
-  """
-
-  seeds: tuple[int, ...]
-  evaluation_splits: tuple[str, ...]
-  empty: Mapping[str, np.ndarray]
-  num_outer_steps: int
-  evaluate_every: int
-  log_every: int
-  checkpoint_every_s: float
-
-  def is_due(self, step: int, every: int) -> bool:
-    """Whether an action takes place every so many steps, and at the last."""
-    return step % every == 0 or step == self.num_outer_steps
-
-  def next_stop(self, step: int) -> int:
-    """Returns the next step at which something is logged or evaluated."""
-    nexts = ((step // n + 1) * n for n in (self.log_every, self.evaluate_every))
-    return min(self.num_outer_steps, *nexts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +67,8 @@ class Trainer:
       self,
       compiled: programs.Programs,
       folder: run_folder.RunFolder,
-      settings: Settings,
+      experiment: settings.Experiment,
+      empty: Mapping[str, np.ndarray],
       hooks: Hooks,
       analyse: programs.Analyse | None = None,
   ) -> None:
@@ -108,13 +77,17 @@ class Trainer:
     Args:
       compiled: the programs to run.
       folder: where rows and checkpoints go.
-      settings: what to train, and when to log, evaluate and save.
+      experiment: what to train, and when to log, evaluate and save.
+      empty: split -> [R] bool; metrics of an empty split are missing.
       hooks: functions that the loop calls.
       analyse: analysis after the last step, on the host.
     """
     self._programs = compiled
     self._folder = folder
-    self._settings = settings
+    self._splits = experiment.system.evaluation_splits
+    self._training = experiment.training
+    self._execution = experiment.execution
+    self._empty = empty
     self._hooks = hooks
     self._analyse = analyse
     self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
@@ -136,7 +109,7 @@ class Trainer:
   def _start(self) -> None:
     self._state = self._programs.init()
     self._best_params = self._state.meta_params
-    self._best_loss = np.full(len(self._settings.seeds), np.inf, np.float32)
+    self._best_loss = np.full(len(self._training.seeds), np.inf, np.float32)
     saved = self._checkpoints.restore(self._snapshot())
     if saved is not None:
       self._state = programs.replicate(saved.state)
@@ -182,10 +155,10 @@ class Trainer:
     """Trains to the last step, evaluates there, and saves."""
     self._hooks.call(self._programs.compile, self._state)
     self._evaluate_if_due()
-    while self.step < self._settings.num_outer_steps:
+    while self.step < self._training.num_outer_steps:
       self._take_steps()
       self._evaluate_if_due()
-      if time.monotonic() - self._saved_at > self._settings.checkpoint_every_s:
+      if time.monotonic() - self._saved_at > self._execution.checkpoint_every_s:
         self.save()
     self.save()
 
@@ -203,19 +176,26 @@ class Trainer:
 
   def _take_steps(self) -> None:
     step = self.step
-    boundary = self._settings.next_stop(step)
+    # The next step at which something is logged or evaluated.
+    periods = self._execution.log_every, self._training.evaluate_every
+    nexts = ((step // period + 1) * period for period in periods)
+    boundary = min(self._training.num_outer_steps, *nexts)
     num_steps = self._hooks.agree(min(boundary - step, self._steps_per_call))
     started = time.monotonic()
     state, metrics = self._hooks.call(self._train, num_steps)
     self._adjust_call_length(num_steps, time.monotonic() - started)
     self._state = state
     step += num_steps
-    if self._settings.is_due(step, self._settings.log_every):
+    if self._is_due(step, self._execution.log_every):
       skipped = programs.fetch(outer_loop.num_skipped(state))
       metrics = programs.fetch(metrics) | {'num_skipped': skipped}
       self._record(step, 'train', metrics)
     else:
       self._hooks.watch(Progress(step, {}))
+
+  def _is_due(self, step: int, period: int) -> bool:
+    """Whether an action takes place every so many steps, and at the last."""
+    return step % period == 0 or step == self._training.num_outer_steps
 
   def _train(
       self, num_steps: int
@@ -233,7 +213,7 @@ class Trainer:
 
   def _evaluate_if_due(self) -> None:
     step = self.step
-    due = self._settings.is_due(step, self._settings.evaluate_every)
+    due = self._is_due(step, self._training.evaluate_every)
     # A resumed run may have evaluated this step.
     if step == 0 or not due or step == self._last_evaluated:
       return
@@ -245,9 +225,9 @@ class Trainer:
     metrics = programs.fetch(metrics)
     by_split = {
         split: {name: values[:, i] for name, values in metrics.items()}
-        for i, split in enumerate(self._settings.evaluation_splits)
+        for i, split in enumerate(self._splits)
     }
-    if self._analyse and step == self._settings.num_outer_steps:
+    if self._analyse and step == self._training.num_outer_steps:
       analysed = self._hooks.call(
           self._analyse,
           programs.fetch(self._state.meta_params),
@@ -259,7 +239,7 @@ class Trainer:
     self._last_evaluated = step
     for split, split_metrics in by_split.items():
       split_metrics = {
-          name: np.where(self._settings.empty[split], np.nan, values)
+          name: np.where(self._empty[split], np.nan, values)
           for name, values in split_metrics.items()
       }
       self._record(step, split, split_metrics)
@@ -281,7 +261,7 @@ class Trainer:
       self, step: int, split: str, metrics: dict[str, np.ndarray]
   ) -> None:
     for name, values in metrics.items():
-      for seed, value in zip(self._settings.seeds, values):
+      for seed, value in zip(self._training.seeds, values):
         self._rows.append((step, seed, split, name, float(value)))
     self._hooks.watch(
         Progress(step, {f'{split}/{n}': v for n, v in metrics.items()})

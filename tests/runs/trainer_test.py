@@ -39,15 +39,19 @@ def _trainer(
     empty: Sequence[str] = (),
     **overrides: Any,
 ) -> trainer.Trainer:
-  fields: dict[str, Any] = dict(
-      seeds=_SEEDS,
-      evaluation_splits=_SPLITS,
-      empty={s: np.array([s in empty] * 2) for s in _SPLITS},
-      num_outer_steps=14,
-      evaluate_every=5,
-      log_every=3,
-      checkpoint_every_s=0.0,
+  experiment: Any = types.SimpleNamespace(
+      system=types.SimpleNamespace(evaluation_splits=_SPLITS),
+      training=types.SimpleNamespace(
+          seeds=_SEEDS,
+          num_outer_steps=overrides.pop('num_outer_steps', 14),
+          evaluate_every=5,
+      ),
+      execution=types.SimpleNamespace(
+          log_every=3,
+          checkpoint_every_s=overrides.pop('checkpoint_every_s', 0.0),
+      ),
   )
+  are_empty = {s: np.array([s in empty] * 2) for s in _SPLITS}
   analyse = overrides.pop('analyse', None)
   hooks: Any = types.SimpleNamespace(
       call=call or (lambda function, *args: function(*args)),
@@ -57,8 +61,10 @@ def _trainer(
   )
   folder = run_folder.RunFolder(path)
   path.mkdir(parents=True, exist_ok=True)
-  settings = trainer.Settings(**(fields | overrides))
-  return trainer.Trainer(compiled, folder, settings, hooks, analyse)
+  assert not overrides
+  return trainer.Trainer(
+      compiled, folder, experiment, are_empty, hooks, analyse
+  )
 
 
 def _final(compiled: programs.Programs, path: pathlib.Path) -> tuple[str, Any]:
