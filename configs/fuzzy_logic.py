@@ -10,11 +10,8 @@ takes two hours of one core.
   python figures/make_all.py --only=fuzzy_logic,fuzzy_logic_a1
 """
 
-from ml_collections import config_dict
-
 from configs.blocks import experiment
 from configs.blocks import in_context
-from configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.in_context import attention
 
@@ -23,20 +20,8 @@ MAIN = ['softmax', 'linear', 'hyla']
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  model = in_context.models(preset)[in_context.VANILLA]
-  width = presets.choose(preset, smoke=8, laptop=64, paper=128)
-  model['body'] |= {
-      'num_heads': 8,
-      # Two per head, as in the released code.
-      'qkv_dim': 16,
-      'feedforward_dim': 2 * width,
-      # Not in the paper, but active in the released code.
-      'attention_dropout': 0.1,
-  }
-  model['outer'] |= {
-      'warmup_fraction': 0.002 if preset == 'paper' else 0.02,
-      'clip_norm': config_dict.placeholder(float),
-  }
+  # Two features per head, as in the released code.
+  model = in_context.attention_model(preset, 0.002, num_heads=8, qkv_dim=16)
   training = in_context.training(preset)
   if preset != 'smoke':
     training['num_outer_steps'] = 50_000 if preset == 'paper' else 6_000

@@ -10,8 +10,6 @@ two features.
   python figures/make_all.py --only=sraven,sraven_decoding
 """
 
-from ml_collections import config_dict
-
 from configs.blocks import experiment
 from configs.blocks import in_context
 from configs.blocks import presets
@@ -24,21 +22,15 @@ VARIED = ['softmax', 'hyla']
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  model = in_context.models(preset)[in_context.VANILLA]
-  width = presets.choose(preset, smoke=8, laptop=64, paper=128)
-  model['body'] |= {
-      'num_layers': presets.choose(preset, smoke=2, laptop=3, paper=4),
-      'num_heads': 16 if preset == 'paper' else 8,
-      # Four per head, as in the released code.
-      'qkv_dim': 64 if preset == 'paper' else 32,
-      'feedforward_dim': 2 * width,
-      # Not in the paper, but active in the released code.
-      'attention_dropout': 0.1,
-  }
-  model['outer'] |= {
-      'warmup_fraction': 0.0064 if preset == 'paper' else 0.02,
-      'clip_norm': config_dict.placeholder(float),
-  }
+  num_heads = 16 if preset == 'paper' else 8
+  model = in_context.attention_model(
+      preset,
+      0.0064,
+      num_layers=presets.choose(preset, smoke=2, laptop=3, paper=4),
+      num_heads=num_heads,
+      # Four features per head, as in the released code.
+      qkv_dim=4 * num_heads,
+  )
   training = in_context.training(preset)
   # 20 million instances at the published scale.
   if preset != 'smoke':

@@ -34,6 +34,29 @@ def models(preset: str, **bottleneck: Any) -> dict[str, Any]:
   }
 
 
+def attention_model(
+    preset: str, warmup_fraction: float, **body: int
+) -> experiment.Block:
+  """Returns the transformer of Schug et al. (2025).
+
+  Args:
+    preset: one of `presets.PRESETS`.
+    warmup_fraction: at the published scale.
+    **body: fields of its body.
+  """
+  model = models(preset)[VANILLA]
+  model['body'] |= {
+      **body,
+      'feedforward_dim': 2 * model['body']['embedding_dim'],
+      # Not in the paper, but active in the released code.
+      'attention_dropout': 0.1,
+  }
+  model['outer']['clip_norm'] = config_dict.placeholder(float)
+  if preset == 'paper':
+    model['outer']['warmup_fraction'] = warmup_fraction
+  return model
+
+
 def grids(
     preset: str, laptop_steps: tuple[int, int], **axes: list[Any]
 ) -> list[sweeps.Grid]:
