@@ -20,7 +20,6 @@ MLPs do that they are compared with.
 """
 
 from collections.abc import Iterator
-import math
 from typing import Any
 
 from configs.blocks import experiment
@@ -28,6 +27,7 @@ from configs.blocks import multitask
 from configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.tasks import encodings
+from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import listed_splits
 
 CODES = list(encodings.ENCODINGS)
@@ -155,7 +155,7 @@ def _data(shares: _Shares) -> Iterator[dict[str, list[Any]]]:
   A mask adds up to K - 1 modules to those that are connected.
   """
   for (num_modules, max_active), fractions in shares.items():
-    total = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+    total = combinations.num_masks(num_modules, max_active)
     connected = [
         fraction
         for fraction in fractions

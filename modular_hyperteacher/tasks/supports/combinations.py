@@ -17,6 +17,7 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.tasks.supports import feistel
 
 _MAX_COUNTED = 2**22
@@ -50,6 +51,22 @@ def masks_with(num_modules: int, num_active: int) -> np.ndarray:
   return masks
 
 
+def num_masks(num_modules: int, max_active: int) -> int:
+  """Returns the number of masks with 1 to `max_active` ones; lists none."""
+  return sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+
+
+def check_masks(num_modules: int, max_active: int) -> None:
+  """Raises UserError unless up to `max_active` modules can be active."""
+  errors.require_positive('task', num_modules=num_modules)
+  errors.require(
+      1 <= max_active <= num_modules,
+      'task.max_active',
+      max_active,
+      f'it must be between 1 and task.num_modules, which is {num_modules}',
+  )
+
+
 def masks_up_to(num_modules: int, max_active: int) -> np.ndarray:
   """Returns all masks with 1 to `max_active` ones: [C, M] bool.
 
@@ -70,11 +87,10 @@ def all_combinations(
 
 def index_of(masks: jax.Array, max_active: int) -> jax.Array:
   """Returns the row of a combination [L, M] in `all_combinations` (uint32)."""
-  num_modules = masks.shape[-1]
-  num_masks = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
+  size = num_masks(masks.shape[-1], max_active)
   index = jnp.uint32(0)
   for mask in masks:
-    index = index * jnp.uint32(num_masks) + mask_rank(mask, max_active)
+    index = index * jnp.uint32(size) + mask_rank(mask, max_active)
   return index
 
 

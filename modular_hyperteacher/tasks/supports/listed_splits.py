@@ -9,7 +9,6 @@ one with module 3.
 """
 
 from collections.abc import Callable
-import math
 from typing import NamedTuple
 
 import jax
@@ -94,10 +93,10 @@ def count(
     UserError: as `draw`, but for splits that may not connect all modules.
   """
   check(task_support, num_modules, max_active, fraction_ood)
-  total = _num_masks(num_modules, max_active)
+  total = combinations.num_masks(num_modules, max_active)
   train = total - int(total * fraction_ood)
   if task_support == 'non_compositional':
-    train = _num_masks(num_modules - 1, max_active)
+    train = combinations.num_masks(num_modules - 1, max_active)
   elif task_support == 'disconnected':
     share, cut = _choose_cut(num_modules, max_active, fraction_ood)
     train = _num_inside(num_modules, max_active, cut)
@@ -110,14 +109,8 @@ def check(
 ) -> None:
   """Raises UserError for a field that no split can have."""
   errors.require_choice('task.task_support', task_support, RULES)
-  errors.require_positive('task', num_modules=num_modules)
-  errors.require(
-      1 <= max_active <= num_modules,
-      'task.max_active',
-      max_active,
-      f'it must be between 1 and task.num_modules, which is {num_modules}',
-  )
-  number = _num_masks(num_modules, max_active)
+  combinations.check_masks(num_modules, max_active)
+  number = combinations.num_masks(num_modules, max_active)
   rule = f'{number} masks have up to {max_active} active modules; allowed are'
   errors.require(
       number <= _MAX_MASKS,
@@ -133,21 +126,17 @@ def check(
   )
 
 
-def _num_masks(num_modules: int, max_active: int) -> int:
-  return sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
-
-
 def _num_inside(num_modules: int, max_active: int, cut: int) -> int:
   """Returns the number of masks inside modules 0 to cut - 1, or the others."""
   sizes = cut, num_modules - cut
-  return sum(_num_masks(size, max_active) for size in sizes)
+  return sum(combinations.num_masks(size, max_active) for size in sizes)
 
 
 def _choose_cut(
     num_modules: int, max_active: int, fraction_ood: float
 ) -> tuple[float, int]:
   """Returns the share that the most even cut allowed holds out, and the cut."""
-  total = _num_masks(num_modules, max_active)
+  total = combinations.num_masks(num_modules, max_active)
   shares = [
       (1 - _num_inside(num_modules, max_active, cut) / total, cut)
       for cut in range(1, num_modules // 2 + 1)

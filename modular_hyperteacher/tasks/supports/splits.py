@@ -97,13 +97,7 @@ def make(
     UserError: for an impossible combination; names the field.
   """
   errors.require_choice('task.task_support', task_support, _BUILDERS)
-  errors.require_positive('task', num_modules=num_modules)
-  errors.require(
-      1 <= max_active <= num_modules,
-      'task.max_active',
-      max_active,
-      f'it must be between 1 and task.num_modules, which is {num_modules}',
-  )
+  combinations.check_masks(num_modules, max_active)
   for k in itertools.chain(range(1, max_active + 1), ood_ks):
     number = math.comb(num_modules, k)
     rule = f'{number} masks have {k} active modules; allowed are {_MAX_MASKS}'
@@ -177,18 +171,11 @@ def connected_masks(num_modules: int) -> np.ndarray:
   )
 
 
-def _number(sizes: _Sizes) -> int:
-  """Returns the number of combinations of up to `max_active` modules."""
-  ks = range(1, sizes.max_active + 1)
-  num_masks = sum(math.comb(sizes.num_modules, k) for k in ks)
-  return num_masks**sizes.num_layers
-
-
 def _random(sizes: _Sizes) -> _Sets:
   """Holds out a random fraction of all combinations."""
   num_modules, max_active, num_layers, fraction_ood, ood_ks = sizes
   # Count before making any mask: there may be too many.
-  total = _number(sizes)
+  total = combinations.num_masks(num_modules, max_active) ** num_layers
   errors.require(
       total < 2**31,
       'task.max_active',
@@ -266,7 +253,7 @@ def _outside_both(sizes: _Sizes, name: str) -> _Sets:
   is_supported = num_modules % 2 == 0 and num_modules > 4
   rule = f'{name} support needs an even number above 4'
   errors.require(is_supported, 'task.num_modules', num_modules, rule)
-  total = _number(sizes)
+  total = combinations.num_masks(num_modules, max_active) ** num_layers
   rule = f'{name} support lists all combinations, at most {_MAX_LISTED}'
   rule += f'; with {num_layers} layers there are {total}'
   errors.require(total <= _MAX_LISTED, 'task.num_modules', num_modules, rule)
