@@ -24,6 +24,7 @@ from modular_hyperteacher.tasks.supports import families
 
 INPUT_DIM = 8
 _NUM_INPUTS = 2000
+_NUM_LATENTS = 16  # Training tasks per family.
 _NUM_STARTS = 64
 _NUM_ITERATIONS = 100
 _Network = teacher_student.TeacherParams  # With one output.
@@ -118,24 +119,17 @@ COUNTEREXAMPLES: Mapping[str, Callable[[jax.Array], Counterexample]] = {
 }
 
 
-def largest_training_error(
-    example: Counterexample, key: jax.Array, num_latents: int = 16
-) -> float:
+def largest_training_error(example: Counterexample, key: jax.Array) -> float:
   """Returns the largest relative squared error on random training tasks.
 
   Latents are standard normal on the modules of a family. The student is given
-  the teacher's latent.
-
-  Args:
-    example: what to measure.
-    key: for inputs and latents.
-    num_latents: tasks per family.
+  the teacher's latent. The key is for inputs and latents.
   """
   input_key, latent_key = jax.random.split(key)
   inputs = _draw_inputs(input_key)
   num_modules = example.train_masks.shape[1]
   latents = jax.random.normal(
-      latent_key, (num_latents, len(example.train_masks), num_modules)
+      latent_key, (_NUM_LATENTS, len(example.train_masks), num_modules)
   )
   latents = latents * example.train_masks[None]
   latents = latents.reshape(-1, num_modules)
@@ -205,6 +199,4 @@ def _network(units: Sequence[tuple[list[jax.Array], float]]) -> _Network:
 
 
 def _masks(text: str, num_modules: int) -> np.ndarray:
-  return families.masks(
-      tuple(tuple(map(int, family)) for family in text.split()), num_modules
-  )
+  return families.masks(families.parse(text), num_modules)

@@ -18,20 +18,21 @@ NUM_MODULES = 6
 Families = tuple[tuple[int, ...], ...]
 
 
-def _families(text: str) -> Families:
+def parse(text: str) -> Families:
+  """Returns the families in a text such as '01 12 20', a digit per module."""
   return tuple(tuple(map(int, family)) for family in text.split())
 
 
-_SINGLES = _families('0 1 2 3 4 5')
-_RING = _families('01 12 23 34 45 50')
-_TRIANGLES = _families('01 12 20 34 45 53')
-_CHAINED_TRIPLES = _families('012 234 450')
-_HALVES = _families('012 345')
-_ALL = _families('012345')
+_SINGLES = parse('0 1 2 3 4 5')
+_RING = parse('01 12 23 34 45 50')
+_TRIANGLES = parse('01 12 20 34 45 53')
+_CHAINED_TRIPLES = parse('012 234 450')
+_HALVES = parse('012 345')
+_ALL = parse('012345')
 # Not a sliding window: the second triple is 124 in the released sweeps.
-_SIX_TRIPLES = _families('012 124 234 345 450 501')
+_SIX_TRIPLES = parse('012 124 234 345 450 501')
 # Pairs between the triangles. The first three have no module in common.
-_BRIDGES = _families('23 04 15 03 14 25 05 13 24')
+_BRIDGES = parse('23 04 15 03 14 25 05 13 24')
 # Pairs of modules between the triangles -> the single family that has them.
 _WIDE_BRIDGES = {2: '123', 4: '1234', 9: '012345'}
 
@@ -41,7 +42,7 @@ FAMILIES: Mapping[str, Families] = {
     'triangles': _TRIANGLES,
     'chained_triples': _CHAINED_TRIPLES,
     'six_triples': _SIX_TRIPLES,
-    'sliding_triples': _families('012 123 234 345 450 501'),
+    'sliding_triples': parse('012 123 234 345 450 501'),
     'halves': _HALVES,
     'all': _ALL,
     'halves_triangles': _HALVES + _TRIANGLES,
@@ -63,7 +64,7 @@ FAMILIES: Mapping[str, Families] = {
     },
     # Beyond the paper: triangles connected by a single larger family.
     **{
-        f'{name}_bridge_of_{pairs}_pairs': base + _families(bridge)
+        f'{name}_bridge_of_{pairs}_pairs': base + parse(bridge)
         for name, base in (
             ('triangles', _TRIANGLES),
             ('singles_triangles', _SINGLES + _TRIANGLES),
