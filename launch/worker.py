@@ -112,8 +112,10 @@ def train(
         if not _set_alarm(settings, run.run_id):
           outcomes[run.run_id] = OUT_OF_TIME
           continue
+        components.allow(run.config)  # The launcher's user asked for this.
+        planned = runner.plan_one(run, pathlib.Path(settings.results))
         one = _measure_one if settings.measure else _train_one
-        outcomes[run.run_id] = one(run, settings, guard)
+        outcomes[run.run_id] = one(planned, settings, guard)
       except Exception as error:  # pylint: disable=broad-exception-caught
         outcomes[run.run_id] = _explain(error)
       finally:
@@ -134,20 +136,16 @@ def _set_alarm(settings: Settings, run_id: str) -> bool:
 
 
 def _measure_one(
-    run: sweeps.Run, settings: Settings, guard: preemption.Guard
+    planned: runner.PlannedRun, settings: Settings, guard: preemption.Guard
 ) -> str:
-  components.allow(run.config)
-  root = pathlib.Path(settings.results)
-  planned = runner.plan_one(run, root)
-  timing = timings.measure(planned, run.config, guard, root / 'timings')
+  cache = pathlib.Path(settings.results, 'timings')
+  timing = timings.measure(planned, guard, cache)
   return json.dumps(timing._asdict())
 
 
 def _train_one(
-    run: sweeps.Run, settings: Settings, guard: preemption.Guard
+    planned: runner.PlannedRun, settings: Settings, guard: preemption.Guard
 ) -> str:
-  components.allow(run.config)  # The launcher's user asked for this config.
-  planned = runner.plan_one(run, pathlib.Path(settings.results))
   for _, mine, check_lock in scheduling.acquire_runs(
       [planned], guard, wait=False
   ):

@@ -50,16 +50,12 @@ def program(config: dict[str, Any]) -> str:
 
 
 def measure(
-    planned: runner.PlannedRun,
-    config: dict[str, Any],
-    guard: preemption.Guard,
-    cache: pathlib.Path,
+    planned: runner.PlannedRun, guard: preemption.Guard, cache: pathlib.Path
 ) -> Timing:
   """Returns the timing of a run, from the cache if it is there.
 
   Args:
     planned: the run; nothing is written into its folder.
-    config: of the run.
     guard: stops measuring when a signal arrives.
     cache: folder of the cache; created if needed.
 
@@ -67,13 +63,14 @@ def measure(
     preemption.Interrupted: when a signal asks to stop.
     StorageError: if the cache cannot be written.
   """
+  config = planned.spec.config
   device = _describe_device()
   digest = hashlib.sha256(f'{device} {program(config)}'.encode()).hexdigest()
   path = cache / f'{digest[:16]}.json'
   try:
     return Timing(**json.loads(path.read_text())['timing'])
   except (OSError, ValueError, TypeError, KeyError):
-    timing = _measure(planned, config['training']['num_outer_steps'], guard)
+    timing = _measure(planned, guard)
   run_folder.RunFolder(cache).create()
   content = {'device': device, 'config': config, 'timing': timing._asdict()}
   run_folder.write_atomically(path, json.dumps(content, indent=2) + '\n')
@@ -92,9 +89,8 @@ def _describe_device() -> str:
   ])
 
 
-def _measure(
-    planned: runner.PlannedRun, max_steps: int, guard: preemption.Guard
-) -> Timing:
+def _measure(planned: runner.PlannedRun, guard: preemption.Guard) -> Timing:
+  max_steps = planned.spec.config['training']['num_outer_steps']
   started = time.monotonic()
   compiled = planned.make_programs()
   state = compiled.init()

@@ -24,6 +24,7 @@ from modular_hyperteacher.published import schug2024
 from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import runner
 from tests.helpers import small_sweep
 
 _SMALL = 'tests/helpers/small_sweep.py'
@@ -189,8 +190,8 @@ def test_a_worker_stops_at_the_end_of_the_budget(
 ) -> None:
   started = []
 
-  def train(run: sweeps.Run, _: Any, guard: preemption.Guard) -> str:
-    started.append(run.run_id)
+  def train(run: runner.PlannedRun, _: Any, guard: preemption.Guard) -> str:
+    started.append(run.spec.run_id)
     guard.call(time.sleep, 30)
     return worker.FINISHED
 

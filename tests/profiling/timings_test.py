@@ -36,7 +36,7 @@ def test_a_program_is_measured_once_per_device(
 
   def look_up(i: int) -> float:
     with preemption.Guard() as guard:
-      return timings.measure(planned[i], runs[i].config, guard, cache).startup_s
+      return timings.measure(planned[i], guard, cache).startup_s
 
   assert [look_up(0), look_up(0)] == [1, 1]
   assert look_up(1) == 1  # The same program, with another seed.
@@ -55,8 +55,6 @@ def test_measuring_writes_nothing_but_the_cache(tmp_path: pathlib.Path) -> None:
   runs = sweeps.expand(small_sweep.get_config())[:1]
   (planned,) = runner.plan(runs, tmp_path)
   with preemption.Guard() as guard:
-    timing = timings.measure(
-        planned, runs[0].config, guard, tmp_path / 'timings'
-    )
+    timing = timings.measure(planned, guard, tmp_path / 'timings')
   assert all(seconds > 0 for seconds in timing)
   assert [path.name for path in tmp_path.iterdir()] == ['timings']
