@@ -200,17 +200,11 @@ def as_json(bundle: list[runner.PlannedRun]) -> list[dict[str, Any]]:
 
 def describe_plan(plan: Plan, where: str) -> str:
   """Returns what will be trained, and where."""
-  left = [run for bundle in plan.bundles for run in bundle]
-  first = plan.runs[0].spec
   lines = [
-      (
-          f'{first.experiment}, preset {first.preset}: {len(plan.runs)} runs,'
-          f' {len(plan.runs) - len(left)} of them finished;'
-          f' results in {plan.runs[0].preset_folder}'
-      ),
+      summary.headline(plan.runs),
       f'{len(plan.bundles)} tasks for {where}',
   ]
-  for run in left:
+  for run in [run for bundle in plan.bundles for run in bundle]:
     total = run.spec.config['training']['num_outer_steps']
     lines.append(f'  {run.spec.run_id}: step {cost.saved_step(run)} of {total}')
   return '\n'.join(lines)

@@ -21,13 +21,7 @@ def announce(
     planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
   """Prints what will be trained and how it differs from the published scale."""
-  first = planned[0].spec
-  finished = sum(run.folder.finished for run in planned)
-  print(
-      f'{first.experiment}, preset {first.preset}: {len(planned)} runs,'
-      f' {finished} of them finished;'
-      f' results in {planned[0].preset_folder}'
-  )
+  print(headline(planned))
   for run in planned:
     if run.folder.path.parent != run.preset_folder:
       print(f'  {run.spec.run_id}: already trained in {run.folder.path}')
@@ -52,6 +46,17 @@ def announce(
             f' of {len(counts)} seeds; its metrics are missing'
         )
   sys.stdout.flush()
+
+
+def headline(planned: list[runner.PlannedRun]) -> str:
+  """Returns how many runs a sweep has, and where their results go."""
+  first = planned[0].spec
+  finished = sum(run.folder.finished for run in planned)
+  return (
+      f'{first.experiment}, preset {first.preset}: {len(planned)} runs,'
+      f' {finished} of them finished;'
+      f' results in {planned[0].preset_folder}'
+  )
 
 
 def number(value: float) -> str:
