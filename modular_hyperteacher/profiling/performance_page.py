@@ -128,17 +128,6 @@ def _gpu_cases() -> list[Case]:
   ]
 
 
-def guarded_cases() -> list[Case]:
-  """Returns the cases that tests/profiling/benchmark_test.py measures again."""
-  return [
-      Case('steps', 'hyperteacher', 'linear_hypernetwork'),
-      Case('steps', 'hyperteacher', 'maml'),
-      Case('steps', 'preferences', 'linear_hypernetwork'),
-      Case('steps', 'goals', 'linear_hypernetwork'),
-      Case(_EPISODES, 'scan', 'meta_seq2seq'),
-  ]
-
-
 def known() -> dict[str, dict[str, Any]]:
   """Returns the measurements by the case's name."""
   return json.loads(_JSON.read_text()) if _JSON.exists() else {}
