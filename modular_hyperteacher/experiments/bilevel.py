@@ -336,14 +336,12 @@ def _check_start(
 ) -> None:
   """Checks fields whose valid values depend on `model.infer`."""
   least = 1 if model.infer is None else 0
-  if inner.num_steps < least:
-    raise errors.UserError(
-        f'model.inner.num_steps is {inner.num_steps}; it must be at least'
-        f' {least}.'
-    )
+  rule = f'it must be at least {least}'
+  number = inner.num_steps
+  errors.require(number >= least, 'model.inner.num_steps', number, rule)
+  if model.infer is None:
+    return
   for field, needed in (('second_order', True), ('random_start', False)):
-    if model.infer is not None and getattr(inner, field) != needed:
-      raise errors.UserError(
-          f'model.inner.{field} is {getattr(inner, field)}; for a model that'
-          f' predicts its fast parameters it must be {needed}.'
-      )
+    value = getattr(inner, field)
+    rule = f'for a model that predicts its fast parameters it must be {needed}'
+    errors.require(value == needed, f'model.inner.{field}', value, rule)

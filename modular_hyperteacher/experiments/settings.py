@@ -50,11 +50,8 @@ class TrainingConfig:
           f'training.seeds is {self.seeds}; it must list different integers'
           ' from 0 to 2^32 - 1.'
       )
-    if self.matmul_precision not in precision.LEVELS:
-      raise errors.UserError(
-          f"training.matmul_precision is '{self.matmul_precision}'; choose"
-          f' one of {", ".join(precision.LEVELS)}.'
-      )
+    field, level = 'training.matmul_precision', self.matmul_precision
+    errors.require_choice(field, level, precision.LEVELS)
     if self.prng_impl not in PRNG_IMPLEMENTATIONS:
       raise errors.UserError(
           f"training.prng_impl is '{self.prng_impl}'; the only choice is"

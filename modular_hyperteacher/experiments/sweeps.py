@@ -248,11 +248,7 @@ def _make_run(
     overrides: Mapping[str, Any],
 ) -> Run:
   blocks, name = config.to_dict(), point.get('model')
-  if name not in list(blocks['models']):
-    raise errors.UserError(
-        f"sweep: model is '{name}'; choose one of"
-        f" {', '.join(blocks['models'])}."
-    )
+  errors.require_choice('sweep: model', name, list(blocks['models']))
   execution = blocks['execution']
   identity = {
       'task': blocks['task'],

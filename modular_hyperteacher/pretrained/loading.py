@@ -131,10 +131,7 @@ def load(
   Raises:
     UserError: unless exactly one run matches; lists the alternatives.
   """
-  if kind not in weights.KINDS:
-    raise errors.UserError(
-        f"kind is '{kind}'; choose one of {', '.join(weights.KINDS)}."
-    )
+  errors.require_choice('kind', kind, weights.KINDS)
   if run_folder.exists(pathlib.Path(name, 'summary.json')):
     found = _read_run(pathlib.Path(name))
   else:

@@ -122,7 +122,11 @@ def split(name: str, pairs: Iterable[Pair] | None = None) -> Split:
   Args:
     name: one of SPLITS.
     pairs: what to split; all pairs if None.
+
+  Raises:
+    UserError: if there is no such split.
   """
+  errors.require_choice('split', name, SPLITS)
   pairs = all_pairs() if pairs is None else tuple(pairs)
   if name == 'add_jump':
     return _isolate('jump', pairs)
@@ -134,9 +138,7 @@ def split(name: str, pairs: Iterable[Pair] | None = None) -> Split:
         [p for p in pairs if not contains(p.command, 'around right')],
         [p for p in held_out if not contains(p.command, 'turn around right')],
     )
-  if name == 'length':
-    return split_by_length(pairs, MAX_TRAINING_ACTIONS)
-  raise ValueError(f"split is '{name}'; choose one of {', '.join(SPLITS)}.")
+  return split_by_length(pairs, MAX_TRAINING_ACTIONS)
 
 
 def split_by_length(pairs: Iterable[Pair], max_actions: int) -> Split:
