@@ -18,7 +18,8 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   sweep = sweeps.grid(model=['meta_seq2seq'])
   blocks = seq2seq.blocks(
       preset,
-      seq2seq.mutual_exclusivity_task(),
+      # Different queries of an episode.
+      {'name': 'mutual_exclusivity', 'num_query': 20},
       num_outer_steps=10_000,
       dropout_rate=0.0,
       learning_rate=3e-3,

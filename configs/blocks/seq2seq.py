@@ -31,7 +31,7 @@ def blocks(
 
   Args:
     preset: one of `presets.PRESETS`.
-    task: as the functions below return it.
+    task: its fields; see `scan_task`.
     num_outer_steps: at laptop scale.
     dropout_rate: of small networks, as are the next two.
     learning_rate: at their first step.
@@ -60,15 +60,6 @@ def blocks(
       'models': {name: presets.merge(n, network) for name, n in networks},
       'training': experiment.training(**scale | {'meta_batch_size': 1}),
       'log_every': 100 if preset == 'laptop' else None,
-  }
-
-
-def mutual_exclusivity_task() -> experiment.Block:
-  """Section 4.2."""
-  return {
-      'name': 'mutual_exclusivity',
-      # Different queries of an episode.
-      'num_query': 20,
   }
 
 

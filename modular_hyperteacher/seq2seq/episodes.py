@@ -131,7 +131,7 @@ def chunk(
     supports: list[vocabulary.Pairs],
     size: int,
     num_devices: int,
-    weights: np.ndarray | None = None,
+    weights: np.ndarray,
 ) -> TestSet:
   """Returns a test set that pairs each support set with all query rows.
 
@@ -140,7 +140,7 @@ def chunk(
     supports: of equal shapes.
     size: most rows per episode.
     num_devices: the number of episodes becomes a multiple of this.
-    weights: of the rows, [N]; None if all count equally.
+    weights: of the rows, [N].
   """
   number = rows.outputs.lengths.shape[0]
   size = min(size, number)
@@ -152,7 +152,6 @@ def chunk(
   # Groups rows of similar lengths, because steps that no row needs are skipped.
   order = np.argsort(np.asarray(rows.outputs.lengths), kind='stable')
   order = order[np.minimum(slots, number - 1)]
-  weights = np.ones(number) if weights is None else weights
   weights = np.where(is_row, weights[order], 0.0).astype(np.float32)
   queries = jax.tree.map(
       lambda x: np.asarray(x)[order].reshape((per_support, size) + x.shape[1:]),

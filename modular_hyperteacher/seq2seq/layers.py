@@ -26,8 +26,8 @@ def dropout(x: jax.Array, rate: float) -> jax.Array:
 class Embedding(hk.Module):
   """Maps each token to a vector."""
 
-  def __init__(self, vocab_size: int, hidden_dim: int, name: str) -> None:
-    super().__init__(name=name)
+  def __init__(self, vocab_size: int, hidden_dim: int) -> None:
+    super().__init__(name='embedding')
     self._shape = vocab_size, hidden_dim
 
   def __call__(self, tokens: jax.Array) -> jax.Array:
@@ -63,7 +63,7 @@ class Lstm(hk.Module):
         (num_gates,),
         init=lambda shape, dtype: init(shape, dtype) + init(shape, dtype),
     )
-    return _affine(inputs, weights, bias)
+    return inputs @ weights + bias[(None,) * (inputs.ndim - 1)]
 
   @property
   def weights(self) -> jax.Array:
@@ -86,7 +86,7 @@ class SequenceEncoder(hk.Module):
     super().__init__(name=name)
     self._hidden_dim = hidden_dim
     self._rate = dropout_rate
-    self._embedding = Embedding(vocab_size, hidden_dim, 'embedding')
+    self._embedding = Embedding(vocab_size, hidden_dim)
     self._layers = [
         [Lstm(hidden_dim, f'layer_{i}_{way}') for way in ('forth', 'back')]
         for i in range(num_layers)
@@ -125,12 +125,6 @@ class SequenceEncoder(hk.Module):
         (State(zeros, zeros),) * 2,
     )
     return forth, back[::-1]
-
-
-def _affine(
-    inputs: jax.Array, weights: jax.Array, bias: jax.Array
-) -> jax.Array:
-  return inputs @ weights + bias.reshape((1,) * (inputs.ndim - 1) + (-1,))
 
 
 def _uniform(fan_in: int) -> hk.initializers.Initializer:

@@ -118,7 +118,7 @@ def make_optimizer(config: OuterConfig) -> optax.GradientTransformation:
 def _mark_decoder(params: Any) -> Any:
   """Returns a tree like the parameters, True for those of the decoder."""
   return {
-      module: dict.fromkeys(leaves, models.is_decoders(module))
+      module: dict.fromkeys(leaves, module.split('/')[0] == models.DECODER)
       for module, leaves in params.items()
   }
 

@@ -156,11 +156,6 @@ def make(config: ModelConfig) -> Model:
   return Model(config, init, transformed.apply)
 
 
-def is_decoders(module_name: str) -> bool:
-  """Returns whether a Haiku module belongs to the decoder, by its name."""
-  return module_name.split('/')[0] == DECODER
-
-
 class _Encoder(hk.Module):
   """Encodes queries and a support set as contexts."""
 
@@ -226,7 +221,7 @@ class _Decoder(hk.Module):
     self._config = config
     self._rate = rate
     hidden_dim, vocab = config.hidden_dim, config.output_vocab
-    self._embedding = layers.Embedding(vocab.size, hidden_dim, 'embedding')
+    self._embedding = layers.Embedding(vocab.size, hidden_dim)
     self._layers = [
         layers.Lstm(hidden_dim, f'layer_{i}') for i in range(config.num_layers)
     ]

@@ -251,24 +251,26 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     del params
     queries = self.encode(self._tested + self._uncounted, self._max_actions)
     weights = np.repeat([1, 0], [len(self._tested), len(self._uncounted)])
-    if not self.has_support:
-      supports = [_no_rows(queries)]
-    elif self._split == 'length':
-      supports = [
-          self._draw_support(k) for k in jax.random.split(key, _NUM_SUPPORTS)
-      ]
-    else:
-      supports = [self._fixed_support()]
+    supports = self._supports(queries, jax.random.split(key, _NUM_SUPPORTS))
     return episodes.chunk(queries, supports, _CHUNK_SIZE, num_devices, weights)
 
-  def _draw_support(self, key: episodes.Key) -> vocabulary.Pairs:
-    rows = jax.random.permutation(key, len(self._training))
-    rows = np.asarray(rows[: self._num_support])
-    return self.encode([self._training[i] for i in rows], self._limits[1])
-
-  def _fixed_support(self) -> vocabulary.Pairs:
-    pairs = [_pair(command) for command in _SUPPORTS[self._split]]
-    return self.encode(pairs, max(len(pair.actions) for pair in pairs))
+  def _supports(
+      self, queries: vocabulary.Pairs, keys: Sequence[episodes.Key] | jax.Array
+  ) -> list[vocabulary.Pairs]:
+    """Returns the support sets of the test; in 'length' one per key."""
+    if not self.has_support:
+      return [_no_rows(queries)]
+    if self._split != 'length':
+      pairs = [_pair(command) for command in _SUPPORTS[self._split]]
+      return [self.encode(pairs, max(len(pair.actions) for pair in pairs))]
+    orders = [jax.random.permutation(key, len(self._training)) for key in keys]
+    return [
+        self.encode(
+            [self._training[i] for i in np.asarray(rows[: self._num_support])],
+            self._limits[1],
+        )
+        for rows in orders
+    ]
 
   def measure(
       self, test_set: episodes.TestSet, correct: np.ndarray
@@ -296,12 +298,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     query = self.encode(
         [_pair(tuple(_EXAMPLES[self._split].split()))], self._max_actions
     )
-    if not self.has_support:
-      support = _no_rows(query)
-    elif self._split == 'length':
-      support = self._draw_support(jax.random.key(0))
-    else:
-      support = self._fixed_support()
+    (support,) = self._supports(query, [jax.random.key(0)])
     return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
 
 

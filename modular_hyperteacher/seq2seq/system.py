@@ -6,7 +6,7 @@ held out of training, or a split of SCAN. No split is used for model selection:
 the result is the network after the last step.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -162,7 +162,8 @@ def _make_analyse(
       test_set = jax.tree.map(np.asarray, drawn.evaluation_latents['ood'])
       seed_params = jax.tree.map(lambda x, i=index: x[i], meta_params)
       metrics = distribution.measure(test_set, kept[index, 0] > 0)
-      attention = _attention(apply, seed_params, distribution.example())
+      example = distribution.example()
+      attention = _attention(example, *apply(seed_params, example))
       by_seed.append({'ood': metrics | attention})
     return programs.stack_seeds(by_seed)
 
@@ -170,19 +171,13 @@ def _make_analyse(
 
 
 def _attention(
-    apply: Callable[
-        [models.Params, episodes.Episode],
-        tuple[models.Decoded, models.Context],
-    ],
-    params: models.Params,
-    episode: episodes.Episode,
+    episode: episodes.Episode, decoded: models.Decoded, context: models.Context
 ) -> dict[str, float]:
   """Returns the attention in an example, without padding.
 
   `memory_attention_{t}_{i}` is from query step t to support item i,
   `decoder_attention_{j}_{t}` from output step j to query step t.
   """
-  decoded, context = apply(params, episode)
   num_inputs = int(episode.query.inputs.lengths[0])
   num_outputs = int(episode.query.outputs.lengths[0])
   maps = {}

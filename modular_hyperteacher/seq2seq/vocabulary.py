@@ -98,13 +98,10 @@ def concatenate(first: Sequences, second: Sequences) -> Sequences:
   No row of the first may be longer than T of the second.
   """
   num_tokens = second.tokens.shape[-1]
+  fitted = first.tokens[:, :num_tokens]
+  # Any padding value will do, since lengths define the padding.
+  fitted = jnp.pad(fitted, ((0, 0), (0, num_tokens - fitted.shape[-1])))
   return Sequences(
-      jnp.concatenate([_fit(first.tokens, num_tokens), second.tokens]),
+      jnp.concatenate([fitted, second.tokens]),
       jnp.concatenate([first.lengths, second.lengths]),
   )
-
-
-def _fit(tokens: jax.Array, num_tokens: int) -> jax.Array:
-  missing = num_tokens - tokens.shape[-1]
-  # Any padding value will do, since lengths define the padding.
-  return jnp.pad(tokens[:, :num_tokens], ((0, 0), (0, max(missing, 0))))
