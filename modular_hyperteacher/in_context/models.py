@@ -87,7 +87,7 @@ def make_transformer(
     tokens = jnp.concatenate(
         [jnp.broadcast_to(context[None], shape), queries[:, None]], 1
     )
-    last = transformer.Transformer(body, is_training, 'body')(tokens)
+    last = transformer.Transformer(body, is_training)(tokens)
     outputs = transformer.linear(output_dim, 'readout')(last.output[:, 0])
     features = _name(stream[0, 0] for stream in last.streams)
     codes = jnp.stack([code[0, 0] for code in last.codes])
@@ -118,7 +118,7 @@ def make_sequence_transformer(
       support: tasks.Batch, inputs: jax.Array, is_training: bool
   ) -> Prediction:
     tokens = jnp.concatenate([tasks.dense(support.inputs), inputs])
-    read = transformer.Transformer(body, is_training, 'body')
+    read = transformer.Transformer(body, is_training)
     last = read(tokens, num_query)
     outputs = transformer.linear(output_dim, 'readout')(last.output)
     features = _name(stream[-1] for stream in last.streams)
@@ -179,7 +179,7 @@ def make_hypernetwork_transformer(
       support: tasks.Batch, inputs: jax.Array, is_training: bool
   ) -> Prediction:
     tokens = jnp.pad(_context(support), ((0, 1), (0, 0)))
-    last = transformer.Transformer(body, is_training, 'body')(tokens)
+    last = transformer.Transformer(body, is_training)(tokens)
     code = transformer.linear(num_modules, 'code')(last.output[0])
     outputs = make_task_network().respond(code, inputs)
     features = _name(stream[0] for stream in last.streams) | {'code': code}

@@ -79,10 +79,8 @@ class LastTokens(NamedTuple):
 class Transformer(hk.Module):
   """Embeds tokens, runs all blocks, returns the last tokens' states."""
 
-  def __init__(
-      self, config: TransformerConfig, is_training: bool, name: str
-  ) -> None:
-    super().__init__(name=name)
+  def __init__(self, config: TransformerConfig, is_training: bool) -> None:
+    super().__init__(name='body')
     self._config = config
     self._dropout_rate = config.attention_dropout if is_training else 0.0
 
