@@ -172,6 +172,29 @@ def make(
       ood_ks=ood_ks,
   )
 
+  def init(key: jax.Array) -> HyperteacherParams:
+    in_key, generator_key, out_key = jax.random.split(
+        randomness.stream(key, 'teacher'), 3
+    )
+    width, num_layers = teacher_hidden_dim, teacher.num_layers
+    fixed_input = teacher_num_hidden > 1
+    fan_in = width if fixed_input else input_dim
+    return HyperteacherParams(
+        input_weights=_truncated_normal(
+            in_key, (input_dim, width) if fixed_input else (0, 0)
+        ),
+        generator=_truncated_normal(
+            generator_key,
+            (num_layers * num_modules, num_layers * fan_in * width),
+        ),
+        output_weights=_truncated_normal(out_key, (width, output_dim)),
+        standardisation_inputs=_uniform(
+            randomness.stream(key, 'standardisation'),
+            (num_standardisation, input_dim),
+        ),
+        split=task_support_.init(randomness.stream(key, 'split')),
+    )
+
   def sample_latent(
       params: HyperteacherParams, key: jax.Array, split: str
   ) -> jax.Array:
@@ -199,9 +222,7 @@ def make(
       objective=objectives.SOFT_LABELS,
       evaluation_splits=('valid', 'test', 'ood')
       + tuple(f'ood_k{k}' for k in ood_ks),
-      init=lambda key: _init(
-          key, teacher, num_modules, num_standardisation, task_support_
-      ),
+      init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,
       num_combinations=lambda params, split: max(
@@ -215,40 +236,6 @@ def make(
       encoding,
       num_entries=teacher.num_layers * num_modules,
       num_support=num_support,
-  )
-
-
-def _init(
-    key: jax.Array,
-    teacher: Teacher,
-    num_modules: int,
-    num_standardisation: int,
-    task_support: splits.TaskSupport,
-) -> HyperteacherParams:
-  """Draws the teacher, the split and the standardisation inputs."""
-  in_key, generator_key, out_key = jax.random.split(
-      randomness.stream(key, 'teacher'), 3
-  )
-  width = teacher.hidden_dim
-  fixed_input = teacher.num_hidden > 1
-  fan_in = width if fixed_input else teacher.input_dim
-  return HyperteacherParams(
-      input_weights=_truncated_normal(
-          in_key, (teacher.input_dim, width) if fixed_input else (0, 0)
-      ),
-      generator=_truncated_normal(
-          generator_key,
-          (
-              teacher.num_layers * num_modules,
-              teacher.num_layers * fan_in * width,
-          ),
-      ),
-      output_weights=_truncated_normal(out_key, (width, teacher.output_dim)),
-      standardisation_inputs=_uniform(
-          randomness.stream(key, 'standardisation'),
-          (num_standardisation, teacher.input_dim),
-      ),
-      split=task_support.init(randomness.stream(key, 'split')),
   )
 
 
