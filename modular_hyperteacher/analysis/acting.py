@@ -208,8 +208,7 @@ def _make_act_on_split(
       fast, latent, key = task_inputs
 
       def policy(scenes: observations.Scenes, /) -> jax.Array:
-        encoding = model.encode(meta_params, scenes)
-        return model.decode(meta_params, fast, encoding)
+        return model.predict(meta_params, fast, scenes)
 
       return act(policy, task_params, latent, key, *tables)
 

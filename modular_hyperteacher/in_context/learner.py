@@ -114,9 +114,7 @@ def make(
       predicted = model.apply(
           params, dropout_key, task.support, task.query.inputs, True
       )
-      loss = objective.loss(predicted.outputs, task.query)
-      metrics = objective.metrics(predicted.outputs, task.query)
-      return {'loss': loss, **metrics}
+      return objective.measure(predicted.outputs, task.query)
 
     metrics = jax.tree.map(jnp.mean, jax.vmap(one_task)(keys))
     return metrics['loss'], metrics

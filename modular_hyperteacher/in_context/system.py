@@ -191,10 +191,7 @@ def measure(
     support: S examples.
     query: Q examples.
   """
-  metrics = {
-      'loss': objective.loss(outputs, query),
-      **objective.metrics(outputs, query),
-  }
+  metrics = objective.measure(outputs, query)
   if objective.residuals is None:
     return metrics
   mean = support.targets.mean(0, keepdims=True)

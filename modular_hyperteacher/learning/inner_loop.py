@@ -19,7 +19,7 @@ a least-squares solver may replace AdamW.
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import Any, cast, Protocol
+from typing import Any, cast
 
 import jax
 from jax import flatten_util
@@ -34,8 +34,10 @@ from modular_hyperteacher.tasks import base as tasks
 
 Draw = Callable[[jax.Array], tasks.Batch]
 _Carry = tuple[models.FastParams, optax.OptState]
-# (meta_params, initial fast_params, draw, key) -> adapted fast_params
-_Solve = Callable[
+# (meta_params, initial fast_params, draw, key) -> fast parameters adapted to a
+# task. `draw(key)` returns the batch of one inner step, with encodings in place
+# of inputs.
+Adapt = Callable[
     [models.MetaParams, models.FastParams, Draw, jax.Array], models.FastParams
 ]
 SOLVERS = ('adamw', 'sgd', 'levenberg_marquardt')
@@ -44,24 +46,6 @@ SOLVERS = ('adamw', 'sgd', 'levenberg_marquardt')
 _MAX_JOINED = 2**13
 # Number of fresh batches sampled together; affects speed, not results.
 _DRAWN_AHEAD = 25
-
-
-class Adapt(Protocol):
-  """The inner loop of a model."""
-
-  def __call__(
-      self,
-      meta_params: models.MetaParams,
-      draw: Draw,
-      key: jax.Array,
-      start: models.FastParams | None = None,
-  ) -> models.FastParams:
-    """Returns fast parameters adapted to a task.
-
-    `draw(key)` returns the batch of one inner step, with encodings in place of
-    inputs. `start` are the initial fast parameters, None for the model's own.
-    """
-    ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,11 +171,10 @@ def make_adapt(
 
   def adapt(
       meta_params: models.MetaParams,
+      fast_params: models.FastParams,
       draw: Draw,
       key: jax.Array,
-      start: models.FastParams | None = None,
   ) -> models.FastParams:
-    fast_params = model.init_fast(meta_params) if start is None else start
     if config.num_steps == 0:
       return fast_params
     if config.random_start:
@@ -209,7 +192,7 @@ def make_adapt(
 
 def _make_descend(
     model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
-) -> _Solve:
+) -> Adapt:
   """Returns gradient descent with AdamW or SGD."""
 
   def support_loss(
@@ -270,7 +253,7 @@ def _make_descend(
 
 def _make_least_squares(
     model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
-) -> _Solve:
+) -> Adapt:
   """Returns Levenberg-Marquardt on a single batch."""
   residuals_of = cast(tasks.Loss, objective.residuals)  # Checked by the caller.
 

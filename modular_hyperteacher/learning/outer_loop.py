@@ -207,14 +207,6 @@ def num_skipped(state: TrainState) -> jax.Array:
   return cast(optax.ApplyIfFiniteState, state.opt_state).total_notfinite
 
 
-class _TaskFunctions(NamedTuple):
-  """Functions of one task: initial fast parameters, adaptation, loss."""
-
-  start: Callable[[models.MetaParams, tasks.Task], models.FastParams]
-  adapt: AdaptToTask
-  score: Callable[[models.MetaParams, models.FastParams, tasks.Batch], _Loss]
-
-
 def make_learner(
     task_distribution: tasks.TaskDistribution,
     objective: tasks.Objective,
@@ -223,8 +215,46 @@ def make_learner(
     outer: OuterConfig,
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
-  functions = _make_task_functions(task_distribution, objective, model, inner)
-  optimizer = make_optimizer(outer, model.is_learned, model.is_gate)
+  solve = inner_loop.make_adapt(model, objective, inner)
+
+  def start(
+      meta_params: models.MetaParams, task: tasks.Task
+  ) -> models.FastParams:
+    if model.infer is None:
+      return model.init_fast(meta_params)
+    return model.infer(meta_params, task.support)
+
+  def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
+    return batch._replace(inputs=model.encode(meta_params, batch.inputs))
+
+  def adapt(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+  ) -> models.FastParams:
+    def draw_fresh(step_key: jax.Array) -> tasks.Batch:
+      support, _ = task_distribution.sample_examples(
+          task_params, step_key, task.latent, 'train'
+      )
+      return encode(meta_params, support)
+
+    if inner.fresh_support:
+      draw = draw_fresh
+    else:
+      draw = inner_loop.from_support(
+          encode(meta_params, task.support), inner.batch_size
+      )
+    return solve(meta_params, start(meta_params, task), draw, key)
+
+  def score(
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      batch: tasks.Batch,
+  ) -> _Loss:
+    outputs = model.predict(meta_params, fast_params, batch.inputs)
+    metrics = objective.measure(outputs, batch)
+    return metrics['loss'], metrics
 
   def mean_loss(
       meta_params: models.MetaParams,
@@ -237,8 +267,8 @@ def make_learner(
     def one_task(key: jax.Array) -> _Loss:
       sample_key, adapt_key = jax.random.split(key)
       task = task_distribution.sample(task_params, sample_key, 'train')
-      fast_params = functions.adapt(meta_params, task_params, task, adapt_key)
-      return functions.score(meta_params, fast_params, task.query)
+      fast_params = adapt(meta_params, task_params, task, adapt_key)
+      return score(meta_params, fast_params, task.query)
 
     loss, metrics = jax.vmap(one_task)(keys)
     return loss.mean(), jax.tree.map(jnp.mean, metrics)
@@ -249,11 +279,11 @@ def make_learner(
       task: tasks.Task,
       key: jax.Array,
   ) -> tuple[Metrics, models.FastParams]:
-    start = functions.start(meta_params, task)
-    fast_params = functions.adapt(meta_params, task_params, task, key)
-    before, _ = functions.score(meta_params, start, task.support)
-    after, _ = functions.score(meta_params, fast_params, task.support)
-    _, metrics = functions.score(meta_params, fast_params, task.query)
+    initial = start(meta_params, task)
+    fast_params = adapt(meta_params, task_params, task, key)
+    before, _ = score(meta_params, initial, task.support)
+    after, _ = score(meta_params, fast_params, task.support)
+    _, metrics = score(meta_params, fast_params, task.query)
     metrics |= {'support_loss_before': before, 'support_loss_after': after}
     if model.gate is not None:
       metrics |= gate_sparsity(model.gate(meta_params))
@@ -262,11 +292,11 @@ def make_learner(
   training = make_training(
       model.init,
       mean_loss,
-      optimizer,
+      make_optimizer(outer, model.is_learned, model.is_gate),
       outer.meta_batch_size,
       outer.task_chunk_size,
   )
-  return Learner(*training, functions.adapt, evaluate_task)
+  return Learner(*training, adapt, evaluate_task)
 
 
 def make_training(
@@ -343,57 +373,6 @@ def gate_sparsity(gate: Any) -> dict[str, jax.Array]:
       f'closed_{layer.rpartition("/")[2]}': closed(gates)
       for layer, gates in gate.items()
   }
-
-
-def _make_task_functions(
-    task_distribution: tasks.TaskDistribution,
-    objective: tasks.Objective,
-    model: models.MetaModel,
-    inner: inner_loop.InnerConfig,
-) -> _TaskFunctions:
-  solve = inner_loop.make_adapt(model, objective, inner)
-
-  def start(
-      meta_params: models.MetaParams, task: tasks.Task
-  ) -> models.FastParams:
-    if model.infer is None:
-      return model.init_fast(meta_params)
-    return model.infer(meta_params, task.support)
-
-  def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
-    return batch._replace(inputs=model.encode(meta_params, batch.inputs))
-
-  def adapt(
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      task: tasks.Task,
-      key: jax.Array,
-  ) -> models.FastParams:
-    def draw_fresh(step_key: jax.Array) -> tasks.Batch:
-      support, _ = task_distribution.sample_examples(
-          task_params, step_key, task.latent, 'train'
-      )
-      return encode(meta_params, support)
-
-    if inner.fresh_support:
-      draw = draw_fresh
-    else:
-      draw = inner_loop.from_support(
-          encode(meta_params, task.support), inner.batch_size
-      )
-    return solve(meta_params, draw, key, start(meta_params, task))
-
-  def score(
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      batch: tasks.Batch,
-  ) -> _Loss:
-    encoding = model.encode(meta_params, batch.inputs)
-    outputs = model.decode(meta_params, fast_params, encoding)
-    loss = objective.loss(outputs, batch)
-    return loss, {'loss': loss, **objective.metrics(outputs, batch)}
-
-  return _TaskFunctions(start, adapt, score)
 
 
 def device_shard(tree: Any) -> Any:

@@ -55,6 +55,13 @@ class MetaModel(NamedTuple):
   # for a model without fast parameters.
   activations: Activations | None = None
 
+  def predict(
+      self, meta_params: MetaParams, fast_params: FastParams, inputs: Inputs
+  ) -> Array:
+    """Returns the network's outputs, [N, Y]."""
+    encoding = self.encode(meta_params, inputs)
+    return self.decode(meta_params, fast_params, encoding)
+
 
 def densify(model: MetaModel) -> MetaModel:
   """Returns a model that makes inputs dense, [N, X], before it uses them."""

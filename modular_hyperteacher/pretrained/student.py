@@ -64,10 +64,7 @@ class Student:
     Raises:
       UserError: if the split is unknown or empty.
     """
-    if split not in self.splits:
-      raise errors.UserError(
-          f"split is '{split}'; choose one of {', '.join(self.splits)}."
-      )
+    errors.require_choice('split', split, self.splits)
     task_distribution = self.experiment.task
     if not task_distribution.num_combinations(self.task_params, split):
       raise errors.UserError(f"split '{split}' of seed {self.seed} is empty.")
@@ -139,10 +136,8 @@ class Student:
       self, fast_params: models.FastParams, batch: tasks.Batch
   ) -> dict[str, jax.Array]:
     """Returns loss and metrics on examples, such as a task's query set."""
-    objective = self.experiment.task.objective
     outputs = self.predict(fast_params, batch.inputs)
-    loss = objective.loss(outputs, batch)
-    return {'loss': loss, **objective.metrics(outputs, batch)}
+    return self.experiment.task.objective.measure(outputs, batch)
 
   def evaluate(self) -> dict[str, dict[str, float]]:
     """Returns split -> metric -> mean over the run's evaluation tasks.
@@ -197,17 +192,7 @@ class Student:
 
   @functools.cached_property
   def _predict(self) -> Callable[..., jax.Array]:
-    model = self.experiment.model
-
-    def predict(
-        meta_params: models.MetaParams,
-        fast_params: models.FastParams,
-        inputs: models.Inputs,
-    ) -> jax.Array:
-      encoding = model.encode(meta_params, inputs)
-      return model.decode(meta_params, fast_params, encoding)
-
-    return jax.jit(self._at_its_precision(predict))
+    return jax.jit(self._at_its_precision(self.experiment.model.predict))
 
   def _at_its_precision(
       self, function: Callable[..., Any]

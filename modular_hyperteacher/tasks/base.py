@@ -82,6 +82,10 @@ class Objective(NamedTuple):
   metrics: Metrics
   residuals: Loss | None = None
 
+  def measure(self, outputs: jax.Array, batch: Batch) -> dict[str, jax.Array]:
+    """Returns metric -> scalar, the loss among them."""
+    return {'loss': self.loss(outputs, batch), **self.metrics(outputs, batch)}
+
 
 class Task(NamedTuple):
   """One learning problem."""

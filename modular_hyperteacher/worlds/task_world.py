@@ -72,9 +72,7 @@ class TaskWorld(worlds.World):
     def measure(
         outputs: jax.Array, targets: jax.Array, mask: jax.Array
     ) -> dict[str, jax.Array]:
-      batch = base.Batch(None, targets, mask)
-      loss = objective.loss(outputs, batch)
-      return {'loss': loss, **objective.metrics(outputs, batch)}
+      return objective.measure(outputs, base.Batch(None, targets, mask))
 
     return jax.jit(jax.vmap(measure))
 

@@ -60,9 +60,8 @@ def test_adamw_with_eps_root_by_hand() -> None:
   adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config())
   # 1 - 0.999**step loses three of float32's seven digits.
   with jax.enable_x64(True):
-    actual = adapt(
-        jnp.asarray(phi), lambda key: _batch(target), jax.random.key(0)
-    )
+    start = jnp.asarray(phi)
+    actual = adapt(start, start, lambda key: _batch(target), jax.random.key(0))
   np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
@@ -76,7 +75,7 @@ def test_eps_root_keeps_second_order_finite(
 
   def outer(phi: jax.Array) -> jax.Array:
     draw = lambda key: _batch(target)
-    return adapt(phi, draw, jax.random.key(0)).sum()
+    return adapt(phi, phi, draw, jax.random.key(0)).sum()
 
   assert bool(jnp.isfinite(jax.grad(outer)(target)).all()) == finite
 
@@ -90,7 +89,7 @@ def test_fresh_data_at_every_step() -> None:
     return _batch(value)
 
   adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config(num_steps=4))
-  adapt(jnp.zeros(3), draw, jax.random.key(0))
+  adapt(jnp.zeros(3), jnp.zeros(3), draw, jax.random.key(0))
   jax.effects_barrier()
   assert len({tuple(v) for v in seen}) == 4
 
@@ -151,7 +150,7 @@ def test_drawing_ahead_changes_nothing(
   config = _config(num_steps=8, fresh_support=True, second_order=False)
   adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, config)
   draw = lambda key: _batch(jax.random.normal(key, (3,)))
-  adapted = adapt(jnp.zeros(3), draw, jax.random.key(0))
+  adapted = adapt(jnp.zeros(3), jnp.zeros(3), draw, jax.random.key(0))
   # Eight steps, one after the other, on the same keys.
   optimizer = inner_loop.make_optimizer(config)
   phi = jnp.zeros(3)

@@ -188,11 +188,11 @@ def test_without_steps_nothing_is_differentiated(name: str) -> None:
   adapt = inner_loop.make_adapt(model, objective, _inner(num_steps=0))
   predicted = model.infer(params, _support())
   draw = inner_loop.from_support(_support(), None)
-  adapted = adapt(params, draw, jax.random.key(0), predicted)
+  adapted = adapt(params, predicted, draw, jax.random.key(0))
   _assert_close(adapted, predicted, 0, 0)
   adapt = inner_loop.make_adapt(model, objective, _inner(num_steps=1))
   with pytest.raises(AssertionError, match='inner loss'):
-    adapt(params, draw, jax.random.key(0), predicted)
+    adapt(params, predicted, draw, jax.random.key(0))
 
 
 @functools.cache

@@ -252,9 +252,10 @@ def test_first_inner_step(case: Case) -> None:
       case.objective,
       inner_loop.InnerConfig(**{**vars(case.inner), 'num_steps': 1}),
   )
+  start = case.model.init_fast(case.meta_params)
   fast_params = jax.vmap(
       lambda batch: one_step(
-          case.meta_params, lambda key: batch, jax.random.key(0)
+          case.meta_params, start, lambda key: batch, jax.random.key(0)
       )
   )(case.tasks.support)
   for name, value in case.fast_to_theirs(fast_params).items():

@@ -98,7 +98,8 @@ def test_inferred_latents(
 
   def infer(batch: base.Batch) -> Any:
     draw = inner_loop.from_support(batch, None)
-    return adapt(meta_params, draw, jax.random.key(0))
+    start = _student().init_fast(meta_params)
+    return adapt(meta_params, start, draw, jax.random.key(0))
 
   def loss(latent: jax.Array, batch: base.Batch) -> jax.Array:
     outputs = _student().decode(meta_params, latent, batch.inputs)
