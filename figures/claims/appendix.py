@@ -130,14 +130,12 @@ def _robust_for_more_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
     name = f'fall with fewer modules - with more, {style.MODEL_NAMES[model]}'
     samples = [comparisons.sample(frame, cell) for cell in corners]
     found.append(comparisons.between(name, samples, (1, -1, -1, 1)))
-    found += [
-        comparisons.difference(
-            comparisons.sample(frame, most, 'test'),
-            comparisons.sample(frame, least, 'test'),
-            bound=-_NOTICEABLE,
-        )
-        for least, most in (corners[:2], corners[2:])
-    ]
+    found += comparisons.better(
+        frame,
+        [(most, least) for least, most in (corners[:2], corners[2:])],
+        split='test',
+        bound=-_NOTICEABLE,
+    )
   return found
 
 

@@ -4,6 +4,7 @@ We fixed them before their runs were complete.
 """
 
 import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -17,8 +18,6 @@ from figures.library import cells
 from figures.library import data
 from figures.paper import fig_a3
 from figures.plotting import style
-
-_ARTEFACT = 'beyond the paper'
 
 
 def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -85,31 +84,30 @@ def _after(
   )
 
 
+_claim = functools.partial(
+    verdicts.of_figure,
+    artefact='beyond the paper',
+    read=data.Library.curves,
+    models=style.HYPERNETWORKS,
+)
 CLAIMS = (
-    verdicts.Claim(
+    _claim(
         'SC-1',
         'Ours: with more modules, the number of training tasks that both'
         ' hypernetworks need for a given OOD accuracy grows more slowly'
         ' than the number of module combinations.',
-        artefact=_ARTEFACT,
+        'scaling_law',
+        _slower_than_combinations,
         experiment='fig_a3',
-        figure='scaling_law',
         cell=fig_a3.CELL,
-        compare=_slower_than_combinations,
-        read=data.Library.curves,
-        models=style.HYPERNETWORKS,
     ),
-    verdicts.Claim(
+    _claim(
         'SC-2',
         'Ours: with a fixed total of support examples, both hypernetworks'
         ' reach a higher OOD accuracy with twice the shots on half as many'
         ' tasks.',
-        artefact=_ARTEFACT,
-        experiment='sample_complexity',
-        figure='sample_complexity',
+        'sample_complexity',
+        _more_shots_on_fewer_tasks,
         cell=sample_complexity.CELL,
-        compare=_more_shots_on_fewer_tasks,
-        read=data.Library.curves,
-        models=style.HYPERNETWORKS,
     ),
 )

@@ -203,6 +203,8 @@ def better(
     frame: pd.DataFrame,
     found: Iterable[Sequence[Mapping[str, Any]]],
     metric: str = 'accuracy',
+    split: str = 'ood',
+    bound: float = 0.0,
 ) -> Comparisons:
   """Tests whether the first cell of each pair is better than the second.
 
@@ -210,13 +212,15 @@ def better(
     frame: all runs.
     found: pairs of cells.
     metric: the lower, the better if it is 'loss'; else the higher.
+    split: of the tasks.
+    bound: that every difference must exceed.
   """
   compared = []
   for pair in found:
-    first, second = (sample(frame, cell, metric=metric) for cell in pair)
+    first, second = (sample(frame, cell, split, metric) for cell in pair)
     if metric == 'loss':
       first, second = second, first
-    compared.append(difference(first, second))
+    compared.append(difference(first, second, bound))
   return compared
 
 

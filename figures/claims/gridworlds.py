@@ -106,12 +106,7 @@ def _loss_is_not_raised(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _accuracy_is_stable(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every size with every other."""
-  return [
-      comparisons.difference(
-          *(comparisons.sample(frame, cell) for cell in pair), bound=-_UNSTABLE
-      )
-      for pair in _pairs_of_sizes(frame)
-  ]
+  return comparisons.better(frame, _pairs_of_sizes(frame), bound=-_UNSTABLE)
 
 
 def _pairs_of_sizes(

@@ -19,7 +19,6 @@ from figures.claims import fuzzy_logic
 from figures.claims import verdicts
 from figures.extensions import identities
 from figures.extensions import in_context
-from figures.extensions import in_context_bridge
 from figures.extensions import in_context_references
 from figures.library import data
 from figures.paper import model_bars
@@ -234,14 +233,12 @@ def _claim(
 def _ours(
     id_: str, sentence: str, higher: str, lower: tuple[str, ...]
 ) -> verdicts.Claim:
-  return verdicts.Claim(
-      id=id_,
-      sentence=f"Ours, not the paper's: {sentence}",
-      artefact="ours, not the paper's",
-      experiment=in_context_bridge.EXPERIMENT,
-      figure='in_context_hyperteacher',
+  return verdicts.ours(
+      id_,
+      sentence,
+      'in_context_hyperteacher',
+      functools.partial(_bridge, higher=higher, lower=lower),
       cell=model_bars.CELL,
-      compare=functools.partial(_bridge, higher=higher, lower=lower),
       read=read_bridge,
       models=(higher, *lower),
   )

@@ -14,7 +14,6 @@ from figures.extensions import sparse_maml
 from figures.plotting import style
 
 _PUBLISHED = 'beyond the paper: von Oswald et al. (2021), analogue'
-_OURS = "ours, not the paper's"
 _CHANGE = 0.05  # Smallest change of sparsity that counts as one.
 _SPREAD = 0.1
 _SAME_ACCURACY = 0.02  # As for amortised inference.
@@ -122,14 +121,12 @@ def _rates_close(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _not_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.difference(
-          comparisons.sample(frame, sparse_maml.figure_3b_cell(model)),
-          comparisons.sample(frame, _cell('binary', solver)),
-      )
+  pairs = [
+      (sparse_maml.figure_3b_cell(model), _cell('binary', solver))
       for model in style.HYPERNETWORKS
       for solver in ('sgd', 'adamw')
   ]
+  return comparisons.better(frame, pairs)
 
 
 def _claim(
@@ -147,7 +144,7 @@ def _claim(
   return verdicts.Claim(
       id=f'SM-{number}',
       sentence=f'{source}: {sentence}',
-      artefact=_OURS if ours else _PUBLISHED,
+      artefact=verdicts.OURS if ours else _PUBLISHED,
       experiment=sparse_maml.EXPERIMENT,
       figure=figure,
       cell=sparse_maml.CELL,

@@ -207,6 +207,7 @@ def _each_condition_is_needed(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _per_solver(
     id_: str,
     sentence: str,
+    figure: str,
     compare: Callable[..., comparisons.Comparisons],
     **fields: Any,
 ) -> tuple[verdicts.Claim, verdicts.Claim]:
@@ -215,6 +216,7 @@ def _per_solver(
   Args:
     id_: of the claim about the headline solver.
     sentence: what is tested.
+    figure: as of `verdicts.of_figure`.
     compare: (table, solver) -> comparisons.
     **fields: others of both claims.
   """
@@ -223,11 +225,12 @@ def _per_solver(
     return compare(frame, theory_cells.solvers(frame)[0])
 
   return (
-      verdicts.Claim(id_, sentence, compare=of_headline, **fields),
-      verdicts.Claim(
+      verdicts.of_figure(id_, sentence, figure, of_headline, **fields),
+      verdicts.of_figure(
           f'{id_}-adam',
           f'{sentence} (Latents inferred by Adam, as published.)',
-          compare=functools.partial(compare, solver=_PUBLISHED),
+          figure,
+          functools.partial(compare, solver=_PUBLISHED),
           **fields,
       ),
   )
@@ -238,9 +241,7 @@ CLAIMS = (
         '2C-c',
         'Continuous tasks: module alignment is higher with connected than'
         ' with disconnected support.',
-        artefact='Figure 2C',
-        experiment='fig2c',
-        figure='fig2c',
+        'fig2c',
         cell=fig2c.CELL,
         compare=functools.partial(
             _connected_above_disconnected, latent_type='continuous'
@@ -250,9 +251,7 @@ CLAIMS = (
         '2C-d',
         'Discrete tasks: module alignment is higher with connected than'
         ' with disconnected support.',
-        artefact='Figure 2C',
-        experiment='fig2c',
-        figure='fig2c',
+        'fig2c',
         cell=fig2c.CELL,
         compare=functools.partial(
             _connected_above_disconnected, latent_type='discrete'
@@ -263,9 +262,7 @@ CLAIMS = (
         'Discrete tasks: module alignment is highest for students slightly'
         ' larger than their teacher, and falls with more hidden units or'
         ' modules.',
-        artefact='Figure 2D',
-        experiment='fig2d',
-        figure='fig2d',
+        'fig2d',
         cell=fig2d.CELL,
         compare=_falls_with_size,
     ),
@@ -273,9 +270,7 @@ CLAIMS = (
         '2D-c',
         'Continuous tasks: overparameterisation lowers module alignment by'
         f' less than {_NOTICED:g}.',
-        artefact='Figure 2D',
-        experiment='fig2d',
-        figure='fig2d',
+        'fig2d',
         cell=fig2d.CELL,
         compare=_stays_with_size,
     ),
@@ -283,50 +278,46 @@ CLAIMS = (
         'A1',
         'Weight decay does not raise the module alignment of'
         f' overparameterised students by more than {_NOTICED:g}.',
+        'table_a1',
         artefact='Table A1',
+        cell=table_a1.CELL,
+        compare=_decay_does_not_help,
         undecided=(
             'alignment without weight decay already exceeds'
             f' {1 - _NOTICED:g}, so there is nothing to raise'
         ),
-        experiment='table_a1',
-        figure='table_a1',
-        cell=table_a1.CELL,
-        compare=_decay_does_not_help,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         'TH-1',
         'Compositional and connected support: a student of matching size'
         ' that fits its training tasks (relative loss below'
         f' {theorem.NEAR_ZERO:g}) fits every new combination (loss at most'
         f" {_LARGEST_RATIO:,} times as high) and finds its teacher's"
         ' modules up to a linear map.',
+        'theorem',
+        _fits_everything,
         artefact='Section 3.2',
-        experiment='theorem',
-        figure='theorem',
         cell=theorem.CELL,
-        compare=_fits_everything,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         'TH-1-d',
         'Disconnected support: a student of matching size and one output'
         ' that fits its training tasks (relative loss below'
         f' {theorem.NEAR_ZERO:g}) need not fit new combinations.',
+        'theorem',
+        _need_not_fit,
         artefact='Section 3.2',
-        experiment='theorem',
-        figure='theorem',
         cell=theorem.CELL,
-        compare=_need_not_fit,
     ),
-    verdicts.Claim(
+    verdicts.of_figure(
         'TH-2',
         'A student can fit all training tasks and still fail on OOD tasks'
         ' if it is wider than its teacher, or if the support is'
         ' disconnected or not compositional.',
+        'fig_a1',
+        _each_condition_is_needed,
         artefact='Appendix A.3',
-        experiment='fig_a1',
-        figure='fig_a1',
         cell=_CONSTRUCTED,
-        compare=_each_condition_is_needed,
         read=lambda library, experiment: counterexamples.as_runs(),
     ),
 )

@@ -26,25 +26,31 @@ from figures.plotting import tables
 SUPPORTED, CONTRADICTED = 'SUPPORTED', 'CONTRADICTED'
 UNDECIDED, NOT_RUN = 'UNDECIDED', 'NOT RUN'
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_RUN)
+OURS = "ours, not the paper's"  # The artefact of claims of our own.
 _Comparisons = Sequence[comparisons_lib.Comparison]
 
 
-class Tested(TypedDict):
-  """A comparison in claims.json; None for what cannot be computed."""
+class Numbers(TypedDict):
+  """Numbers of a comparison; None for what cannot be computed."""
 
-  name: str
   effect: float | None  # Mean over seeds.
-  bound: float  # The comparison holds if the mean exceeds this.
+  bound: float | None  # The comparison holds if the mean exceeds this.
   standard_error: float | None
   interval: tuple[float, float] | None  # 90%
   t: float | None
   p: float | None  # One-sided.
   num_seeds: int
+
+
+class Tested(Numbers):
+  """A comparison in claims.json."""
+
+  name: str
   holds: bool
   reversed: bool
 
 
-class Entry(TypedDict):
+class Entry(Numbers):
   """A claim in claims.json, with numbers of its comparison of smallest t."""
 
   id: str
@@ -55,13 +61,6 @@ class Entry(TypedDict):
   source: str | None  # 'own' or 'bundled' runs.
   verdict: str  # One of VERDICTS.
   comparison: str | None  # Its name.
-  effect: float | None
-  bound: float | None
-  standard_error: float | None
-  interval: tuple[float, float] | None
-  t: float | None
-  p: float | None
-  num_seeds: int
   comparisons: list[Tested]
   note: str
 
@@ -114,24 +113,34 @@ def of_figure(
     figure: str,
     compare: Compare,
     *,
+    artefact: str = '',
     experiment: str = '',
     **fields: Any,
 ) -> Claim:
-  """Returns a claim of the paper's figure that its id begins with.
+  """Returns a claim that the runs of a figure decide.
 
   Args:
-    id_: such as '3B-1', of Figure 3B.
+    id_: such as '3B-1'.
     sentence: what is tested.
     figure: that it is shown with, such as 'fig3b'.
     compare: as of `Claim`.
+    artefact: what says it, if not the figure that its id begins with.
     experiment: whose runs decide it, if its name is not the figure's.
     **fields: others of `Claim`.
   """
-  artefact = f'Figure {id_.partition("-")[0]}'
+  artefact = artefact or f'Figure {id_.partition("-")[0]}'
   experiment = experiment or figure
   return Claim(
       id_, sentence, artefact, experiment, figure, compare=compare, **fields
   )
+
+
+def ours(
+    id_: str, sentence: str, figure: str, compare: Compare, **fields: Any
+) -> Claim:
+  """Returns a claim of our own; the arguments are those of `of_figure`."""
+  said = f"Ours, not the paper's: {sentence}"
+  return of_figure(id_, said, figure, compare, artefact=OURS, **fields)
 
 
 class Judgement(NamedTuple):
@@ -177,7 +186,8 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
   ]
   runs = [s.runs for s in samples] or [frame.iloc[:1]]
   at_scale = bool(len(frame)) and bool(frame['published_scale'].all())
-  decisive: Mapping[str, Any] = judgement.decisive or {}
+  decisive: Mapping[str, Any] = judgement.decisive or {'num_seeds': 0}
+  numbers: Any = {name: decisive.get(name) for name in Numbers.__annotations__}
 
   def joined(column: str) -> str | None:
     return ' and '.join(pd.concat([r[column] for r in runs]).unique()) or None
@@ -191,13 +201,7 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
       source=joined('source'),
       verdict=judgement.verdict,
       comparison=decisive.get('name'),
-      effect=decisive.get('effect'),
-      bound=decisive.get('bound'),
-      standard_error=decisive.get('standard_error'),
-      interval=decisive.get('interval'),
-      t=decisive.get('t'),
-      p=decisive.get('p'),
-      num_seeds=decisive.get('num_seeds', 0),
+      **numbers,
       comparisons=list(judgement.tested),
       note='; '.join(note for note in notes if note),
   )
@@ -251,7 +255,9 @@ def judge(
   is_reversed = paired_t.is_reversed(t, num_seeds)
   tested = [_tested(*c) for c in zip(found, holds, is_reversed, strict=True)]
   weakest = min(range(len(t)), key=lambda i: (not math.isnan(t[i]), t[i]))
-  verdict, note = UNDECIDED, f'decided by {_describe(found[weakest])}'
+  verdict, note = UNDECIDED, f'decided by {found[weakest].name}'
+  if bound := found[weakest].bound:
+    note += f', to exceed {bound:g}'
   if holds.all():
     verdict = SUPPORTED
   elif is_reversed.any():
@@ -266,11 +272,6 @@ def judge(
   if lost := sorted({seed for c in found for seed in c.lost}):
     note = f'no finite value of seed {", ".join(map(str, lost))}; {note}'
   return Judgement(verdict, note, tuple(tested), tested[weakest])
-
-
-def _describe(comparison: comparisons_lib.Comparison) -> str:
-  exceeds = f', to exceed {comparison.bound:g}' if comparison.bound else ''
-  return comparison.name + exceeds
 
 
 def _tested(
