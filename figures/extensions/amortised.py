@@ -105,11 +105,7 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
       row |= stats.mean(values).columns(name)
     row['num_seeds'] = data.rows(frame, cell)['seed'].nunique()
     for preset in inference_cost.CALLS:
-      row[f'cost_{preset}'] = inference_cost.find(
-          preset,
-          model=cell['model.name'],
-          num_steps=cell['model.inner.num_steps'],
-      )
+      row[f'cost_{preset}'] = inference_cost.find(preset, cell)
     rows.append(row)
   return pd.DataFrame(rows)
 

@@ -62,7 +62,7 @@ def draw(library: data.Library) -> cells.Drawn:
     for position, (name, count) in enumerate((
         ('num_bridges', num_bridges),
         ('num_pairs', num_pairs),
-        ('modules_touched', _modules_touched),
+        ('modules_touched', lambda name: int(_bridges(name).any(0).sum())),
     )):
       table.insert(position, name, table['task_support'].map(count))
     table = table.sort_values(['latent_type', 'num_pairs', 'num_bridges'])
@@ -78,10 +78,6 @@ def num_pairs(task_support: str) -> int:
   """Returns how many pairs, one module of each triangle, share a family."""
   bridges = _bridges(task_support)
   return int((bridges[:, :3, None] & bridges[:, None, 3:]).any(0).sum())
-
-
-def _modules_touched(task_support: str) -> int:
-  return int(_bridges(task_support).any(0).sum())
 
 
 def _bridges(task_support: str) -> np.ndarray:

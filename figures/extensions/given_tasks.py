@@ -22,7 +22,6 @@ from figures.plotting import bars
 from figures.plotting import layout
 from figures.plotting import lines
 from figures.plotting import style
-from modular_hyperteacher.experiments import sweeps
 
 EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
@@ -106,8 +105,7 @@ def read_values(library: data.Library, experiment: str) -> pd.DataFrame:
 def usual(frame: pd.DataFrame) -> cells.Cell:
   """Returns the cell around which the sweeps vary one or two fields."""
   preset = frame['preset'].iloc[0] if len(frame) else 'laptop'
-  first = reference.described_runs(EXPERIMENT, str(preset))[0]
-  fields = dict(sweeps.flatten(first.config))
+  fields = reference.described_fields(EXPERIMENT, str(preset))[0]
   return {column: fields[column] for column in CELL}
 
 

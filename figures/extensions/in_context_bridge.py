@@ -8,13 +8,14 @@ composes no modules (`analysis/reference_lines.py`).
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from figures.extensions import in_context_references
 from figures.extensions import inference_cost
+from figures.extensions import ways
 from figures.library import cells
 from figures.library import data
 from figures.plotting import layout
@@ -24,7 +25,7 @@ from figures.plotting import style
 EXPERIMENT = in_context_references.BRIDGE
 TITLE = 'In context, predicted, or by gradients: inference on the hyperteacher'
 SUPPORTS = ('random', 'non_compositional')
-CELL = (
+CELL: tuple[str, ...] = (
     'model.name',
     'model.hidden_dim',
     'model.inner.num_steps',
@@ -32,33 +33,19 @@ CELL = (
 )
 
 
-class Learner(NamedTuple):
-  """A learner, from where its runs are to how it is drawn."""
-
-  label: str
-  experiment: str
-  colour: str
-  fields: dict[str, Any]  # Those of `inference_cost.FIELDS` that it has.
-  decoding: str = 'r2_exact'  # Metric of decoding modules.
-
-  @property
-  def cell(self) -> cells.Cell:
-    """Column -> value."""
-    return {inference_cost.FIELDS[k]: v for k, v in self.fields.items()}
+def _in_context(name: str, model: str) -> ways.Learner:
+  fields = {'model.name': model}
+  return ways.Learner(name, 'in context', EXPERIMENT, fields, 'decoding_r2')
 
 
-def _in_context(label: str, model: str) -> Learner:
-  return Learner(label, EXPERIMENT, '#009E73', {'model': model}, 'decoding_r2')
+def _predicted(name: str, model: str, num_steps: int) -> ways.Learner:
+  fields = dict(zip(CELL, (f'amortised_{model}', 32, num_steps)))
+  return ways.Learner(name, 'forward pass', 'amortised', fields, 'r2_exact')
 
 
-def _predicted(label: str, model: str, num_steps: int) -> Learner:
-  model = f'amortised_{model}'
-  fields = {'model': model, 'hidden_dim': 32, 'num_steps': num_steps}
-  return Learner(label, 'amortised', '#CC79A7', fields)
-
-
-def _gradients(label: str, model: str, colour: str, width: int) -> Learner:
-  return Learner(label, 'fig3b', colour, {'model': model, 'hidden_dim': width})
+def _gradients(name: str, model: str, width: int) -> ways.Learner:
+  fields = dict(zip(CELL, (model, width)))
+  return ways.Learner(name, 'gradients', 'fig3b', fields, 'r2_exact')
 
 
 _LINEAR, _NONLINEAR = style.HYPERNETWORKS
@@ -70,10 +57,10 @@ LEARNERS = (
     _predicted('nonlinear, predicted', _NONLINEAR, 0),
     _predicted('linear, predicted + 3 steps', _LINEAR, 3),
     _predicted('nonlinear, predicted + 3 steps', _NONLINEAR, 3),
-    _gradients('linear hypernetwork', _LINEAR, '#0072B2', 32),
-    _gradients('nonlinear hypernetwork', _NONLINEAR, '#0072B2', 32),
-    _gradients('MAML', 'maml', '#D55E00', 218),
-    _gradients('ANIL', 'anil', '#D55E00', 218),
+    _gradients('linear hypernetwork', _LINEAR, 32),
+    _gradients('nonlinear hypernetwork', _NONLINEAR, 32),
+    _gradients('MAML', 'maml', 218),
+    _gradients('ANIL', 'anil', 218),
 )
 _SPLITS = {'ood': 'circle', 'test': 'circle-open'}
 # Predictor -> label and dash.
@@ -110,17 +97,14 @@ def draw(library: data.Library) -> cells.Drawn:
   for column, panel in enumerate(_PANELS, start=1):
     for trace in _traces(table, panel):
       figure.add_trace(trace, row=1, col=column)
-    if panel != 'cost' and table[_column(panel)].isna().all():
+    if panel != 'cost' and table[f'{_measure(panel)}_mean'].isna().all():
       layout.name_empty(figure, 'no finished run', 1, column)
   figure.update_layout(shapes=[*_make_lines()])
-  figure.update_yaxes(
-      tickvals=list(range(len(LEARNERS))),
-      ticktext=[learner.label for learner in LEARNERS],
-      range=[len(LEARNERS) - 0.5, -0.5],
-  )
+  ways.name_rows(figure, [learner.name for learner in LEARNERS])
   for column in (1, 2):
     figure.update_xaxes(range=[0, 1], dtick=0.25, col=column)
-  figure.update_xaxes(range=[min(0, _least(table)), 1], dtick=0.25, col=3)
+  lowest = table['decoding_random_mean'].fillna(0).min()
+  figure.update_xaxes(range=[min(0, float(lowest)), 1], dtick=0.25, col=3)
   figure.update_xaxes(type='log', dtick=1, exponentformat='power', col=4)
   _explain(figure)
   layout.finish(
@@ -142,7 +126,7 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
   rows = []
   for learner in LEARNERS:
     frame = frames[learner.experiment]
-    row: dict[str, Any] = {'learner': learner.label}
+    row: dict[str, Any] = {'learner': learner.name}
     num_seeds = 0
     wanted = {
         f'{split}_{support}': (support, split, 'accuracy')
@@ -153,54 +137,31 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
         for support in SUPPORTS
     }
     for name, (support, split, metric) in wanted.items():
-      cell = {**learner.cell, 'task.task_support': support}
+      cell = {**learner.fields, 'task.task_support': support}
       mean = stats.mean(data.values(frame, cell, split, metric=metric))
       row |= mean.columns(name)
       num_seeds = max(num_seeds, mean.num_seeds)
     row['num_seeds'] = num_seeds
-    row['cpu_ms_per_task'] = inference_cost.find('laptop', **learner.fields)
+    row['cpu_ms_per_task'] = inference_cost.find('laptop', learner.fields)
     rows.append(row)
   return pd.DataFrame(rows)
 
 
-def _column(panel: str, split: str = 'ood') -> str:
-  if panel == 'cost':
-    return 'cpu_ms_per_task'
-  return (
-      'decoding_random_mean' if panel == 'decoding' else f'{split}_{panel}_mean'
-  )
-
-
-def _least(table: pd.DataFrame) -> float:
-  """Returns the lowest R^2 of decoding, 0 without any."""
-  return float(table[_column('decoding')].fillna(0).min())
+def _measure(panel: str, split: str = 'ood') -> str:
+  return 'decoding_random' if panel == 'decoding' else f'{split}_{panel}'
 
 
 def _traces(table: pd.DataFrame, panel: str) -> Iterator[go.Scatter]:
   """Yields the marks of a panel: one trace per split."""
+  if panel == 'cost':
+    cost = table.rename(columns={'cpu_ms_per_task': 'cost_mean'})
+    trace = ways.mark(LEARNERS, cost, 'cost', 'circle')
+    yield trace.update(error_x=None, cliponaxis=False)
+    return
   splits = _SPLITS if panel in SUPPORTS else {'ood': 'circle'}
-  colours = [learner.colour for learner in LEARNERS]
   for split, symbol in splits.items():
-    column = _column(panel, split)
-    error = table.get(column.replace('_mean', '_se'))
-    yield go.Scatter(
-        x=table[column],
-        y=list(range(len(table))),
-        error_x=None
-        if panel == 'cost'
-        else {'array': error, 'color': style.MUTED, 'thickness': 1.2},
-        mode='markers',
-        showlegend=False,
-        cliponaxis=False,
-        marker={
-            'color': colours,
-            'symbol': symbol,
-            'size': 10,
-            'line': {'width': 2, 'color': colours},
-        },
-        customdata=table['learner'],
-        hovertemplate='%{customdata}: %{x:.3g}<extra></extra>',
-    )
+    trace = ways.mark(LEARNERS, table, _measure(panel, split), symbol)
+    yield trace.update(cliponaxis=False)
 
 
 def _make_lines() -> Iterator[dict[str, Any]]:
@@ -244,9 +205,9 @@ def _caption(frames: dict[str, pd.DataFrame]) -> list[str]:
       for experiment, frame in frames.items()
   ]
   missing = [
-      learner.label
+      learner.name
       for learner in LEARNERS
-      if not data.has_rows(frames[learner.experiment], learner.cell)
+      if not data.has_rows(frames[learner.experiment], learner.fields)
   ]
   if missing:
     lines.append(f'No run: {"; ".join(missing)}.')

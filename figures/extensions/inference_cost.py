@@ -46,6 +46,7 @@ _TIMED: dict[str, dict[str, dict[str, Any]]] = {
     },
     'paper': {'amortised': {}},
 }
+# Column -> path in the config.
 FIELDS = {
     'model': 'model.name',
     'gates': 'model.gates',
@@ -118,20 +119,25 @@ def load() -> pd.DataFrame:
   return pd.read_csv(PATH)
 
 
-def find(preset: str, **fields: Any) -> float:
+def find(preset: str, fields: Mapping[str, Any]) -> float:
   """Returns the ms per task of the one learner with these fields.
+
+  Args:
+    preset: 'laptop' or 'paper'.
+    fields: path in the config -> value; only those of FIELDS count.
 
   Raises:
     ValueError: if none was measured, or several.
   """
-  (found,) = data.rows(load(), {'preset': preset, **fields})['cpu_ms_per_task']
+  known = {name: fields[p] for name, p in FIELDS.items() if p in fields}
+  (found,) = data.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
   return found
 
 
 def describe(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the fields that tell the learner of a run from others."""
+  """Returns the fields that tell the learner of a run from others, by path."""
   fields = dict(sweeps.flatten(dict(config)))
-  return {column: fields.get(path) for column, path in FIELDS.items()}
+  return {path: fields.get(path) for path in FIELDS.values()}
 
 
 def timed_configs(preset: str) -> list[dict[str, Any]]:
@@ -158,7 +164,7 @@ def measure_preset(
   return pd.DataFrame([
       {
           'preset': preset,
-          **describe(configs[index]),
+          **dict(zip(FIELDS, describe(configs[index]).values())),
           'cpu_ms_per_task': 1e3 * values.min() / NUM_TASKS,
           'rounds': rounds,
       }

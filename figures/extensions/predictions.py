@@ -13,8 +13,8 @@ import pathlib
 from typing import Any, NamedTuple
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.plotting import bars
@@ -25,15 +25,8 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.worlds import files
 
 HEADING = 'Predictions from files'
-_Draw = Callable[[data.Library], tuple[go.Figure, pd.DataFrame]]
-
-
-class Entry(NamedTuple):
-  """The fields of `registry.Figure`."""
-
-  title: str
-  experiments: tuple[str, ...]
-  draw: _Draw
+# The fields of `registry.Figure`.
+_Figure = tuple[str, tuple[str, ...], Callable[[data.Library], cells.Drawn]]
 
 
 class _Bar(NamedTuple):
@@ -49,7 +42,7 @@ class _Bar(NamedTuple):
     return self.model + (f', {self.width} wide' if self.width else '')
 
 
-def read(folder: pathlib.Path) -> dict[str, Entry]:
+def read(folder: pathlib.Path) -> dict[str, _Figure]:
   """Returns the figures of a folder of predictions, by name; scores the files.
 
   Raises:
@@ -64,7 +57,7 @@ def read(folder: pathlib.Path) -> dict[str, Entry]:
     key = scored.world.name, str(scored.world.preset)
     by_figure.setdefault(key, []).append(scored)
   return {
-      f'predictions_{world}_{preset}': Entry(
+      f'predictions_{world}_{preset}': (
           f'Predictions from files: {world}, {preset} preset',
           tuple(dict.fromkeys(str(s.world.experiment) for s in scored)),
           functools.partial(_draw, scored=scored),
@@ -73,9 +66,7 @@ def read(folder: pathlib.Path) -> dict[str, Entry]:
   }
 
 
-def _draw(
-    library: data.Library, scored: Sequence[files.Scored]
-) -> tuple[go.Figure, pd.DataFrame]:
+def _draw(library: data.Library, scored: Sequence[files.Scored]) -> cells.Drawn:
   """Returns the figure of a world and preset, and the table of its numbers."""
   first = scored[0]
   metric = 'accuracy' if 'accuracy' in first.metrics else 'loss'

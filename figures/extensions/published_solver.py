@@ -34,15 +34,10 @@ _METRICS = {
 }
 
 
-def load() -> pd.DataFrame:
-  """Returns task_support, step, seed, split, metric and value, a row each."""
-  return pd.read_csv(PATH)
-
-
 def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure and the table of students at the last step."""
   del library  # These runs are unfinished, so they are not among the results.
-  frame = load()
+  frame = pd.read_csv(PATH)
   panels = {
       title: [
           # A line per seed.
@@ -52,7 +47,10 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               curve.pivot(index='step', columns='seed', values='value'),
           )
           for support, name in _FAMILIES.items()
-          for _, curve in _losses(frame, support, split).groupby('seed')
+          for _, curve in data.rows(
+              frame,
+              {'task_support': support, 'split': split, 'metric': _LOSS},
+          ).groupby('seed')
       ]
       for split, title in _PANELS.items()
   }
@@ -81,11 +79,6 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       ],
   )
   return figure, table
-
-
-def _losses(frame: pd.DataFrame, support: str, split: str) -> pd.DataFrame:
-  point = {'task_support': support, 'split': split, 'metric': _LOSS}
-  return data.rows(frame, point)
 
 
 def make_table(frame: pd.DataFrame, num_outer_steps: int) -> pd.DataFrame:

@@ -5,8 +5,7 @@ scale, on compositional support. Numbers come from finished runs, sizes from the
 configs.
 """
 
-from collections.abc import Iterator
-import functools
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -33,7 +32,7 @@ _COLOURS = {
 }
 
 
-class _Learner(NamedTuple):
+class Learner(NamedTuple):
   """One row.
 
   Attributes:
@@ -58,25 +57,25 @@ class _Learner(NamedTuple):
     return _COLOURS.get(self.experiment, style.COLOURS['maml'])
 
 
-def _gradient(model: str, name: str, infers: str) -> _Learner:
-  return _Learner(name, infers, 'fig3b', {'model.name': model})
+def _gradient(model: str, name: str, infers: str) -> Learner:
+  return Learner(name, infers, 'fig3b', {'model.name': model})
 
 
-def _predicted(model: str, name: str, num_steps: int) -> _Learner:
+def _predicted(model: str, name: str, num_steps: int) -> Learner:
   infers = 'forward pass' + (f', {num_steps} steps' if num_steps else '')
   fields = {'model.name': model, 'model.inner.num_steps': num_steps}
-  return _Learner(name, infers, 'amortised', fields)
+  return Learner(name, infers, 'amortised', fields)
 
 
-def _gated(gates: str, name: str, infers: str = '10 steps, gated') -> _Learner:
+def _gated(gates: str, name: str, infers: str = '10 steps, gated') -> Learner:
   fields = {'model.gates': gates, 'model.inner.solver': 'sgd'}
-  return _Learner(name, infers, 'sparse_maml', fields)
+  return Learner(name, infers, 'sparse_maml', fields)
 
 
-def _in_context(model: str, name: str) -> _Learner:
+def _in_context(model: str, name: str) -> Learner:
   fields = {'model.name': model}
   experiment = 'in_context_hyperteacher'
-  return _Learner(name, 'in context', experiment, fields, 'decoding_r2')
+  return Learner(name, 'in context', experiment, fields, 'decoding_r2')
 
 
 _LINEAR, _NONLINEAR = 'linear hypernetwork', 'nonlinear hypernetwork'
@@ -94,7 +93,7 @@ _LEARNERS = (
     _gated('rates', 'Meta-SGD'),
     _in_context('transformer', 'transformer'),
     _in_context('hypernetwork_transformer', 'transformer with bottleneck'),
-    _Learner(
+    Learner(
         'MLP',
         'given: the mask',
         'given_or_inferred',
@@ -132,12 +131,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       figure.add_trace(trace, row=1, col=column)
     if numbers[f'{measures[0]}_mean'].isna().all():
       layout.name_empty(figure, 'no finished run', 1, column)
-  names = numbers['learner'] + ', ' + numbers['infers']
-  figure.update_yaxes(
-      tickvals=list(range(len(names))),
-      ticktext=list(names),
-      range=[len(names) - 0.5, -0.5],
-  )
+  name_rows(figure, [*numbers['learner'] + ', ' + numbers['infers']])
   figure.update_xaxes(range=[0.35, 0.9], dtick=0.1, col=1)
   figure.update_xaxes(range=[0, 1], dtick=0.25, col=2)
   figure.update_xaxes(type='log', dtick=1, col=3)
@@ -176,26 +170,54 @@ def _traces(
 ) -> Iterator[go.Scatter]:
   for name in measures:
     symbol, label = _ACCURACIES.get(name, ('circle', ''))
-    colours = [learner.colour for learner in _LEARNERS]
-    yield go.Scatter(
-        x=numbers[f'{name}_mean'],
-        y=list(range(len(numbers))),
-        error_x={
-            'array': numbers.get(f'{name}_se'),
-            'color': style.MUTED,
-            'thickness': 1.2,
-        },
-        mode='markers',
-        showlegend=False,
-        marker={
-            'color': colours,
-            'symbol': symbol,
-            'size': 10,
-            'line': {'width': 2, 'color': colours},
-        },
-        customdata=numbers['learner'],
-        hovertemplate=f'%{{customdata}}: %{{x:.3g}} {label}<extra></extra>',
-    )
+    yield mark(_LEARNERS, numbers, name, symbol, f' {label}')
+
+
+def mark(
+    learners: Sequence[Learner],
+    numbers: pd.DataFrame,
+    measure_: str,
+    symbol: str,
+    label: str = '',
+) -> go.Scatter:
+  """Returns a mark per learner, one below the other, with whiskers.
+
+  Args:
+    learners: one per row of the table.
+    numbers: has 'learner', and `_mean` and perhaps `_se` of the measure.
+    measure_: to draw.
+    symbol: of the marks.
+    label: behind the value on hover.
+  """
+  colours = [learner.colour for learner in learners]
+  return go.Scatter(
+      x=numbers[f'{measure_}_mean'],
+      y=list(range(len(numbers))),
+      error_x={
+          'array': numbers.get(f'{measure_}_se'),
+          'color': style.MUTED,
+          'thickness': 1.2,
+      },
+      mode='markers',
+      showlegend=False,
+      marker={
+          'color': colours,
+          'symbol': symbol,
+          'size': 10,
+          'line': {'width': 2, 'color': colours},
+      },
+      customdata=numbers['learner'],
+      hovertemplate=f'%{{customdata}}: %{{x:.3g}}{label}<extra></extra>',
+  )
+
+
+def name_rows(figure: go.Figure, names: Sequence[str]) -> None:
+  """Labels the rows of marks, the first at the top."""
+  figure.update_yaxes(
+      tickvals=list(range(len(names))),
+      ticktext=list(names),
+      range=[len(names) - 0.5, -0.5],
+  )
 
 
 def table(library: data.Library) -> pd.DataFrame:
@@ -225,13 +247,12 @@ def measure(library: data.Library) -> pd.DataFrame:
   return pd.DataFrame([_row(library, learner) for learner in _LEARNERS])
 
 
-def _row(library: data.Library, learner: _Learner) -> dict[str, Any]:
+def _row(library: data.Library, learner: Learner) -> dict[str, Any]:
   frame = library.values(learner.experiment, 'laptop')
   run = _run(learner, 'random')
   held_out = _run(learner, 'non_compositional')
   task, training = run.config['task'], run.config['training']
   tasks = training['num_outer_steps'] * training['meta_batch_size']
-  timed = inference_cost.describe(run.config)
   examples = task['num_support'] + task['num_query']
   if task.get('encoding'):
     examples = task['num_query']  # The others are not used.
@@ -244,14 +265,16 @@ def _row(library: data.Library, learner: _Learner) -> dict[str, Any]:
   ):
     row |= _estimate(frame, of_run, split, metric).columns(name)
   return row | {
-      'num_params': _num_params(run.run_id, learner.experiment),
+      'num_params': build.build(run.config, 1).system.num_params[0],
       'examples': tasks * examples,
-      'cost_mean': inference_cost.find('laptop', **timed),
+      'cost_mean': inference_cost.find(
+          'laptop', inference_cost.describe(run.config)
+      ),
       'preset': 'laptop',
   }
 
 
-def _run(learner: _Learner, task_support: str) -> sweeps.Run:
+def _run(learner: Learner, task_support: str) -> sweeps.Run:
   """Returns the first run of a learner that its config describes."""
   wanted = {'task.task_support': task_support, **learner.fields}
   return next(
@@ -268,15 +291,3 @@ def _estimate(
   cell = {'condition': reference.condition(run.config)}
   values = data.values(frame, cell, split, metric=metric)
   return stats.mean(values[~values.index.duplicated()])
-
-
-@functools.cache
-def _num_params(run_id: str, experiment: str) -> int:
-  """Returns the number of meta-parameters."""
-  (run,) = (
-      run
-      for run in reference.described_runs(experiment, 'laptop')
-      if run.run_id == run_id
-  )
-  num_meta, _ = build.build(run.config, 1).system.num_params
-  return num_meta

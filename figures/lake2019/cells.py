@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from figures.library import cells
 from figures.library import data
 
@@ -91,7 +89,9 @@ def read(library: data.Library, experiment: str) -> cells.Cells:
     return found
   smaller = 'Smaller networks than the published ones'
   if 'task.max_actions' in frame:
-    smaller += f', commands of at most {_most(frame)} actions'
+    numbers = sorted(frame['task.max_actions'].dropna().unique())
+    most = ' or '.join(str(int(number)) for number in numbers)
+    smaller += f', commands of at most {most} actions'
   note = f'{smaller}: compare directions, not values.'
   return found._replace(notes=(note,))
 
@@ -103,8 +103,3 @@ def caption(read_: Mapping[str, cells.Cells]) -> list[str]:
       for experiment, found in read_.items()
       for line in found.caption()
   ]
-
-
-def _most(frame: pd.DataFrame) -> str:
-  numbers = frame['task.max_actions'].dropna().unique()
-  return ' or '.join(str(int(number)) for number in sorted(numbers))

@@ -1,7 +1,6 @@
 """The cells of a figure: those in its config and those with finished runs."""
 
 from collections.abc import Mapping, Sequence
-import math
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -135,8 +134,8 @@ def select(
   cells = [c for i, c in enumerate(described) if c not in described[:i]]
   num_described = len(cells)
   for cell in data.distinct(frame, columns):
-    cell = {k: None if _is_missing(v) else v for k, v in cell.items()}
-    if not any(_same(cell, known) for known in cells):
+    cell = {k: v if v == v else None for k, v in cell.items()}  # NaN: missing.
+    if cell not in cells:
       cells.append(cell)
   return Cells(frame, cells, num_described, left_out)
 
@@ -145,7 +144,10 @@ def excluded(
     frame: pd.DataFrame, left_out: Mapping[str, tuple[Any, ...]]
 ) -> list[str]:
   """Returns lines on diverged runs, and on runs that are left out."""
-  return [*_diverged(frame), *style.left_out_notes(left_out)]
+  return _diverged(frame) + [
+      f'Not shown: {run_id}, another run of {" / ".join(map(str, cell))}.'
+      for run_id, cell in left_out.items()
+  ]
 
 
 def _diverged(frame: pd.DataFrame) -> list[str]:
@@ -197,11 +199,3 @@ def make_table(
 
 def _get(cell: Cell, name: str) -> Any:
   return next(v for column, v in cell.items() if column.endswith(f'.{name}'))
-
-
-def _same(cell: Cell, known: Cell) -> bool:
-  return all(value == known.get(column) for column, value in cell.items())
-
-
-def _is_missing(value: Any) -> bool:
-  return value is None or (isinstance(value, float) and math.isnan(value))

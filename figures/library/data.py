@@ -120,13 +120,13 @@ class Library:
       Columns FACTS, VALUES and the config's fields. Missing values have no row.
     """
     if preset is None:
-      return self._values(experiment, *self._choose(experiment))
+      return self._table('values', experiment, *self._choose(experiment))
     # Own runs of another experiment, which this one shares, must not hide its
     # bundled ones.
     for borrow in (False, True):
       for source in ('own', 'bundled'):
         if self._find(experiment, source, preset, borrow):
-          return self._values(experiment, source, preset)
+          return self._table('values', experiment, source, preset)
     return empty()
 
   def every_preset(self, experiment: str) -> pd.DataFrame:
@@ -141,15 +141,7 @@ class Library:
     Returns:
       Columns FACTS, CURVES and the config's fields.
     """
-    source, preset = self._choose(experiment)
-    found = self._find(experiment, source, preset)
-    if not found:
-      return pd.DataFrame(columns=list(FACTS + CURVES))
-    key = 'curves', experiment, source, preset
-    if key not in self._joined:
-      curves = {origin: self._read_curves(origin) for origin in found}
-      self._joined[key] = self._join(curves, experiment, source, preset, found)
-    return self._joined[key].copy(deep=False)
+    return self._table('curves', experiment, *self._choose(experiment))
 
   def stale(self) -> list[str]:
     """Returns the bundled runs that no current config describes."""
@@ -199,15 +191,23 @@ class Library:
           found.setdefault(origin, []).append(run_id)
     return found
 
-  def _values(self, experiment: str, source: str, preset: str) -> pd.DataFrame:
+  def _table(
+      self, kind: str, experiment: str, source: str, preset: str
+  ) -> pd.DataFrame:
+    """Returns 'values' or 'curves' of an experiment."""
     found = self._find(experiment, source, preset)
     if not found:
-      return empty()
-    key = 'values', experiment, source, preset
+      columns = VALUES if kind == 'values' else CURVES
+      return pd.DataFrame(columns=list(FACTS + columns))
+    key = kind, experiment, source, preset
     if key not in self._joined:
-      values = {origin: self._finished[origin].values for origin in found}
-      self._joined[key] = self._join(values, experiment, source, preset, found)
+      read = self._read_values if kind == 'values' else self._read_curves
+      tables = {origin: read(origin) for origin in found}
+      self._joined[key] = self._join(tables, experiment, source, preset, found)
     return self._joined[key].copy(deep=False)
+
+  def _read_values(self, origin: _Origin) -> pd.DataFrame:
+    return self._finished[origin].values
 
   def _join(
       self,

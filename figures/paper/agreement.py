@@ -15,7 +15,6 @@ from figures.library import data
 from figures.library import reference
 from figures.plotting import stats
 from figures.plotting import style
-from modular_hyperteacher.experiments import sweeps
 
 EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
@@ -51,8 +50,7 @@ class Agreement(NamedTuple):
 def published() -> tuple[Value, ...]:
   """Returns all values of the tables."""
   values = []
-  for run in reference.described_runs(EXPERIMENT, 'paper'):
-    fields = dict(sweeps.flatten(run.config))
+  for fields in reference.described_fields(EXPERIMENT, 'paper'):
     cell = {column: fields[column] for column in CELL}
     for split in SPLITS:
       found = reference.published_accuracy(EXPERIMENT, cell, split)

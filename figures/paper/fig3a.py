@@ -15,14 +15,12 @@ from plotly import subplots
 import plotly.graph_objects as go
 
 from figures.library import data
-from figures.library import reference
 from figures.plotting import layout
-from modular_hyperteacher import randomness
+from figures.worlds import sampled
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import hyperteacher
 
 TITLE = 'Figure 3A: a task of the hyperteacher'
-_EXPERIMENT = 'fig3b'
 _SEED = 2020
 _NUM_DRAWN = 4  # Tasks to choose from.
 _NUM_SHOWN = 12  # Examples whose targets are drawn.
@@ -44,20 +42,11 @@ def draw_task(
     title: of the figure.
     preset: of Figure 3B, whose teacher is drawn.
   """
-  run = reference.described_runs(_EXPERIMENT, preset)[0]
-  fields = {n: v for n, v in run.config['task'].items() if n != 'name'}
-  task_distribution = hyperteacher.make(**fields)
-  root = randomness.root_key(seed, 'threefry2x32')
-  task_params = task_distribution.init(randomness.stream(root, 'task'))
-  task = _sample_richest(
-      task_distribution, task_params, randomness.stream(root, 'picture')
-  )
-  teacher = hyperteacher.Teacher(
-      fields['input_dim'],
-      fields['output_dim'],
-      fields['teacher_hidden_dim'],
-      fields['teacher_num_hidden'],
-  )
+  world, key = sampled.make('hyperteacher', seed, preset)
+  task = _sample_richest(world.distribution, world.params, key)
+  names = ('input_dim', 'output_dim', 'teacher_hidden_dim')
+  sizes = [world.fields[name] for name in (*names, 'teacher_num_hidden')]
+  teacher = hyperteacher.Teacher(*sizes)
   mask = np.asarray(task.latent)  # [L, M]
   # Every active module adds to the weights of every generated layer.
   modules = {}
@@ -66,7 +55,7 @@ def draw_task(
     name = f'module {module}'
     if len(mask) > 1:
       name += f', mask {layer + 1}'
-    modules[name] = np.asarray(teacher.generate(task_params.generator, alone))
+    modules[name] = np.asarray(teacher.generate(world.params.generator, alone))
   targets = np.asarray(task.support.targets[:_NUM_SHOWN])
   figure = _figure(mask, modules, targets)
   largest = np.abs(sum(modules.values())).max()

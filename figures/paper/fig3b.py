@@ -26,13 +26,7 @@ def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   found = cells.read(library, EXPERIMENT, CELL)
   figure = bars.draw(
-      {
-          style.SUPPORT_NAMES[support]: [
-              _bar(found, student, support)
-              for student in model_bars.students(found)
-          ]
-          for support in SUPPORTS
-      },
+      model_bars.panels(found, SUPPORTS, _bar),
       title=TITLE,
       y_title='OOD accuracy (fraction of query samples)',
       y_range=(0, 1),
@@ -82,11 +76,10 @@ def _published(
   return reference.published_accuracy(EXPERIMENT, cell, 'ood')
 
 
-def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
-  cell = {**student, model_bars.SUPPORT: support}
+def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
   return model_bars.bar(
       found,
-      student,
+      cell,
       seeds=found.values(cell),
       missing=(
           'no finished run'

@@ -34,15 +34,8 @@ def _draw(
     library: data.Library, title: str, supports: Sequence[str]
 ) -> cells.Drawn:
   found = cells.read(library, EXPERIMENT, CELL)
-  panels = {
-      style.SUPPORT_NAMES[support]: [
-          _bar(found, student, support)
-          for student in model_bars.students(found)
-      ]
-      for support in supports
-  }
   figure = bars.draw(
-      panels,
+      model_bars.panels(found, supports, _bar),
       title=title,
       y_title='R² of decoded latents (OOD tasks, at most 1)',
       caption=found.caption() + _undefined(found, supports),
@@ -58,12 +51,11 @@ def _draw(
   return figure, cells.make_table(found._replace(cells=shown), measures)
 
 
-def _bar(found: cells.Cells, student: cells.Cell, support: str) -> bars.Bar:
-  cell = {**student, model_bars.SUPPORT: support}
+def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
   exact = stats.mean(found.values(cell, metric='r2_exact'))
   return model_bars.bar(
       found,
-      student,
+      cell,
       seeds=found.values(cell, metric='r2'),
       missing=found.missing(cell),
       beside=exact.beside,

@@ -101,10 +101,9 @@ def _thinned(found: cells.Cells) -> list[str]:
   left_out = []
   for model in found.models:
     published = {
-        (task['num_modules'], task['max_active'])
-        for run in reference.described_runs(EXPERIMENT, 'paper')
-        for task in [run.config['task']]
-        if run.config['model']['name'] == model
+        _size(fields)
+        for fields in reference.described_fields(EXPERIMENT, 'paper')
+        if fields['model.name'] == model
     }
     sizes = sorted(published - {_size(cell) for cell in found.find(name=model)})
     if sizes:

@@ -6,7 +6,6 @@ query sets. To draw any other seed: `python -m figures.render --world=goals`.
 
 from collections.abc import Callable
 import functools
-from typing import Any
 
 import jax
 import numpy as np
@@ -14,10 +13,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.library import data
-from figures.library import reference
 from figures.plotting import pictures
 from figures.worlds import gridworld_pictures
-from modular_hyperteacher import randomness
+from figures.worlds import sampled
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
@@ -44,9 +42,9 @@ def draw_4d(library: data.Library) -> Drawn:
 
 def draw_preferences(seed: int, title: str) -> Drawn:
   """Returns two instances of the seed's task, and what colours are worth."""
-  task_distribution, task_params, key = _make('fig4c', preferences.make, seed)
+  world, key = sampled.make('preferences', seed, 'paper')
   worth, instances, shown, arrival = jax.tree.map(
-      np.asarray, _sample_preferences(task_distribution, task_params, key)
+      np.asarray, _sample_preferences(world.distribution, world.params, key)
   )
   drawn = []
   for i in range(_NUM_SHOWN):
@@ -86,11 +84,11 @@ def draw_preferences(seed: int, title: str) -> Drawn:
 
 def draw_goals(seed: int, title: str) -> Drawn:
   """Returns two demonstrations of the seed's goal, and their actions."""
-  task_distribution, task_params, key = _make('fig4e', goals.make, seed)
+  world, key = sampled.make('goals', seed, 'paper')
   factors, instances, batches = jax.tree.map(
-      np.asarray, _sample_goals(task_distribution, task_params, key)
+      np.asarray, _sample_goals(world.distribution, world.params, key)
   )
-  walls = np.asarray(task_params.walls)
+  walls = np.asarray(world.params.walls)
   drawn, columns = [], {}
   for i in range(_NUM_SHOWN):
     instance, batch = jax.tree.map(lambda x, i=i: x[i], (instances, batches))
@@ -121,18 +119,6 @@ WORLDS: dict[str, Callable[[int, str], Drawn]] = {
     'preferences': draw_preferences,
     'goals': draw_goals,
 }
-
-
-def _make(
-    experiment: str, make: Callable[..., base.TaskDistribution], seed: int
-) -> tuple[base.TaskDistribution, Any, jax.Array]:
-  """Returns an experiment's task distribution, its parameters, and a key."""
-  config = reference.described_runs(experiment, 'paper')[0].config
-  fields = {n: v for n, v in config['task'].items() if n != 'name'}
-  task_distribution = make(**fields)
-  root = randomness.root_key(seed, 'threefry2x32')
-  task_params = task_distribution.init(randomness.stream(root, 'task'))
-  return task_distribution, task_params, randomness.stream(root, 'picture')
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -4,7 +4,8 @@ Monolithic models can have a second width, at which they have as many
 meta-parameters as the hypernetworks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+import functools
 import types
 
 import pandas as pd
@@ -41,8 +42,8 @@ def bar(
     missing: str,
     beside: tuple[float, float] | None = None,
 ) -> bars.Bar:
-  """Returns a student's bar; its label has the width if there are several."""
-  name, width = student.values()
+  """Returns a bar; its label has the student's width if there are several."""
+  name, width = (student[column] for column in STUDENT)
   label = style.MODEL_NAMES[name].replace(' ', '<br>')
   if len(students(found)) > len(style.MODELS):  # Bars are close together.
     label = label.replace('hyper', 'hyper-<br>')
@@ -64,11 +65,27 @@ def ood_bar(
   """Returns a bar of OOD tasks; beside it, new tasks of seen combinations."""
   return bar(
       found,
-      {name: cell[name] for name in STUDENT},
+      cell,
       seeds=found.values(cell, metric=metric),
       missing=found.missing(cell),
       beside=found.seen(cell, metric),
   )
+
+
+def panels(
+    found: cells.Cells,
+    supports: Sequence[str],
+    make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
+) -> dict[str, list[bars.Bar]]:
+  """Returns a panel per support, with a bar per cell of it."""
+  return {
+      style.SUPPORT_NAMES[support]: [
+          make_bar(found, {**student, SUPPORT: support})
+          for student in students(found)
+          if {**student, SUPPORT: support} in found.cells
+      ]
+      for support in supports
+  }
 
 
 def draw_bars(
@@ -97,14 +114,7 @@ def draw_bars(
     more: further panels, title -> bars.
   """
   return bars.draw(
-      {
-          style.SUPPORT_NAMES[support]: [
-              ood_bar(found, {**student, SUPPORT: support}, metric)
-              for student in students(found)
-              if {**student, SUPPORT: support} in found.cells
-          ]
-          for support in supports
-      }
+      panels(found, supports, functools.partial(ood_bar, metric=metric))
       | dict(more),
       title=title,
       y_title=y_title,

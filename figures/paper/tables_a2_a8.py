@@ -210,10 +210,7 @@ def _caption(
 def _laptop_models(size: Mapping[str, int]) -> list[str]:
   """Returns the models that the laptop preset, which is thinned, trains."""
   return [
-      run.config['model']['name']
-      for run in reference.described_runs(EXPERIMENT, 'laptop')
-      if size.items()
-      <= {
-          f'task.{name}': value for name, value in run.config['task'].items()
-      }.items()
+      fields['model.name']
+      for fields in reference.described_fields(EXPERIMENT, 'laptop')
+      if size.items() <= fields.items()
   ]

@@ -190,14 +190,6 @@ def column_name(column: str) -> str:
   return SYMBOLS.get(column, plain.replace('_', ' '))
 
 
-def left_out_notes(left_out: Mapping[str, tuple[Any, ...]]) -> list[str]:
-  """Returns caption lines on the runs that `data.select_conditions` dropped."""
-  return [
-      f'Not shown: {run_id}, another run of {" / ".join(map(str, cell))}.'
-      for run_id, cell in left_out.items()
-  ]
-
-
 def _count(numbers: pd.Series, noun: str) -> str:
   plural = '' if set(numbers) == {1} else 's'
   return f'{_range(numbers)} {noun}{plural}'

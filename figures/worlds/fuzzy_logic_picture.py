@@ -1,7 +1,5 @@
 """A function of fuzzy logic: its terms, and the function itself."""
 
-from typing import cast
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +7,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.plotting import layout
-from modular_hyperteacher import randomness
-from modular_hyperteacher import worlds
+from figures.worlds import sampled
 from modular_hyperteacher.tasks import fuzzy_logic
-from modular_hyperteacher.worlds import task_world
 
 _REST = 0.6  # What all but the first two variables are.
 _GRID = np.linspace(0, 1, 41)
@@ -23,8 +19,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
 
   The function is a new combination; all other variables are constant.
   """
-  task = cast(task_world.TaskWorld, worlds.make('fuzzy_logic', seed=seed))
-  key = randomness.stream(jax.random.key(seed), 'picture')
+  task, key = sampled.make('fuzzy_logic', seed)
   latent = task.distribution.sample_latent(task.params, key, 'ood')[0]
   num_variables = task.distribution.input_dim
   inputs = np.full((_GRID.size**2, num_variables), _REST)

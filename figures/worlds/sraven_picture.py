@@ -1,6 +1,6 @@
 """An instance of sRAVEN: features in the order of their rules, and as shown."""
 
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -8,10 +8,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.plotting import layout
-from modular_hyperteacher import randomness
-from modular_hyperteacher import worlds
+from figures.worlds import sampled
 from modular_hyperteacher.tasks import sraven
-from modular_hyperteacher.worlds import task_world
 
 _ORDERS = {
     'in_order': 'Features in the order of their rules',
@@ -25,8 +23,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
   The rules are a multiset that training never shows. What a learner has to
   predict stays empty.
   """
-  task = cast(task_world.TaskWorld, worlds.make('sraven', seed=seed))
-  key = randomness.stream(jax.random.key(seed), 'picture')
+  task, key = sampled.make('sraven', seed)
   latent_key, panel_key = jax.random.split(key)
   latent = task.distribution.sample_latent(task.params, latent_key, 'ood')
   rules, num_values = latent.argmax(-1), task.distribution.input_dim

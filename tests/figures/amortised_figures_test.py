@@ -155,7 +155,7 @@ def test_every_model_was_timed() -> None:
   number = 0
   for preset in inference_cost.CALLS:
     for config in inference_cost.timed_configs(preset):
-      assert inference_cost.find(preset, **inference_cost.describe(config)) > 0
+      assert inference_cost.find(preset, inference_cost.describe(config)) > 0
       number += 1
   assert number == len(table)
   assert len(set(table['date'])) == len(set(table['processor'])) == 1
