@@ -126,15 +126,26 @@ def sample(
   )
 
 
-def difference(higher: Sample, lower: Sample, bound: float = 0.0) -> Comparison:
+def difference(
+    higher: Sample,
+    lower: Sample,
+    bound: float = 0.0,
+    may_differ: tuple[str, ...] = (),
+) -> Comparison:
   """Compares higher - lower with a bound, on the seeds that both have.
 
   A seed fixes the teacher, the split of combinations and the evaluation tasks
   for all models, so paired differences remove the variation between teachers.
+
+  Args:
+    higher: what should be higher.
+    lower: than this.
+    bound: that the difference must exceed.
+    may_differ: as of `Comparison`.
   """
-  return between(
-      f'{higher.name} - {lower.name}', [higher, lower], (1, -1), bound
-  )
+  name = f'{higher.name} - {lower.name}'
+  found = between(name, [higher, lower], (1, -1), bound)
+  return found._replace(may_differ=may_differ)
 
 
 def level(measured: Sample, bound: float) -> Comparison:

@@ -57,10 +57,8 @@ def _by_size(frame: pd.DataFrame) -> list[list[cells.Cell]]:
 
 
 def _more_combinations(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.difference(_r2(frame, most), _r2(frame, fewest))
-      for fewest, *_, most in _by_size(frame)
-  ]
+  pairs = [(most, fewest) for fewest, *_, most in _by_size(frame)]
+  return comparisons.better(frame, pairs, given_tasks.R2)
 
 
 def needed(numbers: Sequence[int], r2: Sequence[float]) -> float:
@@ -144,7 +142,7 @@ def _sizes(frame: pd.DataFrame, code: str) -> list[cells.Cell]:
 def _extreme(
     found: list[cells.Cell], column: str, other: str
 ) -> tuple[cells.Cell, cells.Cell]:
-  """Returns the cells with the least and the most of a column.
+  """Returns the cells with the most and the least of a column.
 
   They agree in the other column, in which they have the most possible.
   """
@@ -155,16 +153,16 @@ def _extreme(
       (g for g in both.values() if len(g) > 1), key=lambda g: g[0][other]
   )
   group = sorted(group, key=lambda cell: cell[column])
-  return group[0], group[-1]
+  return group[-1], group[0]
 
 
 def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
-  for code in given_tasks.CODES:
-    for column, other in ((_WIDTH, _DEPTH), (_DEPTH, _WIDTH)):
-      small, large = _extreme(_sizes(frame, code), column, other)
-      found.append(comparisons.difference(_r2(frame, large), _r2(frame, small)))
-  return found
+  pairs = [
+      _extreme(_sizes(frame, code), *columns)
+      for code in given_tasks.CODES
+      for columns in ((_WIDTH, _DEPTH), (_DEPTH, _WIDTH))
+  ]
+  return comparisons.better(frame, pairs, given_tasks.R2)
 
 
 def _largest_composes(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -193,13 +191,12 @@ def _over_supports(
       }
       for name in (higher, lower)
   }
-  return [
-      comparisons.difference(
-          _r2(frame, of[higher][share]), _r2(frame, of[lower][share]), bound
-      )
-      for share in of[higher]
+  pairs = [
+      (cell, of[lower][share])
+      for share, cell in of[higher].items()
       if share in of[lower]
   ]
+  return comparisons.better(frame, pairs, given_tasks.R2, bound=bound)
 
 
 def _rare_and_popular(frame: pd.DataFrame) -> comparisons.Comparisons:

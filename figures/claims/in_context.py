@@ -41,6 +41,8 @@ _HOW_TRAINED = (
     'training.num_evaluation_tasks',
     'task.num_query',
 )
+# Compares models, which may have taken different numbers of steps.
+_difference = functools.partial(comparisons.difference, may_differ=(_STEPS,))
 
 
 def _sample(
@@ -52,14 +54,6 @@ def _sample(
 ) -> comparisons.Sample:
   cell = {comparisons.MODEL: model, comparisons.SUPPORT: support}
   return comparisons.sample(frame, cell, split, metric)
-
-
-def _difference(
-    higher: comparisons.Sample, lower: comparisons.Sample, bound: float = 0.0
-) -> comparisons.Comparison:
-  """Compares models, which may have taken different numbers of steps."""
-  found = comparisons.difference(higher, lower, bound)
-  return found._replace(may_differ=_HOW_TRAINED[:1])
 
 
 def _at(
@@ -195,8 +189,8 @@ def _bridge(
   """Compares OOD accuracy on the hyperteacher, with compositional support."""
   best = _accuracy(frame, higher)
   return [
-      comparisons.difference(best, _accuracy(frame, model))._replace(
-          may_differ=_HOW_TRAINED
+      comparisons.difference(
+          best, _accuracy(frame, model), may_differ=_HOW_TRAINED
       )
       for model in lower
   ]

@@ -6,13 +6,13 @@ import functools
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from figures.claims import comparisons
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import over_training
 from figures.claims import verdicts
+from figures.library import cells
 from figures.library import data
 from figures.paper import fig3e
 from figures.plotting import style
@@ -90,7 +90,7 @@ CLAIMS = (
 )
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns a panel per part, and the table of all comparisons."""
   sentences: Sequence[str] = [
       f'{claim.id}: {claim.sentence}'

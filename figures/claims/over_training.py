@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 
 from figures.claims import comparisons
 from figures.claims import verdicts
+from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.plotting import layout
@@ -37,7 +38,7 @@ def draw(
     *,
     title: str = TITLE,
     caption: Sequence[str] = (),
-) -> tuple[go.Figure, pd.DataFrame]:
+) -> cells.Drawn:
   """Returns a panel per claim, and the table of all comparisons.
 
   Effects are shown relative to their bounds, so that a comparison holds if its

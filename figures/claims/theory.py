@@ -38,27 +38,19 @@ _UNFITTED = 0.02
 _LARGEST_RATIO = 1000
 
 
-def _alignment(frame: pd.DataFrame, cell: cells.Cell) -> comparisons.Sample:
-  return comparisons.sample(frame, cell, 'ood', 'alignment')
-
-
 def _connected_above_disconnected(
     frame: pd.DataFrame, solver: str, latent_type: str
 ) -> comparisons.Comparisons:
-  supports = [
-      s for kind, s in families.TABLE_A9.values() if kind == latent_type
-  ]
-  connected = [s for s in supports if theory_cells.is_connected(s)]
-  disconnected = [s for s in supports if not theory_cells.is_connected(s)]
-
-  def of(support: str) -> comparisons.Sample:
-    cell = dict(zip(fig2c.CELL, (solver, latent_type, support)))
-    return _alignment(frame, cell)
-
-  return [
-      comparisons.difference(of(higher), of(lower))
-      for higher, lower in itertools.product(connected, disconnected)
-  ]
+  connected, disconnected = (
+      [
+          dict(zip(fig2c.CELL, (solver, latent_type, support)))
+          for kind, support in families.TABLE_A9.values()
+          if kind == latent_type and theory_cells.is_connected(support) == which
+      ]
+      for which in (True, False)
+  )
+  pairs = itertools.product(connected, disconnected)
+  return comparisons.better(frame, pairs, 'alignment')
 
 
 def _of_size(
@@ -67,10 +59,10 @@ def _of_size(
     latent_type: str,
     hidden_factor: int,
     module_factor: int,
-) -> comparisons.Sample:
+) -> cells.Cell:
   width = theory_cells.teacher_width(frame) * hidden_factor
   size = solver, latent_type, width, module_factor
-  return _alignment(frame, dict(zip(fig2d.CELL, size)))
+  return dict(zip(fig2d.CELL, size))
 
 
 def _falls_with_size(
@@ -82,7 +74,8 @@ def _falls_with_size(
   # The published grid starts at twice the teacher's size.
   if frame[theory_cells.MODULES].min() == 1:
     others.append((1, 1))
-  return [comparisons.difference(size(2, 2), size(*other)) for other in others]
+  pairs = [(size(2, 2), size(*other)) for other in others]
+  return comparisons.better(frame, pairs, 'alignment')
 
 
 def _stays_with_size(
@@ -90,10 +83,9 @@ def _stays_with_size(
 ) -> comparisons.Comparisons:
   size = functools.partial(_of_size, frame, solver, 'continuous')
   largest = _largest(frame)
-  return [
-      comparisons.difference(size(*other), size(2, 2), bound=-_NOTICED)
-      for other in ((largest, 2), (2, largest), (largest, largest))
-  ]
+  others = [(largest, 2), (2, largest), (largest, largest)]
+  pairs = [(size(*other), size(2, 2)) for other in others]
+  return comparisons.better(frame, pairs, 'alignment', bound=-_NOTICED)
 
 
 def _largest(frame: pd.DataFrame) -> int:
@@ -105,22 +97,16 @@ def _decay_does_not_help(
 ) -> comparisons.Comparisons:
   """Leaves out students whose alignment cannot be raised."""
   found = cells.select(table_a1.EXPERIMENT, frame, table_a1.CELL)
-  decayed = [
-      cell
+  pairs = [
+      (cell | {theory_cells.WEIGHT_DECAY: 0.0}, cell)
       for cell in found.find(solver=solver)
       if cell[theory_cells.MODULES] > 2 and cell[theory_cells.WEIGHT_DECAY]
   ]
-  compared = [
-      comparisons.difference(
-          _alignment(frame, cell | {theory_cells.WEIGHT_DECAY: 0.0}),
-          _alignment(frame, cell),
-          bound=-_NOTICED,
-      )
-      for cell in decayed
-  ]
   return [
       comparison
-      for comparison in compared
+      for comparison in comparisons.better(
+          frame, pairs, 'alignment', bound=-_NOTICED
+      )
       if not comparison.samples[0].values.mean() > 1 - _NOTICED
   ]
 

@@ -9,8 +9,8 @@ where they come from.
 import json
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import lines
@@ -34,7 +34,7 @@ _METRICS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of students at the last step."""
   del library  # These runs are unfinished, so they are not among the results.
   frame = pd.read_csv(PATH)

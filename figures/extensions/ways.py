@@ -12,6 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from figures.extensions import inference_cost
+from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.plotting import layout
@@ -117,7 +118,7 @@ _PANELS = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the picture and the numbers that it shows."""
   numbers = measure(library)
   figure = layout.make_row(

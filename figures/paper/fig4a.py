@@ -10,8 +10,8 @@ import functools
 import jax
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.library import data
 from figures.plotting import pictures
 from figures.worlds import gridworld_pictures
@@ -25,22 +25,20 @@ TITLE_4D = 'Figure 4D: a task of compositional goals'
 SEED = 2020
 _NUM_SHOWN = 2  # Instances of a task.
 
-Drawn = tuple[go.Figure, pd.DataFrame]
 
-
-def draw_4a(library: data.Library) -> Drawn:
+def draw_4a(library: data.Library) -> cells.Drawn:
   """Returns Figure 4A and the table of what the colours are worth."""
   del library  # A task, not a result.
   return draw_preferences(SEED, TITLE_4A)
 
 
-def draw_4d(library: data.Library) -> Drawn:
+def draw_4d(library: data.Library) -> cells.Drawn:
   """Returns Figure 4D and the table of the demonstrated actions."""
   del library  # A task, not a result.
   return draw_goals(SEED, TITLE_4D)
 
 
-def draw_preferences(seed: int, title: str) -> Drawn:
+def draw_preferences(seed: int, title: str) -> cells.Drawn:
   """Returns two instances of the seed's task, and what colours are worth."""
   world, key = sampled.make('preferences', seed, 'paper')
   worth, instances, shown, arrival = jax.tree.map(
@@ -82,7 +80,7 @@ def draw_preferences(seed: int, title: str) -> Drawn:
   return figure, table
 
 
-def draw_goals(seed: int, title: str) -> Drawn:
+def draw_goals(seed: int, title: str) -> cells.Drawn:
   """Returns two demonstrations of the seed's goal, and their actions."""
   world, key = sampled.make('goals', seed, 'paper')
   factors, instances, batches = jax.tree.map(
@@ -115,7 +113,7 @@ def draw_goals(seed: int, title: str) -> Drawn:
   return figure, table
 
 
-WORLDS: dict[str, Callable[[int, str], Drawn]] = {
+WORLDS: dict[str, Callable[[int, str], cells.Drawn]] = {
     'preferences': draw_preferences,
     'goals': draw_goals,
 }

@@ -7,9 +7,7 @@ the training tasks the error is zero up to rounding.
 
 from collections.abc import Hashable
 
-import pandas as pd
-import plotly.graph_objects as go
-
+from figures.library import cells
 from figures.library import data
 from figures.paper import counterexamples
 from figures.plotting import bars
@@ -24,7 +22,7 @@ _STUDENTS: dict[Hashable, tuple[str, str]] = {
 }
 
 
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
+def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   del library  # Constructed, not trained.
   table = counterexamples.load()

@@ -52,8 +52,10 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       for model in style.MODELS
       for row in _rows(frame, {'model.name': model, **size}, split)
   ])
-  kept = ~table['split'].isin(_unreported(table))
-  table = table.loc[kept].reset_index(drop=True)
+  # Without the splits that have no number, ours or published.
+  numbers = table.groupby('split')[['ours_mean', 'published']].count()
+  reported = numbers.index[numbers.sum(axis=1) > 0]
+  table = table.loc[table['split'].isin(reported)].reset_index(drop=True)
   figure = _figure(table)
   caption = _caption(frame, table, size) + cells.excluded(frame, left_out)
   judged = table['agrees'].dropna()
@@ -98,12 +100,6 @@ def _rows(
             else None
         ),
     }
-
-
-def _unreported(table: pd.DataFrame) -> list[str]:
-  """Returns the splits without any number, ours or published."""
-  numbers = table.groupby('split')[['ours_mean', 'published']].count()
-  return list(numbers.index[numbers.sum(axis=1) == 0])
 
 
 def _figure(table: pd.DataFrame) -> go.Figure:

@@ -1,7 +1,5 @@
 """Scale, command, cost and origin of an experiment's runs."""
 
-from collections.abc import Iterable
-
 import pandas as pd
 
 from figures.library import data
@@ -18,6 +16,7 @@ def describe(experiment: str, library: data.Library) -> dict[str, str]:
   runs = frame.drop_duplicates('run_id')
   preset = runs['preset'].iloc[0]
   suffix = '' if preset == 'laptop' else f':{preset}'
+  commits = dict.fromkeys(', '.join(runs['commit'].unique()).split(', '))
   scale = 'the published scale'
   if not runs['published_scale'].all():
     scale = 'not the published scale'
@@ -25,17 +24,8 @@ def describe(experiment: str, library: data.Library) -> dict[str, str]:
       'Scale': f'{preset}, {scale}; {len(runs)} runs',
       'Command': f'{command}{suffix}',
       'Cost': _cost(runs),
-      'Results': (
-          f'{runs["source"].iloc[0]}, of commit {", ".join(_commits(runs))}'
-      ),
+      'Results': f'{runs["source"].iloc[0]}, of commit {", ".join(commits)}',
   }
-
-
-def _commits(runs: pd.DataFrame) -> Iterable[str]:
-  """Returns the commits that trained runs, without repetition."""
-  return dict.fromkeys(
-      commit for text in runs['commit'].unique() for commit in text.split(', ')
-  )
 
 
 def _cost(runs: pd.DataFrame) -> str:

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
+from figures.library import cells
 from figures.plotting import pictures
 from figures.plotting import style
 from figures.worlds import gridworld_pictures
@@ -22,12 +22,10 @@ from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
 
-Drawn = tuple[go.Figure, pd.DataFrame]
-
 
 def draw_goals(
     student: students.Student, split: str, key: jax.Array, title: str
-) -> Drawn:
+) -> cells.Drawn:
   """Returns both paths to a goal, and the table of their cells."""
   task_key, instance_key = jax.random.split(key)
   task = student.sample(split, task_key)
@@ -70,7 +68,7 @@ def draw_goals(
 
 def draw_preferences(
     student: students.Student, split: str, key: jax.Array, title: str
-) -> Drawn:
+) -> cells.Drawn:
   """Returns both paths through an instance, and the table of returns."""
   task_key, instance_key = jax.random.split(key)
   task = student.sample(split, task_key)
@@ -127,7 +125,7 @@ def draw_preferences(
   return figure, pd.DataFrame(returns.items(), columns=['agent', 'return'])
 
 
-WORLDS: dict[str, Callable[..., Drawn]] = {
+WORLDS: dict[str, Callable[..., cells.Drawn]] = {
     'goals': draw_goals,
     'preferences': draw_preferences,
 }
