@@ -89,9 +89,9 @@ class Figure(NamedTuple):
     return figure, table
 
 
-def _of(module: Any) -> Figure:
-  """Returns the figure of a module with a single one, of one experiment."""
-  return Figure(module.TITLE, (module.EXPERIMENT,), module.draw)
+def _of(module: Any, *more: str) -> Figure:
+  """Returns the figure of a module with a single one; more experiments."""
+  return Figure(module.TITLE, (module.EXPERIMENT, *more), module.draw)
 
 
 def _of_lake(module: Any, name: str, *experiments: str) -> Figure:
@@ -201,11 +201,7 @@ SECTIONS = {
         'scan_table3': _of_lake(
             scan_tables, 'scan_table3', 'scan_around_right', 'scan_length'
         ),
-        'scan_directions': Figure(
-            scan_directions.TITLE,
-            (scan_directions.EXPERIMENT, 'scan_around_right'),
-            scan_directions.draw,
-        ),
+        'scan_directions': _of(scan_directions, 'scan_around_right'),
         'scan_lengths': Figure(
             scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw
         ),
@@ -213,11 +209,7 @@ SECTIONS = {
     'In-context learning': {
         'in_context': _of(in_context),
         'in_context_sizes': _of(in_context_sizes),
-        'in_context_hyperteacher': Figure(
-            in_context_bridge.TITLE,
-            (in_context_bridge.EXPERIMENT, 'fig3b', 'amortised'),
-            in_context_bridge.draw,
-        ),
+        'in_context_hyperteacher': _of(in_context_bridge, 'fig3b', 'amortised'),
         'fuzzy_logic': Figure(
             fuzzy_logic.TITLE_2C, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_2c
         ),

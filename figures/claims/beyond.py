@@ -73,10 +73,9 @@ def _after(
     curves: pd.DataFrame, model: str, num_support: int, tasks: int
 ) -> comparisons.Sample:
   cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
-  rows = data.rows(curves, {**cell, 'tasks': tasks})
   return comparisons.Sample(
       f'{style.cell_name(cell)}, after {tasks} tasks',
-      rows.set_index('seed')['value'].astype(float),
+      sample_complexity.at(curves, cell, tasks),
       curves,
       cell,
       'ood',

@@ -313,7 +313,7 @@ def write(entries: Sequence[Entry]) -> dict[str, str]:
           'comparison': tested['name'],
           'to exceed': tested['bound'],
           **_columns(tested),
-          'result': result(tested),
+          'result': _result(tested),
       }
       for entry in entries
       for tested in entry['comparisons']
@@ -327,8 +327,7 @@ def write(entries: Sequence[Entry]) -> dict[str, str]:
   }
 
 
-def result(tested: Mapping[str, Any]) -> str:
-  """Returns what came out of a comparison, in a word."""
+def _result(tested: Tested) -> str:
   if tested['holds']:
     return 'holds'
   return 'reversed' if tested['reversed'] else 'undecided'

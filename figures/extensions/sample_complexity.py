@@ -25,7 +25,7 @@ def draw(library: data.Library) -> cells.Drawn:
       {
           style.MODEL_NAMES[model]: {
               (tasks, cell['task.num_support']): heatmaps.Cell(
-                  _at(curves, cell, tasks), missing=found.missing(cell)
+                  at(curves, cell, tasks), missing=found.missing(cell)
               )
               for cell in found.find(name=model)
               for tasks in shown or [0]
@@ -62,7 +62,8 @@ def accuracies(curves: pd.DataFrame) -> pd.DataFrame:
   return ood.assign(tasks=tasks.astype(int)).astype(dict.fromkeys(CELL, object))
 
 
-def _at(curves: pd.DataFrame, cell: cells.Cell, tasks: int) -> pd.Series:
+def at(curves: pd.DataFrame, cell: cells.Cell, tasks: int) -> pd.Series:
+  """Returns a cell's accuracy by seed after some tasks, of `accuracies`."""
   rows = data.rows(curves, {**cell, 'tasks': tasks})
   return rows.set_index('seed')['value'].astype(float)
 

@@ -78,9 +78,7 @@ def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
   t, error = entry.get('t'), entry.get('standard_error')
   if t is None:
     sides = {'SUPPORTED': math.inf, 'CONTRADICTED': -math.inf}
-    return Mark(
-        claim, linked, position(sides.get(claim.verdict, 0)), None, None
-    )
+    t, error = sides.get(claim.verdict, 0), None
   if not error or not entry.get('interval'):
     return Mark(claim, linked, position(t), None, None)
   ends = [t + (end - entry['effect']) / error for end in entry['interval']]
