@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pathlib
 import re
 import textwrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -40,131 +40,19 @@ WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
 _ENOUGH_SEEDS = 5
 
 
-class _Finding(NamedTuple):
-  """What the paper says, and what was found at laptop scale.
+def _read_findings() -> dict[str, dict[str, str]]:
+  """Returns part of the paper -> 'published' and 'here', at laptop scale.
 
-  '{fig3b random accuracy}' stands for the accuracies on OOD tasks of the models
-  that Figure 3B trains with random support.
+  'here' stands whatever the verdict. In it, '{fig3b random accuracy}' stands
+  for the accuracies on OOD tasks of the models that Figure 3B trains with
+  random support.
   """
+  table = pd.read_csv(_ROOT / 'figures' / 'report' / 'findings.csv')
+  found: Any = table.set_index('artefact').to_dict('index')
+  return found
 
-  published: str
-  here: str  # Whatever the verdict.
 
-
-# By part of the paper.
-_FINDINGS = {
-    'Figure 2C': _Finding(
-        'Connected support makes students find the modules.',
-        'Converged inference: alignment is 0.98 to 1.00 with connected'
-        ' support, 0.72 to 0.93 with disconnected. Stopped early: 0.45 to'
-        ' 0.62 with either.',
-    ),
-    'Figure 2D': _Finding(
-        'Alignment falls with student size (discrete tasks).',
-        "Converged inference: 0.86 to 0.90 at the teacher's size, at least"
-        ' 0.98 from twice that on; no fall is seen. Stopped early: it rises'
-        ' with modules.',
-    ),
-    'Table A1': _Finding(
-        'Weight decay does not help.',
-        "Large students' alignment changes by less than 0.01.",
-    ),
-    'Section 3.2': _Finding(
-        'With connected support, students that fit training tasks fit all.',
-        'All 18 that fit them (loss below 1e-7) do. With disconnected'
-        ' support, 3 of 8 with one output do not.',
-    ),
-    'Appendix A.3': _Finding(
-        'The theorem needs all of its conditions.',
-        'Without any one, students that fit training tasks exactly can fail'
-        ' on new ones.',
-    ),
-    'Figure 3B': _Finding(
-        'Hypernetworks beat ANIL and MAML, unless a module is held out.',
-        'OOD accuracy: {fig3b random accuracy} (seen combinations: {fig3b'
-        ' random accuracy split=test}). With a module held out: {fig3b'
-        ' non_compositional accuracy}.',
-    ),
-    'Figure 3C': _Finding(
-        'Modules can be decoded, unless one is held out.',
-        'R² of decoding (K = 2): {fig3c random r2}; with one held out:'
-        ' {fig3c non_compositional r2}.',
-    ),
-    'Figure 3D': _Finding(
-        'They can be decoded better with connected support.',
-        'R²: {fig3c connected r2}; disconnected: {fig3c disconnected r2}.',
-    ),
-    'Figure 3E': _Finding(
-        'Hypernetworks need K > 1, and then beat ANIL and MAML.',
-        "K > 1 raises OOD accuracy. But with the paper's M = 8, K = 2 and"
-        ' two layers, ANIL is better: {fig3e random accuracy'
-        ' task.num_modules=8 task.max_active=2}.',
-    ),
-    'Figure 3F': _Finding(
-        'OOD accuracy rises with student size, then falls.',
-        'It rises from 0.51 and 0.58 to 0.83, then falls by at most 0.02.',
-    ),
-    'Section 4.1': _Finding(
-        'Hypernetworks lose accuracy on more modules than in training.',
-        'With all eight, they are 0.07 (linear) and 0.18 (nonlinear) below'
-        ' controls trained on such tasks.',
-    ),
-    'Figure A3': _Finding(
-        'More modules take more training tasks.',
-        'Four take most; six to ten take about as many.',
-    ),
-    'Figure A4': _Finding(
-        'Fewer shots lower OOD accuracy.',
-        'By 0.15 to 0.18 from 32 to 8 (K = 3).',
-    ),
-    'Figure A5': _Finding(
-        'With more modules, more combinations can be held out.',
-        'Holding out 50% in place of 10% costs 0.01 (linear) and 0.05'
-        ' (nonlinear) with ten modules, 0.04 and 0.10 with six.',
-    ),
-    'Figure A6': _Finding(
-        'Decoding correlates with OOD accuracy.',
-        'It does over six pairs of M and K, but R² is at most 0.06 in four.',
-    ),
-    'Tables A2-A8': _Finding(
-        'Accuracies for every M and K.',
-        'Compared at the published scale only.',
-    ),
-    'Figure 4B': _Finding(
-        'Connected support lowers OOD loss.',
-        'After short training: {fig4b connected loss}; disconnected: {fig4b'
-        ' disconnected loss}.',
-    ),
-    'Figure 4C': _Finding(
-        'Hypernetworks beat ANIL and MAML. Holding a preference out widens'
-        ' their gap between seen and new combinations.',
-        'OOD loss after short training: {fig4c random loss}. With a'
-        ' preference held out: {fig4c non_compositional loss}.',
-    ),
-    'Figure 4E': _Finding(
-        'Hypernetworks beat ANIL and MAML.',
-        'OOD accuracy: {fig4e random accuracy}. With 8 modules, as'
-        ' published, the linear one is not clearly above ANIL.',
-    ),
-    'Figure 4F': _Finding(
-        'They lose more if a quadrant is held out.',
-        'OOD accuracy then: {fig4e non_compositional accuracy}.',
-    ),
-    'Figure A8': _Finding(
-        'Larger students have no higher OOD loss.',
-        'True of three of four; one is unclear.',
-    ),
-    'Figure A9': _Finding(
-        'The same holds for whole demonstrations.',
-        'Share without a mistake: {fig4e random accuracy_all}. With a'
-        ' quadrant held out: {fig4e non_compositional accuracy_all}.',
-    ),
-    'Figure A10': _Finding(
-        'OOD accuracy hardly changes with student size.',
-        'It does not fall; the linear hypernetwork gains 0.09 from more'
-        ' modules and twice the width.',
-    ),
-}
+_FINDINGS = _read_findings()
 
 
 def main() -> None:
@@ -224,11 +112,11 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
     )
     rows.append({
         'figure': artefact,
-        'the paper': finding.published,
+        'the paper': finding['published'],
         'here': re.sub(
             '{(.*?)}',
             lambda match: _levels(library, *match[1].split()),
-            finding.here,
+            finding['here'],
         ),
         'verdict': verdict,
         'flag of `main`': _flag(of_artefact[0][0].experiment),
