@@ -43,11 +43,11 @@ def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def test_bars_stand_beside_the_built_in_models(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-  (entry,) = predictions.read(folder).values()
-  assert entry.experiments == ('fig3b',)
+  ((_, experiments, draw),) = predictions.read(folder).values()
+  assert experiments == ('fig3b',)
   library = data.Library(tmp_path)
   figure: Any
-  figure, table = entry.draw(library)
+  figure, table = draw(library)
   rows = table.set_index(['split', 'model'])
   cell = {
       'model.name': 'maml',
@@ -83,8 +83,8 @@ def test_a_seed_of_two_runs_counts_once(
 ) -> None:
   for seeds in (made_up.SEEDS, made_up.SEEDS[:1]):
     made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, seeds=seeds)
-  (entry,) = predictions.read(folder).values()
-  _, table = entry.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  ((_, _, draw),) = predictions.read(folder).values()
+  _, table = draw(data.Library(tmp_path, tmp_path / 'nothing'))
   rows = table.set_index(['split', 'model'])
   assert rows.loc[('ood', 'anil'), 'num_seeds'] == 3
 
