@@ -1,6 +1,6 @@
 """What was made faster still trains along the same curves.
 
-`data/curves.json` holds training losses of the first outer steps of every world
+`curves.json` holds training losses of the first outer steps of every world
 and model, with their configs, computed by commit 216a326: before steps were
 made faster (docs/performance.md). Sums in another order differ in the last
 bits, and ten inner steps at a high rate amplify that from one outer step to the
