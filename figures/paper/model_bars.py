@@ -77,12 +77,11 @@ def panels(
     supports: Sequence[str],
     make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
 ) -> dict[str, list[bars.Bar]]:
-  """Returns a panel per support, with a bar per cell of it."""
+  """Returns a panel per support, each with a bar per student."""
   return {
       style.SUPPORT_NAMES[support]: [
           make_bar(found, {**student, SUPPORT: support})
           for student in students(found)
-          if {**student, SUPPORT: support} in found.cells
       ]
       for support in supports
   }

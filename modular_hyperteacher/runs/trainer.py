@@ -75,7 +75,8 @@ class Trainer:
     """Prepares to train; resumes if the folder holds a checkpoint.
 
     Args:
-      compiled: the programs to run.
+      compiled: the programs to run, for the experiment's seeds and evaluation
+        splits in their order.
       folder: where rows and checkpoints go.
       experiment: what to train, and when to log, evaluate and save.
       empty: split -> [R] bool; metrics of an empty split are missing.

@@ -84,7 +84,9 @@ class Objective(NamedTuple):
 
   def measure(self, outputs: jax.Array, batch: Batch) -> dict[str, jax.Array]:
     """Returns metric -> scalar, the loss among them."""
-    return {'loss': self.loss(outputs, batch), **self.metrics(outputs, batch)}
+    loss = self.loss(outputs, batch)
+    # Last: a user's metrics may have a 'loss', too, which is not minimised.
+    return {**self.metrics(outputs, batch), 'loss': loss}
 
 
 class Task(NamedTuple):

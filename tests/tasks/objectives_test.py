@@ -78,3 +78,14 @@ def test_half_squared_error_is_2_5_times_the_masked_mean() -> None:
   batch = base.Batch(None, jnp.asarray(targets), jnp.asarray(mask))
   loss = objectives.half_squared_error(jnp.asarray(outputs), batch)
   np.testing.assert_allclose(loss, 2.5 * error, rtol=1e-5)
+
+
+def test_the_loss_is_what_is_minimised() -> None:
+  outputs, batch = _actions([1, 1, 1])
+  objective = base.Objective(
+      objectives.action_cross_entropy,
+      lambda outputs, batch: {'loss': jnp.zeros(()), 'one': jnp.ones(())},
+  )
+  measured = objective.measure(outputs, batch)
+  expected = objectives.action_cross_entropy(outputs, batch)
+  assert measured == {'loss': expected, 'one': 1}
