@@ -14,6 +14,9 @@ From pairs of a task's latent z [M] and the student's zhat [M-hat]:
 teacher unit in all modules. *Per-module* alignment is mean_mk max_k' C: the
 match may differ between modules. 1 means identified, up to a linear map of
 latents. A unit with the opposite sign has a negative cosine.
+
+*Weight* alignment needs no D: it compares the weights that teacher and student
+combine for every task, `sum_m z_m module_m`.
 """
 
 from typing import NamedTuple
@@ -36,6 +39,8 @@ METRICS = (
     'alignment_min',
     'alignment_per_module',
     'alignment_exact',
+    'alignment_weights',
+    'alignment_weights_per_task',
     'latent_r2',
     'alignment_fit_train',
     'identification_residual',
@@ -99,8 +104,36 @@ def align(
   )
 
 
-def _unit_columns(modules: jax.Array) -> jax.Array:
-  return modules / jnp.linalg.norm(modules, axis=1, keepdims=True)
+def align_weights(
+    teacher_modules: jax.Array,
+    student_modules: jax.Array,
+    latents: jax.Array,
+    student_latents: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+  """Returns how well the combined weights of each task are aligned.
+
+  Args:
+    teacher_modules: [M, X, H].
+    student_modules: [M-hat, X, H-hat].
+    latents: z of each task, [tasks, M].
+    student_latents: zhat of each task, [tasks, M-hat].
+
+  Returns:
+    Mean cosine of a teacher's unit and its best student unit, which is the same
+    for all tasks; and the same where it may differ between tasks.
+  """
+  cosines = jnp.einsum(
+      'txk,txl->tkl',
+      _unit_columns(jnp.einsum('tm,mxk->txk', latents, teacher_modules)),
+      _unit_columns(
+          jnp.einsum('tm,mxk->txk', student_latents, student_modules)
+      ),
+  )
+  return cosines.mean(0).max(-1).mean(), cosines.max(-1).mean()
+
+
+def _unit_columns(weights: jax.Array) -> jax.Array:
+  return weights / jnp.linalg.norm(weights, axis=1, keepdims=True)
 
 
 def make_analysis(
@@ -110,7 +143,8 @@ def make_analysis(
 
   Fitted on the tasks of each split: 'alignment' (joint, the headline), its
   maximum and minimum over units, 'alignment_per_module', 'alignment_exact'
-  (joint, exact ridge) and 'latent_r2' (mean over modules).
+  (joint, exact ridge) and 'latent_r2' (mean over modules). 'alignment_weights'
+  and 'alignment_weights_per_task' are as of `align_weights`.
   'alignment_fit_train' is the joint alignment fitted on tasks like those of
   training, the same in every split. 'identification_*' measures how far the
   modules are from a linear map of the teacher's (see `identification`).
@@ -186,12 +220,15 @@ def _split_metrics(
   exact = fit_latents(student_latents, latents, exact=True)
   alignment = align(teacher, student, regression)
   fitted = ridge.r2(student_latents @ regression.T, latents)
+  weights = align_weights(teacher, student, latents, student_latents)
   return {
       'alignment': alignment.joint_mean,
       'alignment_max': alignment.joint_max,
       'alignment_min': alignment.joint_min,
       'alignment_per_module': alignment.per_module_mean,
       'alignment_exact': align(teacher, student, exact).joint_mean,
+      'alignment_weights': weights[0],
+      'alignment_weights_per_task': weights[1],
       'latent_r2': jnp.nanmean(fitted),
   }, exact
 

@@ -136,6 +136,29 @@ def test_swapped_student_is_not_aligned() -> None:
   assert residual > 0.1
 
 
+def test_equivalent_student_has_aligned_weights() -> None:
+  teacher, student, z, z_hat, _, _ = _equivalent_student(extra_units=3)
+  found = alignment.align_weights(teacher, student, z, z_hat)
+  np.testing.assert_allclose(found, 1.0, atol=1e-4)
+
+
+def test_alignment_of_weights_is_that_of_its_definition() -> None:
+  rng = np.random.default_rng(5)
+  teacher = rng.normal(size=(_M, _X, _H))
+  student = rng.normal(size=(6, _X, 8))
+  z, z_hat = rng.normal(size=(9, _M)), rng.normal(size=(9, 6))
+  cosines = np.empty((9, _H, 8))
+  for t, k, other in np.ndindex(cosines.shape):
+    unit = sum(z[t, m] * teacher[m, :, k] for m in range(_M))
+    found = sum(z_hat[t, m] * student[m, :, other] for m in range(6))
+    cosines[t, k, other] = np.dot(unit, found) / np.sqrt(
+        np.dot(unit, unit) * np.dot(found, found)
+    )
+  joint, per_task = alignment.align_weights(teacher, student, z, z_hat)
+  assert joint == pytest.approx(cosines.mean(0).max(-1).mean(), rel=1e-5)
+  assert per_task == pytest.approx(cosines.max(-1).mean(), rel=1e-5)
+
+
 def test_permuting_modules_with_latents_changes_nothing() -> None:
   rng = np.random.default_rng(1)
   teacher = rng.normal(size=(_M, _X, _H)).astype(np.float32)
