@@ -5,6 +5,10 @@ without weight decay in the outer loop. The paper finds that it does not help.
 The published table has lost the sizes of its four columns, so the paper preset
 runs the grid of Figure 2D.
 
+At laptop scale, converged inference trains for 300 steps only: alignment is
+then 0.84 and 0.93 (two seeds that are not used otherwise, no weight decay).
+After 2,000 steps it is 0.99, which weight decay cannot raise.
+
   python -m modular_hyperteacher.main --config=configs/table_a1.py
   python figures/make_all.py --only=table_a1
 """
@@ -34,15 +38,15 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           modules_per_teacher_module=module_factors,
           **{'outer.weight_decay': _decays(preset, solver)},
       )
-      for solver, steps in theory.solvers(preset, 2000, 1500).items()
+      for solver, steps in theory.solvers(preset, 300, 1500).items()
       for hidden_factors, module_factors in sizes
   ]
   return experiment.make('table_a1', preset, sweep, **theory.blocks(preset))
 
 
 def _decays(preset: str, solver: str) -> tuple[float, ...]:
-  # 1e-3 times (60,000 steps at 1e-3) over (2,000 at 1e-2, or 1,500 at 3e-3).
-  same = 3e-3 if solver == 'levenberg_marquardt' else 1.3e-2
+  # 1e-3 times (60,000 steps at 1e-3) over (300 at 1e-2, or 1,500 at 3e-3).
+  same = 2e-2 if solver == 'levenberg_marquardt' else 1.3e-2
   return presets.choose(
       preset,
       smoke=(0.0, 1e-3),

@@ -4,7 +4,8 @@
 
 Runs that are already bundled are kept, unless they were trained again or the
 config no longer describes them. If several experiments share a run, only the
-first one bundles it.
+first one bundles it; if its config no longer describes the run, another one
+gets it.
 
 --parameters also bundles trained parameters, for `pretrained.load`. To keep the
 repository small, select runs and seeds with --only, --without and --num_seeds:
@@ -13,9 +14,9 @@ repository small, select runs and seeds with --only, --without and --num_seeds:
       --only=task_support=random --without=model=nonlinear_hypernetwork
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 import pathlib
-from typing import Any
+from typing import Any, TypeAlias
 
 from absl import flags
 import jax
@@ -61,6 +62,7 @@ _NUM_SEEDS = flags.DEFINE_integer(
     'With --parameters: of how many seeds; default: all.',
     1,
 )
+_Seed: TypeAlias = tuple[str, int]  # Of a run: its condition, and the seed.
 # Limit for all bundles together, because every clone downloads them.
 _MAX_PARAMETER_BYTES = 10_000_000
 
@@ -80,10 +82,12 @@ def main() -> None:
     )
   run_folder.create_folder(pathlib.Path(_OUTPUT.value), '--output')
   new = bundles.read_whole(source)[0].runs
-  dropped = _dropped(experiment, target, new)
+  elsewhere = _held(_others(target))
+  dropped = _dropped(experiment, target, new, elsewhere)
   added = {r: run for r, run in new.items() if r not in dropped}
   # All that can fail for a wrong flag comes before anything is written.
   trained = _read_parameters(experiment, source, added)
+  _hand_over(target, dropped, elsewhere)
   finished = bundles.write_bundle(source, target, dropped)
   # Parameters of runs that were trained again are out of date.
   weights.remove(target / pretrained.FOLDER, {*new, *dropped})
@@ -101,7 +105,10 @@ def main() -> None:
 
 
 def _dropped(
-    experiment: str, target: pathlib.Path, new: Mapping[str, dict[str, Any]]
+    experiment: str,
+    target: pathlib.Path,
+    new: Mapping[str, dict[str, Any]],
+    elsewhere: Mapping[_Seed, pathlib.Path],
 ) -> set[str]:
   """Returns the ids of runs to leave out of a bundle.
 
@@ -109,16 +116,9 @@ def _dropped(
     experiment: such as 'fig3b'.
     target: the bundle's folder.
     new: runs to add by their ids, whether or not the config describes them.
+    elsewhere: seed -> the other bundle that holds it.
   """
   described = reference.described_conditions(experiment, _PRESET.value)
-  folders = pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}')
-  elsewhere = {
-      seed: folder
-      for folder in folders
-      if folder != target and bundles.has_results(folder)
-      for run in bundles.read(folder).runs.values()
-      for seed in _seeds(run)
-  }
   earlier = {
       run_id: run
       for run_id, run in bundles.read(target).runs.items()
@@ -138,7 +138,48 @@ def _dropped(
   return dropped
 
 
-def _seeds(run: Mapping[str, Any]) -> set[tuple[str, int]]:
+def _hand_over(
+    target: pathlib.Path,
+    dropped: Collection[str],
+    elsewhere: Mapping[_Seed, pathlib.Path],
+) -> None:
+  """Moves runs that only another experiment describes to its bundle."""
+  runs = bundles.read(target).runs
+  left = {
+      run_id
+      for run_id in runs.keys() & dropped
+      if not _seeds(runs[run_id]) <= elsewhere.keys()
+  }
+  for folder in _others(target):
+    wanted = reference.described_conditions(folder.parent.name, folder.name)
+    moved = {
+        run_id
+        for run_id in left
+        if reference.condition(runs[run_id]['config']) in wanted
+    }
+    if moved:
+      bundles.write_bundle(target, folder, runs.keys() - moved)
+      left -= moved
+      print(f'{", ".join(sorted(moved))}: moved to {folder}')
+
+
+def _held(folders: Iterable[pathlib.Path]) -> dict[_Seed, pathlib.Path]:
+  """Returns seed -> the bundle that holds it."""
+  return {
+      seed: folder
+      for folder in folders
+      for run in bundles.read(folder).runs.values()
+      for seed in _seeds(run)
+  }
+
+
+def _others(target: pathlib.Path) -> list[pathlib.Path]:
+  """Returns the folders of the other bundles of this preset."""
+  folders = sorted(pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}'))
+  return [f for f in folders if f != target and bundles.has_results(f)]
+
+
+def _seeds(run: Mapping[str, Any]) -> set[_Seed]:
   """Returns a run's seeds, each with the run's condition."""
   condition = reference.condition(run['config'])
   return {(condition, seed) for seed in run['config']['training']['seeds']}

@@ -100,6 +100,15 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
       for seed in run['config']['training']['seeds']
   ]
   assert len(set(held)) == len(held) > 0
+  # A run that only Figure A4 still describes moves there.
+  own = bundles.read(folders[1]).runs
+  moved = next(iter(own))
+  bundles.write_bundle(folders[1], folders[0], own.keys() - {moved})
+  bundles.write_bundle(tmp_path / 'nothing', folders[1], {moved})
+  run = run_script('bundle', *arguments, '--experiment=fig3b')
+  assert f'{moved}: moved to {folders[1]}' in run.stdout, run.stderr
+  assert moved not in bundles.read(folders[0]).runs
+  assert bundles.read(folders[1]).runs == own
   run = run_script('bundle', *arguments, '--experiment=fig9')
   assert run.returncode == 2
   assert run.stderr.startswith('error: --results: there is no finished run in')
