@@ -4,8 +4,8 @@
 
 Runs that are already bundled are kept, unless they were trained again or the
 config no longer describes them. If several experiments share a run, only the
-first one bundles it; if its config no longer describes the run, another one
-gets it.
+first one bundles it. If its config no longer describes the run, the run moves
+to the bundle of another, with its parameters.
 
 --parameters also bundles trained parameters, for `pretrained.load`. To keep the
 repository small, select runs and seeds with --only, --without and --num_seeds:
@@ -143,24 +143,25 @@ def _hand_over(
     dropped: Collection[str],
     elsewhere: Mapping[_Seed, pathlib.Path],
 ) -> None:
-  """Moves runs that only another experiment describes to its bundle."""
+  """Moves runs to bundles whose configs describe them; tells what is lost."""
   runs = bundles.read(target).runs
   left = {
-      run_id
+      run_id: reference.condition(runs[run_id]['config'])
       for run_id in runs.keys() & dropped
       if not _seeds(runs[run_id]) <= elsewhere.keys()
   }
-  for folder in _others(target):
+  for folder in _others(target) if left else ():
     wanted = reference.described_conditions(folder.parent.name, folder.name)
-    moved = {
-        run_id
-        for run_id in left
-        if reference.condition(runs[run_id]['config']) in wanted
-    }
+    moved = {run_id for run_id in left if left[run_id] in wanted}
     if moved:
-      bundles.write_bundle(target, folder, runs.keys() - moved)
-      left -= moved
+      kept = moved | bundles.read(folder).runs.keys()
+      bundles.write_bundle(target, folder, runs.keys() - kept)
+      parameters = pretrained.FOLDER
+      weights.copy(target / parameters, folder / parameters, moved)
       print(f'{", ".join(sorted(moved))}: moved to {folder}')
+      left = {r: condition for r, condition in left.items() if r not in moved}
+  for run_id in sorted(left):
+    print(f'{run_id}: deleted, as no config describes it')
 
 
 def _held(folders: Iterable[pathlib.Path]) -> dict[_Seed, pathlib.Path]:

@@ -75,7 +75,8 @@ def _falls_with_size(
       'alignment',
       bound=_NOTICED,
   )
-  # The published grid starts at twice the teacher's size.
+  # The published grid starts at twice the teacher's size. Being best takes any
+  # difference from the smallest.
   if frame[theory_cells.MODULES].min() == 1:
     smallest = [(size(2, 2), size(1, 1))]
     found += comparisons.better(frame, smallest, 'alignment')

@@ -119,8 +119,9 @@ def align_weights(
     student_latents: zhat of each task, [tasks, M-hat].
 
   Returns:
-    Mean cosine of a teacher's unit and its best student unit, which is the same
-    for all tasks; and the same where it may differ between tasks.
+    [], the mean cosine of each teacher's unit and its best student unit, one
+    for all tasks; and [], that mean if each task has best units of its own.
+    NaN if the weights of a unit are all zero in a task.
   """
   cosines = jnp.einsum(
       'txk,txl->tkl',

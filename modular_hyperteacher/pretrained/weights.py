@@ -91,6 +91,21 @@ def write(
   run_folder.RunFolder(folder).write(_INDEX, index)
 
 
+def copy(
+    source: pathlib.Path, target: pathlib.Path, run_ids: Collection[str]
+) -> None:
+  """Adds the parameters of runs to another folder; ignores runs without any."""
+  index = read_index(source)
+  found = {run_id: index[run_id] for run_id in run_ids if run_id in index}
+  if not found:
+    return
+  target.mkdir(parents=True, exist_ok=True)
+  for run_id in found:
+    content = _path(source, run_id).read_bytes()
+    run_folder.write_atomically(_path(target, run_id), content)
+  run_folder.RunFolder(target).write(_INDEX, read_index(target) | found)
+
+
 def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
   """Removes the parameters of runs; ignores runs that have none."""
   index = read_index(folder)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,8 @@ from figures import registry
 from figures.claims import verdicts
 from figures.library import bundles
 from figures.library import reference
+from modular_hyperteacher import pretrained
+from modular_hyperteacher.pretrained import weights
 from tests.helpers import commands
 from tests.helpers import forks
 from tests.helpers import made_up
@@ -73,6 +76,16 @@ def test_images_are_made_or_the_way_to_them_is_told(
   assert made != ('no static images' in run.stdout)
 
 
+def _contents(folder: pathlib.Path) -> dict[str, tuple[str, str]]:
+  """Returns run id -> values and curves of a bundle, as text."""
+  finished, curves = bundles.read_whole(folder)
+  found = {}
+  for run_id in finished.runs:
+    tables = [t[t['run_id'] == run_id] for t in (finished.values, curves)]
+    found[run_id] = tuple(t.to_csv(index=False) for t in tables)
+  return found
+
+
 @pytest.mark.slow
 def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   root = made_up.write_runs(
@@ -99,15 +112,24 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
       for seed in run['config']['training']['seeds']
   ]
   assert len(set(held)) == len(held) > 0
-  # A run that only Figure A4 still describes moves there.
-  own = bundles.read(folders[1]).runs
-  moved = next(iter(own))
-  bundles.write_bundle(folders[1], folders[0], own.keys() - {moved})
-  bundles.write_bundle(tmp_path / 'nothing', folders[1], {moved})
-  run = run_script('bundle', *arguments, '--experiment=fig3b')
-  assert f'{moved}: moved to {folders[1]}' in run.stdout, run.stderr
-  assert moved not in bundles.read(folders[0]).runs
-  assert bundles.read(folders[1]).runs == own
+  # A run that only Figure A4 still describes moves there, with its parameters;
+  # one that is in both bundles stays there.
+  own, rest = folders[1], folders[0]
+  before = [_contents(folder) for folder in folders]
+  moved, in_both, *_ = bundles.read(own).runs
+  everything = bundles.read(own).runs.keys()
+  bundles.write_bundle(own, rest, everything - {moved, in_both})
+  bundles.write_bundle(tmp_path / 'nothing', own, {moved})
+  params = {'bank': np.ones((1, 2))}
+  name = pretrained.FOLDER
+  weights.write(rest / name, moved, kind='last', seeds=[1], meta_params=params)
+  nothing = (f'--results={tmp_path / "nothing"}', arguments[1])
+  run = run_script('bundle', *nothing, '--experiment=fig3b')
+  assert f'{moved}: moved to {own}' in run.stdout, run.stderr
+  assert [_contents(folder) for folder in folders] == before
+  assert list(weights.read_index(own / name)) == [moved]
+  assert (own / name / f'{moved}.npz').exists()
+  assert not list(rest.rglob('*.npz'))
   run = run_script('bundle', *arguments, '--experiment=fig9')
   assert run.returncode == 2
   assert run.stderr.startswith('error: --results: there is no finished run in')
