@@ -154,7 +154,8 @@ def test_alignment_of_weights_is_that_of_its_definition() -> None:
     cosines[t, k, other] = np.dot(unit, found) / np.sqrt(
         np.dot(unit, unit) * np.dot(found, found)
     )
-  joint, per_task = alignment.align_weights(teacher, student, z, z_hat)
+  arrays = map(jnp.asarray, (teacher, student, z, z_hat))
+  joint, per_task = alignment.align_weights(*arrays)
   assert joint == pytest.approx(cosines.mean(0).max(-1).mean(), rel=1e-5)
   assert per_task == pytest.approx(cosines.max(-1).mean(), rel=1e-5)
 
