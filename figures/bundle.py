@@ -161,7 +161,7 @@ def _hand_over(
       print(f'{", ".join(sorted(moved))}: moved to {folder}')
       left = {r: condition for r, condition in left.items() if r not in moved}
   for run_id in sorted(left):
-    print(f'{run_id}: deleted, as no config describes it')
+    print(f"{run_id}: deleted, as no bundle's config describes it")
 
 
 def _held(folders: Iterable[pathlib.Path]) -> dict[_Seed, pathlib.Path]:
