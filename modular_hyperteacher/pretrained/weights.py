@@ -94,14 +94,21 @@ def write(
 def copy(
     source: pathlib.Path, target: pathlib.Path, run_ids: Collection[str]
 ) -> None:
-  """Adds the parameters of runs to another folder; ignores runs without any."""
+  """Adds the parameters of runs to another folder; ignores runs without any.
+
+  Raises:
+    UserError: if a file that the index lists is missing or cannot be read.
+  """
   index = read_index(source)
   found = {run_id: index[run_id] for run_id in run_ids if run_id in index}
   if not found:
     return
   target.mkdir(parents=True, exist_ok=True)
   for run_id in found:
-    content = _path(source, run_id).read_bytes()
+    path = _path(source, run_id)
+    content = untrusted.read_bytes(path)
+    if content is None:
+      raise errors.UserError(f'{path} is missing.')
     run_folder.write_atomically(_path(target, run_id), content)
   run_folder.RunFolder(target).write(_INDEX, read_index(target) | found)
 

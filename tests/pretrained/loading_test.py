@@ -22,6 +22,7 @@ from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import student
+from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.tasks import base as tasks
@@ -363,6 +364,22 @@ def test_what_a_student_cannot_do_is_told(root: pathlib.Path) -> None:
     loaded.student().sample('odd', jax.random.key(0))
   with pytest.raises(errors.UserError, match="only 'last' is bundled"):
     _load(root, 'bundled', kind='best_validation')
+
+
+def test_parameters_that_are_lost_are_told_and_not_copied(
+    tmp_path: pathlib.Path,
+) -> None:
+  source, target = tmp_path / 'source', tmp_path / 'target'
+  params = {'bank': np.ones((1, 2))}
+  weights.write(source, 'run', kind='last', seeds=[1], meta_params=params)
+  weights.copy(source, target, {'run', 'other'})
+  np.testing.assert_array_equal(
+      weights.read(target, 'run', params)['bank'], params['bank']
+  )
+  (source / 'run.npz').unlink()
+  with pytest.raises(errors.UserError, match='run.npz is missing'):
+    weights.copy(source, tmp_path / 'other', {'run'})
+  assert not weights.read_index(tmp_path / 'other')
 
 
 def test_bundled_parameters_belong_to_bundled_runs() -> None:
