@@ -9,7 +9,7 @@ module of the last layer held out) the hypernetworks fall below.
 Expected at laptop scale, OOD accuracy with compositional and with
 non-compositional support: 0.82 and 0.54 (linear hypernetwork), 0.81 and 0.50
 (nonlinear), 0.67 and 0.64 (ANIL), 0.65 and 0.61 (MAML). These eight runs of
-three seeds took 30 to 37 minutes of one core, by machine; --only selects them.
+three seeds took 23 to 37 minutes of one core, by machine; --only selects them.
 Four more, of ANIL and MAML with as many meta-parameters as the linear
 hypernetwork, took 150.
 

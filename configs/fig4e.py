@@ -7,8 +7,8 @@ that of ANIL and MAML (4E); non-compositional support (the last quadrant held
 out) costs the hypernetworks more than them (4F). The fraction of
 demonstrations that are predicted without a single mistake shows the same (A9).
 'laptop' has mazes of 7 x 7 cells in place of 11 x 11, and hypernetworks of 32
-modules in place of 8, which learn faster: with 8 the linear one is no better
-than ANIL for sure (by 0.013 ± 0.012). Figure 4E draws both.
+modules in place of 8, which learn faster: with 8 the linear one is not clearly
+better than ANIL (by 0.013 ± 0.012). Figure 4E draws both.
 
   python -m modular_hyperteacher.main --config=configs/fig4e.py
   python figures/make_all.py --only=fig4e,fig4f,fig_a9

@@ -6,7 +6,8 @@ control, on combinations of up to all modules. The difference in accuracy shows
 the effect of unseen numbers of modules.
 
 OOD(K=8) is a single combination. In most seeds the control trains on it, but is
-evaluated on it all the same (`repeat_empty`).
+evaluated on it all the same (`repeat_empty`). Combinations of four modules are
+held out from both.
 
   python -m modular_hyperteacher.main --config=configs/more_modules.py
   python figures/make_all.py --only=more_modules

@@ -1,7 +1,7 @@
 """Figure 3D with two generated layers at laptop scale.
 
 With one generated layer, connected and disconnected support have almost as many
-combinations of modules, and the effect of Figure 3D does not show. Here,
+combinations of modules, and the effect of Figure 3D only just shows. Here,
 teachers have two generated layers, as published, and six modules; at the
 published scale six or eight.
 

@@ -38,6 +38,7 @@ VERDICTS = _ROOT / 'docs' / 'verdicts.md'
 WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
 
 _ENOUGH_SEEDS = 5
+_VARIANTS = ('-adam', 'TH-1-d')  # Of claims that count once.
 
 
 def _read_findings() -> dict[str, dict[str, str]]:
@@ -126,14 +127,16 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
 
 def summary(entries: list[verdicts.Entry]) -> str:
   """Returns how many claims on the rows of `figure_table` hold."""
-  found = collections.Counter(
-      entry['verdict']
+  of_paper = [
+      entry
       for claim, entry in zip(claims.CLAIMS, entries, strict=True)
-      if claim.artefact in _FINDINGS
-  )
+      if claim.artefact in _FINDINGS and not claim.id.endswith(_VARIANTS)
+  ]
+  found = collections.Counter(entry['verdict'] for entry in of_paper)
   counts = [f'{found[verdict]} {verdict}' for verdict in verdicts.VERDICTS]
   return (
-      f'Of the {found.total()} claims behind these rows, {", ".join(counts)}.'
+      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (without"
+      ' variants: `-adam`, TH-1-d).'
   )
 
 
@@ -147,6 +150,7 @@ def published_table(library: data.Library) -> str:
 
 def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns a row per claim, and per experiment without claims."""
+  numbers = ('verdict', 'effect', 'to exceed', 'p', 'seeds', 'scale')
   rows, seen = [], set()
   for claim, entry in zip(claims.CLAIMS, entries, strict=True):
     scale = entry['preset'] or ''
@@ -155,6 +159,9 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'what is claimed': claim.sentence,
         'verdict': entry['verdict'],
         'effect': tables.with_error(entry['effect'], entry['standard_error']),
+        'to exceed': '' if entry['bound'] is None else f'{entry["bound"]:g}',
+        'p': tables.number(entry['p']),
+        'seeds': str(entry['num_seeds'] or ''),
         'scale': scale,
         'flag of `main`': _flag(claim.experiment, scale),
         'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
@@ -165,7 +172,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         rows.append({
             'claim': f'none ({name})',
             'what is claimed': figure.title.replace('Beyond the paper: ', ''),
-            **dict.fromkeys(('verdict', 'effect', 'scale'), ''),
+            **dict.fromkeys(numbers, ''),
             'flag of `main`': _flag(experiment),
             'cost': _cost(library, experiment, seen),
         })

@@ -30,17 +30,19 @@ def _falls_beyond_training(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   trained = int(frame['task.max_active'].min())
   control = int(frame['task.num_modules'].max())
+  few, *more = more_modules.SPLITS
   for model in style.HYPERNETWORKS:
-    samples = [
-        comparisons.sample(frame, more_modules.cell(model, most), split)
-        for most in (trained, control)
-        for split in more_modules.SPLITS
-    ]
-    name = (
-        f'fall of {style.MODEL_NAMES[model]} from {more_modules.SPLITS[0]} to'
-        f' {more_modules.SPLITS[1]} - that of the control'
-    )
-    found.append(comparisons.between(name, samples, (1, -1, -1, 1)))
+    for many in more:
+      samples = [
+          comparisons.sample(frame, more_modules.cell(model, most), split)
+          for most in (trained, control)
+          for split in (few, many)
+      ]
+      name = (
+          f'fall of {style.MODEL_NAMES[model]} from {few} to {many} - that of'
+          ' the control'
+      )
+      found.append(comparisons.between(name, samples, (1, -1, -1, 1)))
   return found
 
 

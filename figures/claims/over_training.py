@@ -139,13 +139,18 @@ def at_steps(
   At the last step these are the comparisons of the verdict.
   """
   where = claim.experiment, claim.cell, library
-  final, _ = verdicts.select(claim.read, *where)
-  if final.empty:
+  found = verdicts.compare(claim, library)
+  runs = [s.runs for comparison in found for s in comparison.samples]
+  if not runs:
     return
+  facts = ['run_id', 'preset', 'training.num_outer_steps']
+  # Other claims of this experiment may have runs of other lengths.
+  used = pd.concat([r[facts] for r in runs])
+  last = int(used['training.num_outer_steps'].max())
+  preset = ' and '.join(used['preset'].unique())
   curves, _ = verdicts.select(data.Library.curves, *where)
-  last = int(final['training.num_outer_steps'].max())
-  preset = ' and '.join(final['preset'].unique())
-  steps = sorted({int(step) for step in curves['step'] if 0 < step < last})
+  measured = curves['step'][curves['run_id'].isin(used['run_id'])]
+  steps = sorted({int(step) for step in measured if 0 < step < last})
   every = -(-len(steps) // _MAX_STEPS) or 1
   for step in steps[::-1][::every][::-1]:
     if claim.read is data.Library.curves:
@@ -153,7 +158,7 @@ def at_steps(
     else:
       frame = _at_step(step, *where)
     yield step, preset, claim.compare(frame)
-  yield last, preset, verdicts.compare(claim, library)
+  yield last, preset, found
 
 
 @functools.lru_cache(maxsize=256)

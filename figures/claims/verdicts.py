@@ -308,15 +308,9 @@ def write(entries: Sequence[Entry]) -> dict[str, str]:
       for entry in entries
   ])
   details = pd.DataFrame([
-      {
-          'id': entry['id'],
-          'comparison': tested['name'],
-          'to exceed': tested['bound'],
-          **_columns(tested),
-          'result': _result(tested),
-      }
+      {'id': entry['id'], **row}
       for entry in entries
-      for tested in entry['comparisons']
+      for row in comparison_rows(entry)
   ])
   return {
       'claims.json': json.dumps(entries, indent=2, allow_nan=False) + '\n',
@@ -325,6 +319,19 @@ def write(entries: Sequence[Entry]) -> dict[str, str]:
           f' comparisons:\n\n{tables.to_markdown(details)}'
       ),
   }
+
+
+def comparison_rows(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+  """Returns a row per comparison of an entry of claims.json."""
+  return [
+      {
+          'comparison': tested['name'],
+          'to exceed': tested['bound'],
+          **_columns(tested),
+          'result': _result(tested),
+      }
+      for tested in entry['comparisons']
+  ]
 
 
 def _result(tested: Tested) -> str:

@@ -14,8 +14,9 @@ from figures.plotting import style
 EXPERIMENT = 'more_modules'
 TITLE = 'More modules than in training, and a control trained on as many'
 CELL = ('model.name', 'task.max_active')
-# Few modules, as both were trained on, and all.
-SPLITS = ('ood_k2', 'ood_k8')
+# Few modules, as both were trained on; more, held out from the control, too;
+# and all, of which there is a single combination.
+SPLITS = ('ood_k2', 'ood_k4', 'ood_k8')
 _NUMBERS = (1, 2, 4, 8)
 
 

@@ -59,7 +59,7 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
       _measured(entry),
       entry['note'],
       _why(entry),
-      _comparisons(entry),
+      tables.texts(pd.DataFrame(verdicts.comparison_rows(entry))),
   )
 
 
@@ -127,16 +127,3 @@ def _why(entry: Mapping[str, Any]) -> str:
     return ''
   why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
   return str(why.get((entry['id'], entry['preset']), ''))
-
-
-def _comparisons(entry: Mapping[str, Any]) -> dict[str, list[str]]:
-  rows = [
-      {
-          'comparison': found['name'],
-          'effect_mean': found['effect'],
-          'effect_se': found['standard_error'],
-          **{name: found[name] for name in ('bound', 't', 'p', 'num_seeds')},
-      }
-      for found in entry.get('comparisons', ())
-  ]
-  return tables.texts(pd.DataFrame(rows))

@@ -276,11 +276,13 @@ def test_tasks_of_all_modules_are_evaluated_though_trained_on() -> None:
 
 
 @pytest.mark.parametrize(
-    'fall, of_control, verdict',
+    'fall, of_control, at_four, verdict',
     [
-        (0.3, 0.1, 'SUPPORTED'),
-        (0.3, 0.3, 'UNDECIDED'),
-        (0.1, 0.3, 'CONTRADICTED'),
+        (0.3, 0.1, 0.3, 'SUPPORTED'),
+        (0.3, 0.3, 0.3, 'UNDECIDED'),
+        # The same as the control, of which four modules are held out, too.
+        (0.3, 0.1, 0.1, 'UNDECIDED'),
+        (0.1, 0.3, 0.1, 'CONTRADICTED'),
     ],
 )
 def test_txt1_is_a_difference_from_a_control(
@@ -288,19 +290,23 @@ def test_txt1_is_a_difference_from_a_control(
     monkeypatch: pytest.MonkeyPatch,
     fall: float,
     of_control: float,
+    at_four: float,
     verdict: str,
 ) -> None:
   monkeypatch.setattr(made_up, 'SPLITS', (*made_up.SPLITS, 'ood_k2'))
 
   def rule(fields: dict[str, Any], split: str, metric: str) -> float:
-    of_model = of_control if fields['task.max_active'] == 8 else fall
-    return 0.9 - of_model * (split == 'ood_k8')
+    if fields['task.max_active'] == 8:
+      falls = {'ood_k4': of_control, 'ood_k8': of_control}
+    else:
+      falls = {'ood_k4': at_four, 'ood_k8': fall}
+    return 0.9 - falls.get(split, 0.0)
 
   made_up.write_by_rule(tmp_path, 'more_modules', rule)
   claim = next(claim for claim in claims.CLAIMS if claim.id == 'TXT-1')
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
-  assert len(entry['comparisons']) == 2
+  assert len(entry['comparisons']) == 4
   for folder in tmp_path.glob('*/*/8-linear_hypernetwork-*'):
     shutil.rmtree(folder)
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))

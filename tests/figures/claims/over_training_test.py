@@ -52,6 +52,23 @@ def test_effects_are_those_of_each_evaluation(tmp_path: pathlib.Path) -> None:
   assert by_step[3000] == [c['effect'] for c in entry['comparisons']]
 
 
+def test_effects_end_with_the_claims_own_runs(tmp_path: pathlib.Path) -> None:
+  """Table A1 trains longer where Adam infers the latents."""
+  made_up.write_by_rule(
+      tmp_path,
+      'table_a1',
+      lambda *_: 0.5,
+      curve=lambda run, step: step / 1e4,
+      more_metrics=['alignment'],
+  )
+  library = made_up_rules.library(tmp_path)
+  steps = {
+      name: [s for s, _, _ in over_training.at_steps(_CLAIMS[name], library)]
+      for name in ('A1', 'A1-adam')
+  }
+  assert steps == {'A1': [300], 'A1-adam': [500, 1500]}
+
+
 def test_a_panel_per_claim_with_runs(tmp_path: pathlib.Path) -> None:
   library = _write(tmp_path)
   chosen = [_CLAIMS[name] for name in ('3B-1', '3B-2', '4E', 'TH-2')]

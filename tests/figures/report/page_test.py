@@ -29,6 +29,7 @@ _ENTRY: Any = dict(
     t=0.5,
     p=0.33,
     interval=(-0.5, 0.7),
+    comparisons=[],
 )
 
 
@@ -172,9 +173,12 @@ def test_explanations_stand_beside_what_is_not_supported() -> None:
       ' seeds, laptop scale.'
   )
   one = {**_ENTRY, 'name': 'one', 'bound': 0.02}
+  one |= {'holds': False, 'reversed': False}
   described = overview.describe(claim, {**_ENTRY, 'comparisons': [one]})
   assert described.comparisons['comparison'] == ['one']
   assert described.comparisons['effect'] == ['0.100 ± 0.200']
+  assert described.comparisons['to'] == ['0.700']
+  assert described.comparisons['result'] == ['undecided']
   for other in (
       {'verdict': 'SUPPORTED'},
       {'preset': 'paper'},
