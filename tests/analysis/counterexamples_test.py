@@ -10,6 +10,7 @@ import pytest
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import families
+from tests.helpers import slow
 
 _CASES = [
     (name, ood)
@@ -25,7 +26,7 @@ def test_training_tasks_are_fitted(name: str) -> None:
   assert error < 1e-9
 
 
-@pytest.mark.parametrize('name, ood', _CASES)
+@pytest.mark.parametrize('name, ood', slow.mark(_CASES, _CASES[1:]))
 def test_no_latent_fits_a_new_combination(name: str, ood: Any) -> None:
   example = counterexamples.COUNTEREXAMPLES[name](jax.random.key(0))
   error = counterexamples.best_ood_error(

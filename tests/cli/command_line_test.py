@@ -11,6 +11,7 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
 from tests.helpers import commands
+from tests.helpers import slow
 
 _FIELD = 'models.maml.outer.final_fraction'
 
@@ -64,12 +65,15 @@ def test_a_field_at_its_default_is_the_same_run() -> None:
 
 @pytest.mark.parametrize(
     'module',
-    [
-        'modular_hyperteacher.main',
-        'launch.local',
-        'launch.ray_cluster',
-        'launch.slurm',
-    ],
+    slow.mark(
+        [
+            'modular_hyperteacher.main',
+            'launch.local',
+            'launch.ray_cluster',
+            'launch.slurm',
+        ],
+        ['launch.ray_cluster', 'launch.slurm'],
+    ),
 )
 def test_help_lists_shared_flags_as_well(module: str) -> None:
   done = commands.python('-m', module, '--help')

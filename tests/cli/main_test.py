@@ -13,7 +13,6 @@ import pytest
 
 from tests.helpers import commands
 from tests.helpers import disks
-from tests.helpers import slow
 from tests.helpers import training
 
 
@@ -67,9 +66,8 @@ def test_a_finished_run_is_skipped(
   assert (_run_folder(folder) / 'metrics.csv').stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize(
-    'stop', slow.mark([signal.SIGKILL, signal.SIGTERM], [signal.SIGTERM])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize('stop', [signal.SIGKILL, signal.SIGTERM])
 def test_stopped_and_started_again_equals_unbroken(
     finished: tuple[pathlib.Path, subprocess.CompletedProcess[str]],
     tmp_path: pathlib.Path,
@@ -205,6 +203,7 @@ def test_same_id_but_another_config(
   assert training.files(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_truncated_checkpoint(
     finished: tuple[pathlib.Path, subprocess.CompletedProcess[str]],
     tmp_path: pathlib.Path,
@@ -230,8 +229,15 @@ def test_truncated_checkpoint(
     'name, content, message',
     [
         ('config.json', '[]', 'config.json is .*must be a block of fields'),
-        ('provenance.json', '{}', 'provenance.json: .* sessions is missing'),
-        ('summary.json', '{"run', 'summary.json is not valid JSON'),
+        pytest.param(
+            *('provenance.json', '{}'),
+            'provenance.json: .* sessions is missing',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            *('summary.json', '{"run', 'summary.json is not valid JSON'),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_damaged_files_of_a_run(

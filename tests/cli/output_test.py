@@ -8,13 +8,11 @@ import pytest
 from tests.helpers import commands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'command',
     [
-        pytest.param(
-            ['-m', 'modular_hyperteacher.worlds', 'list'],
-            marks=pytest.mark.slow,
-        ),
+        ['-m', 'modular_hyperteacher.worlds', 'list'],
         ['-m', 'modular_hyperteacher.main', '--help'],
         ['figures/make_all.py', '--help'],
     ],

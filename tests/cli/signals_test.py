@@ -92,6 +92,7 @@ def test_ctrl_c_before_a_worker_began(tmp_path: pathlib.Path) -> None:
   assert output.endswith('SIGINT: saved; run the same command to resume.\n')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'number, code',
     [

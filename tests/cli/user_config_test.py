@@ -113,6 +113,7 @@ def fixture_refusals(
   ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('index', range(len(_CHANGES) + len(_FILES)))
 def test_made_configs(
     index: int, refusals: list[tuple[forks.Done, str, list[str]]]

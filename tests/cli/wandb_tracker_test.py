@@ -107,6 +107,7 @@ def test_off_asks_nothing_of_it(
   assert not (tmp_path / 'run').exists()
 
 
+@pytest.mark.slow
 def test_asked_for_and_not_installed(tmp_path: pathlib.Path) -> None:
   (tmp_path / 'wandb.py').write_text('raise ImportError')
   process = commands.start(

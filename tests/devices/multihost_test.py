@@ -155,6 +155,7 @@ def test_processes_that_wait_for_a_run_leave_together(
   lock.release()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'arguments, message',
     [

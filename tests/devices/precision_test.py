@@ -55,11 +55,9 @@ def _trace(function: Callable[..., Any], *args: Any) -> set[Any]:
 
 
 # Module, run, level of precision.
-_QUICK = (
-    (fig3b, 'model=linear_hypernetwork', None),
-    (fig3b, 'model=linear_hypernetwork', 'bfloat16'),
-)
+_QUICK = ((fig3b, 'model=linear_hypernetwork', 'bfloat16'),)
 _SLOW = (
+    (fig3b, 'model=linear_hypernetwork', None),
     (fig2d, 'solver=levenberg_marquardt', None),
     (fig4e, 'model=anil', None),
     (scan_me, 'model=meta_seq2seq', None),

@@ -81,6 +81,7 @@ def _towards(lengths: np.ndarray, interaction: int) -> np.ndarray:
   return actions
 
 
+@pytest.mark.slow
 def test_a_perfect_agent_takes_a_shortest_path() -> None:
   real = _untrained('goals')
   params = real.task_params
@@ -150,6 +151,7 @@ def test_an_agent_with_optimal_values_earns_the_optimal_return() -> None:
   np.testing.assert_allclose(values[:5], values[5:], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_agent_that_stays_earns_nothing() -> None:
   stay = lambda scenes: jax.nn.one_hot(jnp.zeros(scenes.agent.shape[1], int), 5)
   agent = _agent('preferences', stay)

@@ -117,6 +117,7 @@ def test_training_does_not_wait_for_an_estimate(
   assert steps == ['priced' if dry_run else 'launched']
 
 
+@pytest.mark.slow
 def test_1500_finished_runs_are_planned_listed_and_tabulated_at_once(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -132,6 +133,7 @@ def test_1500_finished_runs_are_planned_listed_and_tabulated_at_once(
   assert table.getvalue().count('maml') == 1500
 
 
+@pytest.mark.slow
 def test_1500_new_runs_are_planned_and_listed_at_once(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -36,7 +36,9 @@ def _assert_trees_close(
   )
 
 
-@pytest.mark.parametrize('name', _MODELS)
+@pytest.mark.parametrize(
+    'name', slow.mark(tiny.MODELS, {*tiny.MODELS} - {'maml'})
+)
 def test_second_order_gradient_against_finite_differences(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +95,9 @@ def _one_step(
   return step(state, params, jax.random.key(2))
 
 
-@pytest.mark.parametrize('name', _MODELS)
+@pytest.mark.parametrize(
+    'name', slow.mark(tiny.MODELS, {*tiny.MODELS} - {'linear_hypernetwork'})
+)
 def test_one_and_eight_devices_take_the_same_step(name: str) -> None:
   state, metrics = _one_step(name, 1)
   state_8, metrics_8 = _one_step(name, 8)
@@ -110,7 +114,7 @@ def test_one_and_eight_devices_take_the_same_step(name: str) -> None:
   assert int(state_8.step) == 1
 
 
-@pytest.mark.parametrize('chunk_size', [1, 4])
+@pytest.mark.parametrize('chunk_size', slow.mark([1, 4], [4]))
 def test_chunks_change_rounding_only(chunk_size: int | None) -> None:
   state, metrics = _one_step('linear_hypernetwork', 1)
   chunked, chunked_metrics = _one_step('linear_hypernetwork', 1, chunk_size)

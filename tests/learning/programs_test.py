@@ -96,6 +96,7 @@ def test_different_seeds_differ() -> None:
   assert metrics['loss'][0] != metrics['loss'][1]
 
 
+@pytest.mark.slow
 def test_evaluation_averages_what_judge_returns() -> None:
   world = tiny.task()
   algorithm = tiny.learner(world)

@@ -24,6 +24,7 @@ from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base
 from modular_hyperteacher.tasks import base as tasks
 from tests.helpers import built
+from tests.helpers import slow
 from tests.helpers import tiny
 
 _PLAIN = {
@@ -34,7 +35,7 @@ _NO_STEP = {'num_steps': 0}
 _TWO_STEPS = {'num_steps': 2, 'learning_rate': 0.01}
 
 
-@pytest.fixture(name='name', params=_PLAIN)
+@pytest.fixture(name='name', params=slow.mark(_PLAIN, _PLAIN[1:]))
 def fixture_name(request: pytest.FixtureRequest) -> str:
   return request.param
 

@@ -20,6 +20,7 @@ from modular_hyperteacher.models import base
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import sparse_maml
 from modular_hyperteacher.tasks import objectives
+from tests.helpers import slow
 from tests.helpers import tiny
 
 _SIZES = {'input_dim': 3, 'output_dim': 4, 'num_hidden': 2, 'hidden_dim': 4}
@@ -112,8 +113,10 @@ def _assert_close(actual: Any, expected: Any) -> None:
     'gates, value, slope',
     [
         ('binary', lambda m: 1.0 * (m > 0), 0.5),
-        ('rectified', lambda m: m * (m > 0), 1.0),
-        ('rates', lambda m: m, 1.0),
+        pytest.param(
+            *('rectified', lambda m: m * (m > 0), 1.0), marks=pytest.mark.slow
+        ),
+        pytest.param(*('rates', lambda m: m, 1.0), marks=pytest.mark.slow),
     ],
 )
 def test_first_order_gradients_written_out(
@@ -148,7 +151,7 @@ def test_first_order_gradients_written_out(
   assert float(optax.tree.norm(gradients['gates'])) > 1e-3
 
 
-@pytest.mark.parametrize('order', _INNER)
+@pytest.mark.parametrize('order', slow.mark(_INNER, ['first order']))
 @pytest.mark.parametrize(
     'gates, value, slope',
     [('binary', lambda m: 1.0 * (m > 0), 0.5), ('rectified', jax.nn.relu, 1)],

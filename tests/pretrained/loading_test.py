@@ -28,6 +28,7 @@ from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.tasks import base as tasks
 from tests.helpers import built
 from tests.helpers import commands
+from tests.helpers import slow
 
 _TINY = (
     '--config.task.num_modules=3',
@@ -78,7 +79,7 @@ def _load(
   )
 
 
-@pytest.mark.parametrize('seed', [7, 8])
+@pytest.mark.parametrize('seed', slow.mark([7, 8], [8]))
 def test_what_is_loaded_gives_the_results_that_the_run_reported(
     root: pathlib.Path, seed: int
 ) -> None:
@@ -95,7 +96,7 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
   _assert_close(loaded.student(seed).evaluate(), reported)
 
 
-@pytest.mark.parametrize('seed', [7, 8])
+@pytest.mark.parametrize('seed', slow.mark([7, 8], [7]))
 def test_a_bundle_gives_the_results_of_rounded_parameters(
     root: pathlib.Path, seed: int
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_bundle_holds_what_was_trained(root: pathlib.Path) -> None:
   assert str(root / 'small') in str(_load(root, 'bundled').folder)
 
 
+@pytest.mark.slow
 def test_adaptation_is_that_of_the_learner(root: pathlib.Path) -> None:
   trained = _load(root).student(8)
   task = trained.sample('ood', jax.random.key(3))
@@ -444,6 +446,7 @@ def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
   )
 
 
+@pytest.mark.slow
 def test_a_student_that_draws_fresh_examples_needs_the_task() -> None:
   """The theory's, before any training."""
   run = next(

@@ -21,7 +21,8 @@ from tests.profiling import derived_flops
 
 
 @pytest.mark.parametrize(
-    'model', slow.mark(models.MODELS, ('anil', 'nonlinear_hypernetwork'))
+    'model',
+    slow.mark(models.MODELS, {*models.MODELS} - {'linear_hypernetwork'}),
 )
 @pytest.mark.parametrize(
     'figure', slow.mark([fig3b, fig4c, fig4e], [fig4c, fig4e])

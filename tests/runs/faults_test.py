@@ -17,6 +17,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import run_folder
+from tests.helpers import slow
 from tests.helpers import tiny
 from tests.runs import trainer_test
 
@@ -112,7 +113,7 @@ _ERRORS = [
 
 
 @pytest.mark.parametrize('error', _ERRORS, ids=['ENOSPC', 'EIO', 'kill'])
-@pytest.mark.parametrize('at', [3, 9])
+@pytest.mark.parametrize('at', slow.mark([3, 9], [9]))
 def test_a_fault_of_a_write(
     compiled: programs.Programs,
     expected: tuple[str, Any],

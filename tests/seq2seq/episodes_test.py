@@ -12,6 +12,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.seq2seq import episodes
 from modular_hyperteacher.seq2seq import scan
 from modular_hyperteacher.seq2seq import scan_episodes
+from tests.helpers import slow
 from tests.helpers import words
 
 _SIZES = {
@@ -69,7 +70,10 @@ def infer(
   return meaning
 
 
-@pytest.mark.parametrize('name', ['permuted', 'extended', 'length'])
+@pytest.mark.parametrize(
+    'name',
+    slow.mark(['permuted', 'extended', 'length'], ['extended', 'length']),
+)
 def test_outputs_are_what_the_grammar_makes_of_an_episodes_meanings(
     name: str,
 ) -> None:
@@ -169,7 +173,7 @@ def test_chances_of_meanings_are_those_of_what_is_allowed() -> None:
   assert abs(statistic - degrees) < 4 * np.sqrt(2 * degrees)
 
 
-@pytest.mark.parametrize('name', _WORLDS)
+@pytest.mark.parametrize('name', slow.mark(_WORLDS, _WORLDS[1:]))
 def test_support_and_query_share_no_command(name: str) -> None:
   for support, query in words.draw(make(*_WORLDS[name]), 20, seed=5):
     rows = [pair.command for pair in support + query]

@@ -210,6 +210,7 @@ def test_asked_rows_are_those_of_both() -> None:
   np.testing.assert_array_equal(both.tokens[:3, :2], narrow.tokens)
 
 
+@pytest.mark.slow
 def test_devices_share_a_batch_of_episodes() -> None:
   system = make_system(meta_batch_size=8)
   root = randomness.root_key(0, 'threefry2x32')

@@ -18,6 +18,8 @@ from figures.report import page as report
 from tests.figures.report import reading
 from tests.helpers import made_up
 
+pytestmark = pytest.mark.slow  # Most draw every figure.
+
 _ENTRY: Any = dict(
     id='4B',
     verdict='UNDECIDED',

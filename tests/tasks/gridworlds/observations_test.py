@@ -163,7 +163,7 @@ def _close(actual: Any, expected: Any, rtol: float, atol: float) -> None:
   )
 
 
-@pytest.mark.parametrize('num_instances', [1, 20], ids=['few', 'many'])
+@pytest.mark.parametrize('num_instances', slow.mark([1, 20], [20]))
 @pytest.mark.parametrize(
     'name', slow.mark(_MODELS, ('nonlinear_hypernetwork',))
 )

@@ -58,6 +58,7 @@ def test_permutes_the_integers_below_size(size: int) -> None:
     np.testing.assert_array_equal(back, np.arange(size))
 
 
+@pytest.mark.slow
 @hypothesis.settings(deadline=None, max_examples=200)
 @hypothesis.given(st.data())
 def test_invert_undoes_apply_and_apply_undoes_invert(

@@ -115,6 +115,7 @@ def test_ood_k_of_fixed_supports(
     assert k > max_active or codes <= ood
 
 
+@pytest.mark.slow
 def test_ood_k_of_a_random_support_too_large_to_list(
     sixteen_modules: tuple[
         supports.TaskSupport,
