@@ -4,7 +4,8 @@
 
 Prints the tables of docs/verdicts.md: how often simulated claims of one and of
 four comparisons are supported or contradicted, and how often a claim at its
-bound is, if seeds are added. Values are normal over seeds.
+bound is, if seeds are added, or if what is compared is the best of several
+choices. Values are normal over seeds.
 """
 
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from figures.claims import comparisons
 from figures.claims import paired_t
 from figures.plotting import tables
 
@@ -78,15 +80,46 @@ def make_added_table() -> pd.DataFrame:
   return pd.DataFrame([
       {
           'seeds': ', then '.join(map(str, num_seeds)),
-          **{
-              name.upper(): f'{rate:.1%}'
-              for name, rate in simulate([0.0], *num_seeds)._asdict().items()
-          },
+          **_texts(simulate([0.0], *num_seeds)),
       }
       for num_seeds in ADDED
   ])
 
 
+def simulate_choice(
+    num_choices: int, num_seeds: int, num_claims: int = 2_000
+) -> Rates:
+  """Returns rates of "the best of several choices exceeds one more".
+
+  All are equal. The best is chosen, for every seed, by the others.
+  """
+  rng = np.random.default_rng(0)
+  t = []
+  for _ in range(num_claims):
+    drawn = pd.DataFrame(rng.standard_normal((num_seeds, num_choices + 1)))
+    best = comparisons.pick_on_other_seeds(drawn.iloc[:, :-1])
+    gain = (best - drawn.iloc[:, -1]).to_numpy()
+    t.append(gain.mean() / (gain.std(ddof=1) / num_seeds**0.5))
+  # One comparison per claim.
+  reversed_ = paired_t.is_reversed(np.array(t)[:, np.newaxis], num_seeds)
+  return Rates(paired_t.holds(np.array(t), num_seeds).mean(), reversed_.mean())
+
+
+def make_choice_table() -> pd.DataFrame:
+  """Returns a row per number of choices and of seeds."""
+  return pd.DataFrame([
+      {'choices': number, 'seeds': num_seeds, **_texts(rates)}
+      for number in (2, 7)
+      for num_seeds in (5, 12)
+      for rates in (simulate_choice(number, num_seeds),)
+  ])
+
+
+def _texts(rates: Rates) -> dict[str, str]:
+  return {name.upper(): f'{rate:.1%}' for name, rate in rates._asdict().items()}
+
+
 if __name__ == '__main__':
   print(tables.to_markdown(make_table()))
-  print(tables.to_markdown(make_added_table()), end='')
+  print(tables.to_markdown(make_added_table()))
+  print(tables.to_markdown(make_choice_table()), end='')

@@ -35,7 +35,7 @@ _NO_STEP = {'num_steps': 0}
 _TWO_STEPS = {'num_steps': 2, 'learning_rate': 0.01}
 
 
-@pytest.fixture(name='name', params=slow.mark(_PLAIN, _PLAIN[1:]))
+@pytest.fixture(name='name', params=slow.mark(_PLAIN, list(_PLAIN)[1:]))
 def fixture_name(request: pytest.FixtureRequest) -> str:
   return request.param
 

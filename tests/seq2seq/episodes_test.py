@@ -173,7 +173,7 @@ def test_chances_of_meanings_are_those_of_what_is_allowed() -> None:
   assert abs(statistic - degrees) < 4 * np.sqrt(2 * degrees)
 
 
-@pytest.mark.parametrize('name', slow.mark(_WORLDS, _WORLDS[1:]))
+@pytest.mark.parametrize('name', slow.mark(_WORLDS, list(_WORLDS)[1:]))
 def test_support_and_query_share_no_command(name: str) -> None:
   for support, query in words.draw(make(*_WORLDS[name]), 20, seed=5):
     rows = [pair.command for pair in support + query]

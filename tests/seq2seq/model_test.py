@@ -294,7 +294,7 @@ def _find_decoder_that_ends(
   raise AssertionError('no such parameters')
 
 
-@pytest.mark.parametrize('name', slow.mark(_VARIANTS, _VARIANTS[1:]))
+@pytest.mark.parametrize('name', slow.mark(_VARIANTS, list(_VARIANTS)[1:]))
 def test_greedy_decoding_finds_a_target_if_its_symbols_are_the_likeliest(
     name: str,
 ) -> None:

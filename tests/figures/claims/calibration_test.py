@@ -67,6 +67,11 @@ def test_seeds_that_are_added_raise_the_error_rate() -> None:
     assert after == pytest.approx(before + 0.05 * (1 - sum(once)), abs=_NOISE)
 
 
+def test_a_single_choice_is_no_choice() -> None:
+  rates = calibration.simulate_choice(1, 5)
+  assert rates == pytest.approx((0.05, 0.05), abs=3 * _NOISE)
+
+
 def test_p_values_are_those_of_scipy() -> None:
   values = np.random.default_rng(0).normal(0.4, 1.0, 7)
   t = values.mean() / (values.std(ddof=1) / 7**0.5)
@@ -91,3 +96,4 @@ def test_the_page_shows_what_is_measured() -> None:
   page = _PAGE.read_text()
   assert tables.to_markdown(calibration.make_table()) in page
   assert tables.to_markdown(calibration.make_added_table()) in page
+  assert tables.to_markdown(calibration.make_choice_table()) in page
