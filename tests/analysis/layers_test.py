@@ -129,6 +129,7 @@ def test_one_task_is_too_few_to_decode_from() -> None:
   assert metrics == {'test': {}, 'ood': {}}
 
 
+@pytest.mark.slow
 def test_tasks_with_compact_inputs_and_without_a_code() -> None:
   """Grid worlds: a row of a dense observation reaches the model."""
   task = goals.make(

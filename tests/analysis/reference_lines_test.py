@@ -18,6 +18,7 @@ _RANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'task_support', slow.mark(modular_regression.SUPPORTS, ('ring_chords',))
 )

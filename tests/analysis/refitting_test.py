@@ -65,6 +65,7 @@ def _measure(
   return analysis.measure(adapted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('shift', [0.0, 0.5])
 def test_error_of_the_inference_is_told_from_the_students(shift: float) -> None:
   metrics = _measure(lambda modules: modules, lambda z: z + shift)

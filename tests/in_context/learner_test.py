@@ -326,6 +326,7 @@ def test_impossible_settings_are_refused(
     make_config(**fields)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('model', ['transformer', 'hypernetwork_transformer'])
 def test_a_step_multiplies_no_more_than_it_must(model: str) -> None:
   """Three products per weight matrix and token; two for the first layer.

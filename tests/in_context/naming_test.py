@@ -184,6 +184,7 @@ def test_a_code_is_a_token_s_attention_to_itself() -> None:
   assert jnp.abs(codes[1] - changed[1]).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_runs_of_fuzzy_logic_are_analysed_and_others_are_not() -> None:
   for config, is_analysed in ((fuzzy_config, True), (in_context, False)):
     run, *_ = sweeps.expand(config.get_config('smoke'))

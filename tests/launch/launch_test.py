@@ -75,6 +75,7 @@ def _finish(run: runner.PlannedRun) -> None:
     (run.folder.path / name).write_text(json.dumps(content))
 
 
+@pytest.mark.slow
 def test_plans_list_what_is_left_which_has_a_cost(
     tmp_path: pathlib.Path,
 ) -> None:

@@ -30,6 +30,7 @@ def test_generated_weights_have_a_deviation_of_088() -> None:
       assert abs(generated.mean()) < 2 * error
 
 
+@pytest.mark.slow
 def test_nonlinear_weights_are_of_order_one() -> None:
   model = nonlinear_hypernetwork.make(
       input_dim=16,

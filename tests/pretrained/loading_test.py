@@ -397,6 +397,7 @@ def test_bundled_parameters_belong_to_bundled_runs() -> None:
   assert sum(path.stat().st_size for path in files) <= 10_000_000
 
 
+@pytest.mark.slow
 def test_bundled_parameters_give_the_bundled_results() -> None:
   """One seed of Figure 3B's, on all evaluation tasks."""
   loaded = pretrained.load(

@@ -167,6 +167,7 @@ def test_a_network_without_memory_takes_no_episodes() -> None:
 # Steps.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('support_loss', slow.mark([True, False], [True]))
 def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
     support_loss: bool,

@@ -378,6 +378,7 @@ def test_numbers_of_parameters(
     assert base.num_params(shapes) == count - 800 * num_cells
 
 
+@pytest.mark.slow
 def test_initial_values_are_spread_as_in_pytorch() -> None:
   network = models.make(models.ModelConfig(**{**_CONFIG, 'hidden_dim': 100}))
   params = plain(jax.jit(network.init)(jax.random.key(0)))

@@ -281,8 +281,9 @@ def test_cosine_schedule() -> None:
   optimizer = outer_loop.make_optimizer(outer)
   params = jnp.zeros(1)
   state, sizes = optimizer.init(params), []
+  update = jax.jit(optimizer.update)
   for _ in range(101):
-    updates, state = optimizer.update(jnp.ones(1), state, params)
+    updates, state = update(jnp.ones(1), state, params)
     sizes.append(float(-cast(jax.Array, updates)[0]))
   # A constant gradient moves Adam by the learning rate.
   halfway = 1e-3 * (0.999 * 0.5 + 1e-3)
@@ -291,6 +292,7 @@ def test_cosine_schedule() -> None:
   )
 
 
+@pytest.mark.slow
 def test_tiny_world_still_fits_the_shared_learner() -> None:
   """The other worlds take the same path, fresh support sets included."""
   world = tiny.task()

@@ -62,6 +62,7 @@ def test_a_task_depends_on_its_number_only(world: worlds.World) -> None:
   assert np.abs(few.query_inputs - valid.query_inputs).max()
 
 
+@pytest.mark.slow
 def test_a_seed_is_the_world_of_runs_with_it(world: worlds.World) -> None:
   """The same teacher, and the same combinations held out."""
   distribution = bilevel.TASKS['hyperteacher'].make(**world.fields)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher.tasks.supports import feistel
+from tests.helpers import slow
 
 _SIZES = (1, 2, 3, 4, 5, 16, 17, 100, 1296, 8464)
 # Combinations of 16 modules, up to 4 active, two layers; and the limits.
@@ -118,7 +119,7 @@ def test_all_permutations_of_a_few_are_equally_likely(size: int) -> None:
   _assert_frequency(counts, 1 / len(every), num_keys)
 
 
-@pytest.mark.parametrize('size', [16, 100, 441])
+@pytest.mark.parametrize('size', slow.mark([16, 100, 441], [441]))
 def test_every_element_is_held_out_equally_often(size: int) -> None:
   """An element is held out if its rank is in the last quarter."""
   num_keys = 2000

@@ -177,6 +177,7 @@ def test_the_only_combination_of_all_modules_is_held_out_or_not() -> None:
 # Memory.
 
 
+@pytest.mark.slow
 def test_sixteen_modules_fit_into_little_memory(
     sixteen_modules: tuple[
         supports.TaskSupport,
