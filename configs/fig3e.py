@@ -38,7 +38,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       preset,
       two_layers=True,
       num_outer_steps=100_000,
-      repeat_empty=False,
+      repeat_ood=False,
   )
   return experiment.make('fig3e', preset, sweep, **blocks)
 
@@ -59,8 +59,7 @@ def _options(
 
   Where K = M, most seeds train on the only combination of all M modules, so
   that none is left for OOD(K=M). Tables A4 and A8 have values there all the
-  same: the released code then repeats one OOD combination. Here, that of all
-  modules is evaluated, so these values are not measured alike.
+  same: the released code then repeats one OOD combination.
   """
   repeats = preset == 'paper' and num_modules == max_active
-  return {'repeat_empty': [True]} if repeats else {}
+  return {'repeat_ood': [True]} if repeats else {}

@@ -389,6 +389,7 @@ def _differing(
       *comparison.may_differ,
       'training.seeds',
       'task.repeat_empty',
+      'task.repeat_ood',
   }
   return [
       column.rpartition('.')[2]

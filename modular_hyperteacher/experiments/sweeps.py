@@ -33,6 +33,7 @@ IDENTITY = ('task', 'model', 'training')
 _NEUTRAL = {
     ('training', 'matmul_precision'): 'float32',
     ('task', 'repeat_empty'): False,
+    ('task', 'repeat_ood'): False,
     ('task', 'encoding'): None,
 }
 # Fields that define the scientific question, at any scale.

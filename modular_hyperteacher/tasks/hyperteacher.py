@@ -113,6 +113,7 @@ def make(
     temperature: float,
     num_standardisation: int,
     repeat_empty: bool = False,
+    repeat_ood: bool = False,
     encoding: str | None = None,
 ) -> base.TaskDistribution:
   """Returns the hyperteacher's task distribution.
@@ -125,9 +126,9 @@ def make(
   Splits are those of `splits.make`, with OOD(K=k) for the powers of two up to
   `num_modules`. If training uses all combinations of k modules, OOD(K=k) is
   empty and has no results. With `repeat_empty`, these training combinations are
-  then evaluated instead. (The released code repeats one OOD combination, which
-  need not have k modules.) With an `encoding`, tasks are given: see `encodings`
-  for how.
+  then evaluated instead; with `repeat_ood`, as in the released code, a single
+  OOD combination, which need not have k modules. With an `encoding`, tasks are
+  given: see `encodings` for how.
 
   Raises:
     UserError: for impossible sizes or splits; names the field.
@@ -138,6 +139,12 @@ def make(
       repeat_empty,
       f"with task.task_support '{task_support}' it must be False: there is no"
       ' combination to repeat',
+  )
+  errors.require(
+      not (repeat_empty and repeat_ood),
+      'task.repeat_ood',
+      repeat_ood,
+      'with task.repeat_empty it must be False',
   )
   errors.require_positive(
       'task',
@@ -163,6 +170,7 @@ def make(
   ):
     base.check_size(fields, size)
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
+  ood_names = tuple(f'ood_k{k}' for k in ood_ks)
   task_support_ = splits.make(
       task_support,
       num_modules=num_modules,
@@ -198,7 +206,12 @@ def make(
   def sample_latent(
       params: HyperteacherParams, key: jax.Array, split: str
   ) -> jax.Array:
-    return task_support_.sample(params.split, key, split).astype(jnp.float32)
+    latent = task_support_.sample(params.split, key, split)
+    if repeat_ood and split in ood_names:
+      one = task_support_.sample(params.split, jax.random.key(0), 'ood')
+      is_empty = params.split.num_ood_k[ood_names.index(split)] == 0
+      latent = jnp.where(is_empty, one, latent)
+    return latent.astype(jnp.float32)
 
   def sample_examples(
       params: HyperteacherParams,
@@ -220,13 +233,13 @@ def make(
       output_dim=output_dim,
       num_modules=num_modules,
       objective=objectives.SOFT_LABELS,
-      evaluation_splits=('valid', 'test', 'ood')
-      + tuple(f'ood_k{k}' for k in ood_ks),
+      evaluation_splits=('valid', 'test', 'ood', *ood_names),
       init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,
       num_combinations=lambda params, split: max(
-          task_support_.count(params.split, split), int(repeat_empty)
+          task_support_.count(params.split, split),
+          int(repeat_empty or repeat_ood),
       ),
   )
   if encoding is None:

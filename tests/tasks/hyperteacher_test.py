@@ -1,5 +1,6 @@
 """What the hyperteacher's tasks promise, and what it refuses."""
 
+import functools
 import math
 from typing import Any
 
@@ -325,6 +326,40 @@ def test_an_empty_split_is_repeated_if_asked() -> None:
       latent = world.sample_latent(params, jax.random.key(1), 'ood_k2')
       assert latent.sum() == 2
   assert 0 in counts[:8] and set(counts[8:]) == {1}
+
+
+def test_one_ood_combination_is_repeated_if_asked() -> None:
+  """As in the released code, where a split is empty, and only there."""
+  sizes = dict(
+      num_modules=2,
+      max_active=2,
+      fraction_ood=0.34,
+      task_support='random',
+      teacher_num_hidden=2,
+  )
+  usual = small_hyperteacher.make(**sizes)
+  world = small_hyperteacher.make(**sizes, repeat_ood=True)
+  keys = jax.random.split(jax.random.key(1), 64)
+
+  def draw(world: Any, params: Any, split: str) -> np.ndarray:
+    sample = functools.partial(world.sample_latent, params, split=split)
+    return np.asarray(jax.vmap(lambda key: sample(key=key))(keys))
+
+  were_empty = []
+  for seed in range(8):
+    params = world.init(jax.random.key(seed))
+    drawn = draw(world, params, 'ood_k2')
+    were_empty.append(usual.num_combinations(params, 'ood_k2') == 0)
+    assert world.num_combinations(params, 'ood_k2') == 1
+    if were_empty[-1]:
+      (one,) = np.unique(drawn, axis=0)
+      held_out = draw(usual, params, 'ood')
+      assert (held_out == one).all(axis=tuple(range(1, held_out.ndim))).any()
+    else:
+      np.testing.assert_array_equal(drawn, draw(usual, params, 'ood_k2'))
+  assert 0 < sum(were_empty) < 8
+  with pytest.raises(errors.UserError, match='with task.repeat_empty it must'):
+    small_hyperteacher.make(**sizes, repeat_empty=True, repeat_ood=True)
 
 
 def test_where_no_combination_could_be_repeated_it_is_refused() -> None:

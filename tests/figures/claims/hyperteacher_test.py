@@ -269,7 +269,7 @@ def test_tasks_of_all_modules_are_evaluated_though_trained_on() -> None:
       {column: fields[column] for column in fig3e.CELL}
       for run in reference.described_runs('fig3e', 'paper')
       for fields in [dict(sweeps.flatten(run.config))]
-      if fields.get('task.repeat_empty')
+      if fields.get('task.repeat_ood')
   ]
   assert all(cell in repeated for cell in last_rows)
   assert all(cell[columns[0]] == cell[columns[1]] for cell in repeated)
