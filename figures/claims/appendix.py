@@ -202,7 +202,7 @@ def _count(frame: pd.DataFrame) -> tuple[str, str]:
 
 
 CLAIMS = (
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         'A3',
         'With more modules, both hypernetworks need more training tasks to'
         ' reach a given OOD accuracy.',
@@ -210,17 +210,15 @@ CLAIMS = (
         _more_tasks_for_more_modules,
         cell=fig_a3.CELL,
         read=data.Library.curves,
-        models=style.HYPERNETWORKS,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         'A4',
         'Fewer shots lower the OOD accuracy of both hypernetworks.',
         'fig_a4',
         _more_shots_help,
         cell=fig_a4.CELL_A4,
-        models=style.HYPERNETWORKS,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         'A5',
         'With more modules, holding out more combinations costs both'
         ' hypernetworks less OOD accuracy; accuracy on seen combinations'
@@ -228,9 +226,8 @@ CLAIMS = (
         'fig_a5',
         _robust_for_more_modules,
         cell=fig_a4.CELL_A5,
-        models=style.HYPERNETWORKS,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         'A6',
         'Across values of M and K, the better modules can be decoded (R2),'
         ' the higher the OOD accuracy of both hypernetworks.',
@@ -238,7 +235,6 @@ CLAIMS = (
         _decodability_mirrors_accuracy,
         experiment='fig3e',
         cell=fig3e.CELL,
-        models=style.HYPERNETWORKS,
         at_published_scale=' There it is above zero with K > 1.',
     ),
     verdicts.Claim(

@@ -84,10 +84,9 @@ def _after(
 
 
 _claim = functools.partial(
-    verdicts.of_figure,
+    verdicts.of_hypernetworks,
     artefact='beyond the paper',
     read=data.Library.curves,
-    models=style.HYPERNETWORKS,
 )
 CLAIMS = (
     _claim(

@@ -4,6 +4,7 @@ HY-1 is an identity, measured rather than trained. HY-8 is about F1 of naming
 terms, all others about `relative_r2`.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -159,20 +160,12 @@ def exact(
   )
 
 
-def _claim(
-    id_: str, sentence: str, artefact: str, compare: verdicts.Compare
-) -> verdicts.Claim:
-  return verdicts.Claim(
-      id=id_,
-      sentence=sentence,
-      artefact=f'Schug et al. (2025), {artefact}',
-      experiment=fuzzy_logic.EXPERIMENT,
-      figure='fuzzy_logic_a1' if 'Table' in artefact else 'fuzzy_logic',
-      cell=fuzzy_logic.CELL,
-      compare=compare,
-  )
-
-
+_claim = functools.partial(
+    verdicts.Claim,
+    experiment=fuzzy_logic.EXPERIMENT,
+    figure='fuzzy_logic',
+    cell=fuzzy_logic.CELL,
+)
 CLAIMS = (
     exact(
         'HY-1',
@@ -187,45 +180,47 @@ CLAIMS = (
         'HY-2',
         'On new combinations of terms of fuzzy logic, HYLA has a higher R2'
         ' than softmax and linear attention.',
-        'Table A1',
-        lambda frame: _hyla_above(frame, 'softmax', 'linear'),
+        'Schug et al. (2025), Table A1',
+        figure='fuzzy_logic_a1',
+        compare=lambda frame: _hyla_above(frame, 'softmax', 'linear'),
     ),
     _claim(
         'HY-3',
         'R2 on new combinations falls with the share of combinations that is'
         ' held out, and falls least for HYLA.',
-        'Figure 2C',
-        _falls_least,
+        'Schug et al. (2025), Figure 2C',
+        compare=_falls_least,
     ),
     _claim(
         'HY-4',
         'R2 on new combinations is higher with 32 tokens than with 16, for'
         ' all three kinds of attention.',
-        'Figure 2C',
-        _rises_with_examples,
+        'Schug et al. (2025), Figure 2C',
+        compare=_rises_with_examples,
     ),
     _claim(
         'HY-5',
         'On seen combinations, the three kinds of attention differ in R2 by'
         ' less than a third of their range on new ones.',
-        'Figure A3',
-        _same_on_seen,
+        'Schug et al. (2025), Figure A3',
+        compare=_same_on_seen,
     ),
     _claim(
         'HY-6',
         'With terms that training never shows, R2 is below 0.5, and more than'
         ' 0.1 below that on new combinations of known terms, for all three'
         ' kinds of attention.',
-        'Figure A3C',
-        _unknown_terms_fail,
+        'Schug et al. (2025), Figure A3C',
+        compare=_unknown_terms_fail,
     ),
     _claim(
         'HY-7',
         "HYLA's R2 on new combinations falls without its nonlinearity, without"
         ' its normalisation over heads, and without both. The text says so;'
         ' the published values for fuzzy logic do not.',
-        'Table A1',
-        lambda frame: _hyla_above(frame, *_ABLATIONS),
+        'Schug et al. (2025), Table A1',
+        figure='fuzzy_logic_a1',
+        compare=lambda frame: _hyla_above(frame, *_ABLATIONS),
     ),
     _claim(
         'HY-8',
@@ -233,7 +228,7 @@ CLAIMS = (
         " token's attention to itself: in the best block, macro F1 exceeds"
         ' that of always naming the most frequent term by more than 0.2, for'
         ' HYLA and softmax attention.',
-        'Figure 2B',
-        _terms_can_be_named,
+        'Schug et al. (2025), Figure 2B',
+        compare=_terms_can_be_named,
     ),
 )

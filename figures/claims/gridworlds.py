@@ -121,7 +121,7 @@ def _pairs_of_sizes(
 
 
 CLAIMS = (
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         '4B',
         'Preferences: OOD loss is lower with connected than with disconnected'
         ' support, for both hypernetworks.',
@@ -133,7 +133,6 @@ CLAIMS = (
             metric='loss',
         ),
         cell=model_bars.CELL,
-        models=style.HYPERNETWORKS,
     ),
     verdicts.of_figure(
         '4C-1',
@@ -143,7 +142,7 @@ CLAIMS = (
         functools.partial(comparisons.modular_are_better, metric='loss'),
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         '4C-2',
         'Preferences: holding one preference out (non-compositional support)'
         ' widens the gap between the loss of OOD tasks and that of seen tasks,'
@@ -151,7 +150,6 @@ CLAIMS = (
         'fig4c',
         _wider_gap,
         cell=model_bars.CELL,
-        models=style.HYPERNETWORKS,
     ),
     verdicts.of_figure(
         '4E',
@@ -170,14 +168,13 @@ CLAIMS = (
         experiment='fig4e',
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         'A8',
         'Preferences: more hidden units or modules raise the OOD loss of either'
         f' hypernetwork by less than {_RAISED:.0%}.',
         'fig_a8',
         _loss_is_not_raised,
         cell=fig_a8.CELL,
-        models=style.HYPERNETWORKS,
     ),
     verdicts.of_figure(
         'A9',
@@ -190,13 +187,12 @@ CLAIMS = (
         experiment='fig4e',
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         'A10',
         'Goals: with more hidden units or modules, OOD accuracy of both'
         f' hypernetworks changes by less than {_UNSTABLE:g}.',
         'fig_a10',
         _accuracy_is_stable,
         cell=fig_a8.CELL,
-        models=style.HYPERNETWORKS,
     ),
 )

@@ -128,7 +128,7 @@ CLAIMS = (
         _monolithic_above_modular,
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         '3C',
         'The modules of OOD tasks can be decoded better (linearly, from the'
         ' adapted parameters of both hypernetworks) with compositional than'
@@ -136,12 +136,11 @@ CLAIMS = (
         'fig3c',
         _decodable_if_compositional,
         cell=fig3c.CELL,
-        models=style.HYPERNETWORKS,
         at_published_scale=(
             f' With compositional support R2 is above {_CLOSE_TO_ONE:g}.'
         ),
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         '3D',
         'The modules of OOD tasks can be decoded better (linearly, from the'
         ' adapted parameters of both hypernetworks) with connected than'
@@ -155,9 +154,8 @@ CLAIMS = (
         ),
         experiment='fig3c',
         cell=fig3c.CELL,
-        models=style.HYPERNETWORKS,
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         '3E',
         'For every M, both hypernetworks reach a higher OOD accuracy with'
         ' K > 1 than with K = 1, and a higher one than ANIL and MAML where'
@@ -165,19 +163,17 @@ CLAIMS = (
         'fig3e',
         _needs_combined_modules,
         cell=fig3e.CELL,
-        models=style.HYPERNETWORKS,
         at_published_scale=(
             f' It is above {_HIGH:g} with K > 1, and below with K = 1.'
         ),
     ),
-    verdicts.of_figure(
+    verdicts.of_hypernetworks(
         '3F',
         'OOD accuracy of both hypernetworks first rises, then falls with'
         ' overparameterisation (more hidden units and modules).',
         'fig3f',
         _best_in_between,
         cell=fig3f.CELL,
-        models=style.HYPERNETWORKS,
     ),
     verdicts.of_figure(
         'TXT-1',

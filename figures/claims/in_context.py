@@ -203,25 +203,13 @@ def read_bridge(library: data.Library, experiment: str) -> pd.DataFrame:
   return pd.concat(found, ignore_index=True) if found else frames[0]
 
 
-def _claim(
-    id_: str,
-    sentence: str,
-    artefact: str,
-    compare: verdicts.Compare,
-    read: verdicts.Read = data.Library.values,
-    models: tuple[str, ...] = MODELS,
-) -> verdicts.Claim:
-  return verdicts.Claim(
-      id=id_,
-      sentence=sentence,
-      artefact=f'Kobayashi et al. (2024), {artefact}',
-      experiment=in_context.EXPERIMENT,
-      figure='in_context',
-      cell=model_bars.CELL,
-      compare=compare,
-      read=read,
-      models=models,
-  )
+_claim = functools.partial(
+    verdicts.Claim,
+    experiment=in_context.EXPERIMENT,
+    figure='in_context',
+    cell=model_bars.CELL,
+    models=MODELS,
+)
 
 
 def _ours(
@@ -243,48 +231,48 @@ CLAIMS = (
         'IC-1',
         'Trained on 12 of 15 pairs of modules, a transformer with a bottleneck'
         ' has a higher R2 on the other pairs than a plain transformer.',
-        'Figure 2A',
-        functools.partial(_bottleneck_above, split='ood'),
+        'Kobayashi et al. (2024), Figure 2A',
+        compare=functools.partial(_bottleneck_above, split='ood'),
     ),
     _claim(
         'IC-1x',
         "Ours, not the paper's: on these pairs the transformer with a"
         ' bottleneck has a higher R2 than the best linear mix of training'
         ' functions, and the plain transformer a lower one.',
-        'Figure 2A',
-        _more_than_a_mix,
+        'Kobayashi et al. (2024), Figure 2A',
+        compare=_more_than_a_mix,
     ),
     _claim(
         'IC-2',
         'On pairs of modules seen in training, the plain transformer has the'
         ' larger error.',
-        'Figure 3',
-        functools.partial(_bottleneck_above, split='test'),
+        'Kobayashi et al. (2024), Figure 3',
+        compare=functools.partial(_bottleneck_above, split='test'),
     ),
     _claim(
         'IC-3',
         'The latent of tasks with new pairs can be decoded linearly (R2 above'
         ' 0.7) from the residual streams of both transformers.',
-        'Figure 2B',
-        _decodable,
+        'Kobayashi et al. (2024), Figure 2B',
+        compare=_decodable,
     ),
     _claim(
         'IC-4',
         'The bottleneck makes latents decodable much earlier: after a tenth of'
         " the plain transformer's training, R2 of decoding is higher by more"
         ' than 0.2.',
-        'Figure 2B',
-        _decodable_earlier,
-        data.Library.curves,
+        'Kobayashi et al. (2024), Figure 2B',
+        compare=_decodable_earlier,
+        read=data.Library.curves,
     ),
     _claim(
         'IC-5',
         "Over the last four fifths of its training, the plain transformer's R2"
         f' on new pairs grows by less than {_NO_GROWTH:g}, although that on'
         ' seen pairs grows.',
-        'Figures 2A and 3',
-        _does_not_grow,
-        data.Library.curves,
+        'Kobayashi et al. (2024), Figures 2A and 3',
+        compare=_does_not_grow,
+        read=data.Library.curves,
         models=(VANILLA,),
     ),
     _claim(
@@ -292,32 +280,32 @@ CLAIMS = (
         'On tasks whose modules are not those of training, the transformer'
         ' with a bottleneck fails (R2 below 0), and the plain transformer has'
         ' a higher R2.',
-        'Figure 2C',
-        _fails_on_unrelated,
+        'Kobayashi et al. (2024), Figure 2C',
+        compare=_fails_on_unrelated,
     ),
     _claim(
         'IC-7',
         'With a bottleneck, R2 on new pairs is higher if training connects all'
         ' modules.',
-        'Figure 2D',
-        _needs_connection,
+        'Kobayashi et al. (2024), Figure 2D',
+        compare=_needs_connection,
         models=(BOTTLENECK,),
     ),
     _claim(
         'IC-8',
         "The plain transformer's R2 on new pairs changes by less than"
         f' {_SAME_R2:g} if training does not connect all modules.',
-        'Figure 2D',
-        _needs_none,
+        'Kobayashi et al. (2024), Figure 2D',
+        compare=_needs_none,
         models=(VANILLA,),
     ),
     _claim(
         'IC-9',
         'With a bottleneck, training on 12 pairs of modules leads to a higher'
         ' R2 on new pairs than training on 6, after as many steps.',
-        'Figures 2A and 2D',
-        _more_pairs_help,
-        data.Library.curves,
+        'Kobayashi et al. (2024), Figures 2A and 2D',
+        compare=_more_pairs_help,
+        read=data.Library.curves,
         models=(BOTTLENECK,),
     ),
     fuzzy_logic.exact(

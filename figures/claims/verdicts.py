@@ -135,6 +135,9 @@ def of_figure(
   )
 
 
+of_hypernetworks = functools.partial(of_figure, models=style.HYPERNETWORKS)
+
+
 def ours(
     id_: str, sentence: str, figure: str, compare: Compare, **fields: Any
 ) -> Claim:

@@ -66,10 +66,10 @@ def fit_power_law(bounds: pd.DataFrame) -> Law:
   x = bounds['x'].to_numpy(float)
   grid = np.geomspace(x.min(), x.max(), 41)
   middle = np.log(bounds[['low', 'high']].to_numpy(float).mean(1))
-  slope, intercept, _ = _fit_lines(np.log(x), middle)
-  drawn = _draw(bounds)
-  slopes, intercepts, errors = _fit_lines(np.log(x), drawn)
-  _, _, exponential_errors = _fit_lines(x, drawn)
+  slope, intercept = np.polyfit(np.log(x), middle, 1)
+  drawn = _draw(bounds).T
+  (slopes, intercepts), errors, *_ = np.polyfit(np.log(x), drawn, 1, full=True)
+  _, exponential_errors, *_ = np.polyfit(x, drawn, 1, full=True)
   tails = [(1 - _COVERAGE) / 2, (1 + _COVERAGE) / 2]
   low, high = np.quantile(
       intercepts[:, None] + slopes[:, None] * np.log(grid)[None], tails, axis=0
@@ -93,19 +93,3 @@ def _draw(bounds: pd.DataFrame) -> np.ndarray:
     rows[:, at_size] = rng.choice(at_size, (_NUM_DRAWS, len(at_size)))
   low, high = (bounds[end].to_numpy(float)[rows] for end in ('low', 'high'))
   return np.log(rng.uniform(low, high))
-
-
-def _fit_lines(
-    x: np.ndarray, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Returns slopes, intercepts and squared errors of fitted lines.
-
-  Args:
-    x: [N].
-    y: [..., N].
-  """
-  centred = x - x.mean()
-  slopes = y @ centred / (centred**2).sum()
-  intercepts = y.mean(-1) - slopes * x.mean()
-  fitted = intercepts[..., None] + slopes[..., None] * x
-  return slopes, intercepts, ((y - fitted) ** 2).sum(-1)

@@ -17,7 +17,6 @@ import plotly.graph_objects as go
 from figures.library import data
 from figures.plotting import layout
 from figures.worlds import sampled
-from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import hyperteacher
 
 TITLE = 'Figure 3A: a task of the hyperteacher'
@@ -43,7 +42,13 @@ def draw_task(
     preset: of Figure 3B, whose teacher is drawn.
   """
   world, key = sampled.make('hyperteacher', seed, preset)
-  task = _sample_richest(world.distribution, world.params, key)
+  sample = jax.jit(world.distribution.sample, static_argnums=2)
+  drawn = [
+      sample(world.params, task_key, 'train')
+      for task_key in jax.random.split(key, _NUM_DRAWN)
+  ]
+  # The one that combines the most modules.
+  task = max(drawn, key=lambda task: np.sum(task.latent))
   names = ('input_dim', 'output_dim', 'teacher_hidden_dim')
   sizes = [world.fields[name] for name in (*names, 'teacher_num_hidden')]
   teacher = hyperteacher.Teacher(*sizes)
@@ -85,20 +90,6 @@ def draw_task(
       plot_height=120 + 270 * len(mask),
   )
   return figure, _table(targets, preset)
-
-
-def _sample_richest(
-    task_distribution: base.TaskDistribution,
-    task_params: hyperteacher.HyperteacherParams,
-    key: jax.Array,
-) -> base.Task:
-  """Returns the one of some training tasks that combines the most modules."""
-  sample = jax.jit(task_distribution.sample, static_argnums=2)
-  drawn = [
-      sample(task_params, task_key, 'train')
-      for task_key in jax.random.split(key, _NUM_DRAWN)
-  ]
-  return max(drawn, key=lambda task: np.sum(task.latent))
 
 
 def _figure(

@@ -167,7 +167,15 @@ def build(
   task_block = dict(config['task'])
   entry = task_entry(task_block)
   task = components.call(entry.make, 'task', task_block)
-  inner, outer = _loops(config['model'], training, task.objective)
+  inner = components.call(
+      inner_loop.InnerConfig,
+      'model.inner',
+      components.block(config['model'], 'inner'),
+  )
+  inner_loop.check(inner, task.objective)
+  outer = components.call_outer(
+      outer_loop.OuterConfig, config['model'], training
+  )
   model = _make_model(config['model'], task)
   _check_start(inner, model)
   if execution.task_chunk_size is None:
@@ -256,22 +264,6 @@ def task_entry(task_block: dict[str, Any]) -> TaskEntry:
   """Returns the entry of a task block, whose field `name` it removes."""
   entry = components.choose(TASKS, 'task', task_block)
   return entry if isinstance(entry, TaskEntry) else TaskEntry(entry)
-
-
-def _loops(
-    model_block: Mapping[str, Any],
-    training: settings.TrainingConfig,
-    objective: tasks.Objective,
-) -> tuple[inner_loop.InnerConfig, outer_loop.OuterConfig]:
-  inner = components.call(
-      inner_loop.InnerConfig,
-      'model.inner',
-      components.block(model_block, 'inner'),
-  )
-  inner_loop.check(inner, objective)
-  return inner, components.call_outer(
-      outer_loop.OuterConfig, model_block, training
-  )
 
 
 def _make_model(

@@ -45,11 +45,9 @@ class TrainingConfig:
       _check_at_least_one(f'training.{field}', getattr(self, field))
     # A key has 32 bits.
     valid = all(type(s) is int and 0 <= s < 2**32 for s in self.seeds)
-    if not self.seeds or not valid or len(set(self.seeds)) < len(self.seeds):
-      raise errors.UserError(
-          f'training.seeds is {self.seeds}; it must list different integers'
-          ' from 0 to 2^32 - 1.'
-      )
+    valid = valid and 0 < len(self.seeds) == len(set(self.seeds))
+    rule = 'it must list different integers from 0 to 2^32 - 1'
+    errors.require(valid, 'training.seeds', self.seeds, rule)
     field, level = 'training.matmul_precision', self.matmul_precision
     errors.require_choice(field, level, precision.LEVELS)
     if self.prng_impl not in PRNG_IMPLEMENTATIONS:
@@ -80,11 +78,8 @@ class ExecutionConfig:
 
   def __post_init__(self) -> None:
     _check_at_least_one('execution.log_every', self.log_every)
-    if not self.checkpoint_every_s >= 0:
-      raise errors.UserError(
-          f'execution.checkpoint_every_s is {self.checkpoint_every_s}; it'
-          ' must be at least 0.'
-      )
+    value, rule = self.checkpoint_every_s, 'it must be at least 0'
+    errors.require(value >= 0, 'execution.checkpoint_every_s', value, rule)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,18 +97,13 @@ def check_division(
   """Raises UserError unless devices and chunks divide the batches."""
   for field in ('meta_batch_size', 'num_evaluation_tasks'):
     value = getattr(training, field)
-    if value % num_devices:
-      raise errors.UserError(
-          f'training.{field} is {value}; it must be a multiple of the'
-          f' {num_devices} devices.'
-      )
+    rule = f'it must be a multiple of the {num_devices} devices'
+    errors.require(value % num_devices == 0, f'training.{field}', value, rule)
   chunk = execution.task_chunk_size
   share = training.meta_batch_size // num_devices
-  if chunk is not None and (chunk < 1 or share % min(chunk, share)):
-    raise errors.UserError(
-        f'execution.task_chunk_size is {chunk}; it must divide the {share}'
-        ' tasks per device.'
-    )
+  divides = chunk is None or (chunk >= 1 and share % min(chunk, share) == 0)
+  rule = f'it must divide the {share} tasks per device'
+  errors.require(divides, 'execution.task_chunk_size', chunk, rule)
 
 
 def _check_at_least_one(field: str, value: int) -> None:

@@ -13,6 +13,7 @@ no causal mask.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import math
 from typing import NamedTuple
 
@@ -81,33 +82,17 @@ def position_buckets(num_tokens: int) -> np.ndarray:
   ) * (distance > 0)
 
 
+@dataclasses.dataclass
 class Attention(hk.Module):
   """Attention of the tokens of a sequence to all of its tokens."""
 
-  def __init__(
-      self,
-      kind: str,
-      *,
-      num_heads: int,
-      qkv_dim: int,
-      dropout_rate: float,
-      name: str = 'attention',
-  ) -> None:
-    """Initialises the module.
-
-    Args:
-      kind: a name in `KINDS`.
-      num_heads: A.
-      qkv_dim: of queries, keys and values, over all heads: A K.
-      dropout_rate: fraction of the pairs of tokens whose scores are dropped;
-        the same pairs in all heads, and in all sequences of a batch.
-      name: of the module.
-    """
-    super().__init__(name=name)
-    self._kind = KINDS[kind]
-    self._num_heads = num_heads
-    self._head_dim = qkv_dim // num_heads
-    self._dropout_rate = dropout_rate
+  kind: str  # A name in `KINDS`.
+  num_heads: int  # A
+  qkv_dim: int  # Of queries, keys and values, over all heads: A K.
+  # Fraction of the pairs of tokens whose scores are dropped; the same pairs in
+  # all heads, and in all sequences of a batch.
+  dropout_rate: float
+  name: str = 'attention'
 
   def __call__(
       self, tokens: jax.Array, first_query: int = 0
@@ -124,13 +109,14 @@ class Attention(hk.Module):
       A].
     """
     num_tokens, width = tokens.shape[-2:]
+    kind = KINDS[self.kind]
     queries = self._heads(tokens[..., first_query:, :], 'query')
     keys, values = (self._heads(tokens, name) for name in ('key', 'value'))
-    queries = queries / math.sqrt(self._head_dim)
+    queries = queries / math.sqrt(queries.shape[-1])
     scores = jnp.einsum('...qak,...tak->...aqt', queries, keys)
     bias = self._position_bias(num_tokens)[:, first_query:]
-    scores = self._kind.normalise(scores + bias[(None,) * (scores.ndim - 3)])
-    outputs = mix_values(self._kind, self._drop(scores), values)
+    scores = kind.normalise(scores + bias[(None,) * (scores.ndim - 3)])
+    outputs = mix_values(kind, self._drop(scores), values)
     outputs = outputs.reshape(*outputs.shape[:-2], -1)
     outputs = hk.Linear(width, w_init=WEIGHTS, name='output')(outputs)
     own = jnp.diagonal(scores[..., first_query:], axis1=-2, axis2=-1)
@@ -142,7 +128,7 @@ class Attention(hk.Module):
     Its bias has a row per head, as in the released code: weight decay spares
     vectors only, so it applies to these biases.
     """
-    shape = self._num_heads, self._head_dim
+    shape = self.num_heads, self.qkv_dim // self.num_heads
     weights = hk.get_parameter(
         f'{name}_w', (tokens.shape[-1], math.prod(shape)), init=WEIGHTS
     )
@@ -154,17 +140,17 @@ class Attention(hk.Module):
     """Returns what is added to scores, [A, T, T]."""
     table = hk.get_parameter(
         'position_bias',
-        (self._num_heads, num_tokens),
+        (self.num_heads, num_tokens),
         init=hk.initializers.RandomNormal(1 / math.sqrt(num_tokens)),
     )
     return table[:, position_buckets(num_tokens)]
 
   def _drop(self, scores: jax.Array) -> jax.Array:
-    if not self._dropout_rate:
+    if not self.dropout_rate:
       return scores
     # One mask for all sequences and heads.
     keep = hk.dropout(
-        hk.next_rng_key(), self._dropout_rate, jnp.ones(scores.shape[-2:])
+        hk.next_rng_key(), self.dropout_rate, jnp.ones(scores.shape[-2:])
     )
     return scores * keep[(None,) * (scores.ndim - 2)]
 

@@ -17,6 +17,7 @@ Encoder and hypernetwork are trained together.
 """
 
 from collections.abc import Callable, Sequence
+import dataclasses
 import math
 
 import haiku as hk
@@ -31,40 +32,22 @@ from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
 
 
+@dataclasses.dataclass
 class SetEncoder(hk.Module):
   """Maps a support set to one vector per slot."""
 
-  def __init__(
-      self,
-      slot_dims: Sequence[int],
-      *,
-      output_dim: int,
-      hidden_dim: int,
-      num_hidden: int,
-      num_queries: int,
-  ) -> None:
-    """Initialises the module.
-
-    Args:
-      slot_dims: the dimensions of the vectors to predict.
-      output_dim: Y.
-      hidden_dim: E, of every hidden layer, key and value.
-      num_hidden: hidden layers of the MLP on examples.
-      num_queries: queries per slot.
-    """
-    super().__init__()
-    self._slot_dims = tuple(slot_dims)
-    self._output_dim = output_dim
-    self._hidden_dim = hidden_dim
-    self._num_hidden = num_hidden
-    self._num_queries = num_queries
+  slot_dims: Sequence[int]  # Dimensions of the vectors to predict.
+  output_dim: int  # Y
+  hidden_dim: int  # E, of every hidden layer, key and value.
+  num_hidden: int  # Hidden layers of the MLP on examples.
+  num_queries: int  # Per slot.
 
   def __call__(self, support: tasks.Batch) -> jax.Array:
     """Returns the vectors of all slots, one after the other."""
     retrieved = self._read(*self._memorise(support), support.mask)
     vectors = [
-        hk.nets.MLP([self._hidden_dim, dim], name=f'head_{slot}')(answers)
-        for slot, (dim, answers) in enumerate(zip(self._slot_dims, retrieved))
+        hk.nets.MLP([self.hidden_dim, dim], name=f'head_{slot}')(answers)
+        for slot, (dim, answers) in enumerate(zip(self.slot_dims, retrieved))
     ]
     return jnp.concatenate(vectors)
 
@@ -72,16 +55,16 @@ class SetEncoder(hk.Module):
     """Returns the keys and values of the examples, both [S, E]."""
     targets = support.targets
     if targets.ndim == 1:  # Classes, such as the actions of a demonstration.
-      targets = jax.nn.one_hot(targets, self._output_dim)
-    hidden = first_layer.Linear(self._hidden_dim, name='inputs')(support.inputs)
-    hidden += hk.Linear(self._hidden_dim, False, name='targets')(targets)
-    for layer in range(1, self._num_hidden):
-      hidden = hk.Linear(self._hidden_dim, name=f'hidden_{layer}')(
+      targets = jax.nn.one_hot(targets, self.output_dim)
+    hidden = first_layer.Linear(self.hidden_dim, name='inputs')(support.inputs)
+    hidden += hk.Linear(self.hidden_dim, False, name='targets')(targets)
+    for layer in range(1, self.num_hidden):
+      hidden = hk.Linear(self.hidden_dim, name=f'hidden_{layer}')(
           jax.nn.relu(hidden)
       )
     hidden = jax.nn.relu(hidden)
-    keys = hk.Linear(self._hidden_dim, name='keys')(hidden)
-    return keys, hk.Linear(self._hidden_dim, name='values')(hidden)
+    keys = hk.Linear(self.hidden_dim, name='keys')(hidden)
+    return keys, hk.Linear(self.hidden_dim, name='values')(hidden)
 
   def _read(
       self, keys: jax.Array, values: jax.Array, mask: jax.Array
@@ -89,12 +72,12 @@ class SetEncoder(hk.Module):
     """Returns the attention output of each slot, [slots, queries * E]."""
     queries = hk.get_parameter(
         'queries',
-        (len(self._slot_dims), self._num_queries, self._hidden_dim),
+        (len(self.slot_dims), self.num_queries, self.hidden_dim),
         init=hk.initializers.TruncatedNormal(1.0),
     )
-    match = queries @ keys.T / math.sqrt(self._hidden_dim)
+    match = queries @ keys.T / math.sqrt(self.hidden_dim)
     weights = jax.nn.softmax(match, where=mask[None, None] > 0)
-    return (weights @ values).reshape(len(self._slot_dims), -1)
+    return (weights @ values).reshape(len(self.slot_dims), -1)
 
 
 def amortise(

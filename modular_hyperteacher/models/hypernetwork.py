@@ -132,24 +132,17 @@ def base_network(
   Args:
     generated: block -> [num_layers, size], flat vectors from the generators.
     blocks: as returned by `base_blocks`.
-    inputs: [N, X].
+    inputs: [N, X]; without 'input' in `generated`, the first layer's output.
   """
-  (first,), block = generated['input'], blocks['input']
-  weights, bias = split_layer(first, block)
-  weights = weights / math.sqrt(block.fan_in)
-  hidden = first_layer.project(inputs, weights) + bias[None]
-  return _upper_layers(generated, blocks, hidden)
-
-
-def _upper_layers(
-    generated: Generated, blocks: Blocks, hidden: jax.Array
-) -> jax.Array:
-  """Runs all layers but the first, whose output is `hidden` [N, H]."""
+  hidden = inputs
   for name, block in blocks.items():
-    for flat in generated[name] if name != 'input' else ():
+    for flat in generated.get(name, ()):
       weights, bias = split_layer(flat, block)
       weights = weights / math.sqrt(block.fan_in)
-      hidden = _multiply(jax.nn.relu(hidden), weights) + bias[None]
+      if name == 'input':
+        hidden = first_layer.project(hidden, weights) + bias[None]
+      else:
+        hidden = _multiply(jax.nn.relu(hidden), weights) + bias[None]
   return hidden
 
 
@@ -225,14 +218,10 @@ def make(
     }
     features = dict(generators.features(params, embeddings))
     banks = generators.banks(params)
-    hidden = None
     if isinstance(encoding, (first_layer.Mixture, first_layer.Reduced)):
-      hidden = encoding.apply(features.pop('input')[0])
+      encoding = encoding.apply(features.pop('input')[0])
     generated = {name: features[name] @ banks[name] for name in features}
-    if hidden is None:
-      outputs = base_network(generated, blocks, encoding)
-    else:
-      outputs = _upper_layers(generated, blocks, hidden)
+    outputs = base_network(generated, blocks, encoding)
     return outputs + fast_params['bias'][None] if fast_bias else outputs
 
   return base.MetaModel(init, init_fast, encode, decode, reads_compact=True)

@@ -87,11 +87,8 @@ class Pretrained:
           f' modular_hyperteacher.{system}.'
       )
     seed = self.seeds[0] if seed is None else seed
-    if seed not in self.seeds:
-      raise errors.UserError(
-          f'seed is {seed}; {self.run_id} has'
-          f' {", ".join(map(str, self.seeds))}.'
-      )
+    rule = f'{self.run_id} has {", ".join(map(str, self.seeds))}'
+    errors.require(seed in self.seeds, 'seed', seed, rule)
     index = self.seeds.index(seed)
     return students.Student(
         self.config,

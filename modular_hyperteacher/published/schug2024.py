@@ -23,6 +23,7 @@ _TABULATED = {
     'num_support': 256,
     'teacher_hidden_dim': 32,
 }
+_KEYS = ['task', 'num_modules', 'max_modules_per_task', 'model', 'metric']
 
 
 @functools.cache
@@ -62,21 +63,10 @@ def accuracy(
 
 
 @functools.cache
-def _look_up(
-    task: str,
-    num_modules: int | None,
-    max_active: int | None,
-    model: str | None,
-    metric: str,
-) -> tuple[float, float] | None:
+def _look_up(*values: Any) -> tuple[float, float] | None:
+  """Returns the number in the one row with these values of _KEYS, if any."""
   frame = table()
-  rows = frame[
-      (frame['task'] == task)
-      & (frame['num_modules'] == num_modules)
-      & (frame['max_modules_per_task'] == max_active)
-      & (frame['model'] == model)
-      & (frame['metric'] == metric)
-  ]
+  rows = frame[(frame[_KEYS] == list(values)).all(axis=1)]
   if len(rows) != 1:
     return None
   return float(rows['mean'].iloc[0]) / 100, float(rows['std'].iloc[0]) / 100

@@ -32,10 +32,17 @@ class Symbols(NamedTuple):
   actions: np.ndarray  # [P], what the words mean in SCAN
   extra_words: np.ndarray  # [num_extra]
   extra_actions: np.ndarray  # [num_extra]
+  sizes: tuple[int, int]  # V of inputs and of outputs
+
+  def fill(self, words: jax.Array | np.ndarray, actions: jax.Array) -> Tables:
+    """Returns tables that map SCAN's drawn tokens to these."""
+    return Tables(
+        jnp.arange(self.sizes[0]).at[self.words].set(words),
+        jnp.arange(self.sizes[1]).at[self.actions].set(actions),
+    )
 
 
 Draw = Callable[[jax.Array], Tables]
-_Fill = Callable[[jax.Array | np.ndarray, jax.Array], Tables]
 
 
 def vocabularies(
@@ -62,18 +69,18 @@ def symbols(split: str, num_extra: int) -> Symbols:
       np.array(actions.numbers(scan.MEANINGS[word] for word in drawn)),
       len(scan.WORDS) + extra,
       len(scan.ACTIONS) + extra,
+      (words.size, actions.size),
   )
 
 
-def make_permuted(split: str) -> Draw:
+def make_permuted(split: str, num_extra: int) -> Draw:
   """Permutes the actions of words; excludes the identity."""
-  drawn = symbols(split, 0)
-  fill = _make_fill(split, 0)
+  drawn = symbols(split, num_extra)
   orders = np.array(list(itertools.permutations(range(len(drawn.words))))[1:])
 
   def draw(key: jax.Array) -> Tables:
     order = jax.random.choice(key, orders)
-    return fill(drawn.words, jnp.asarray(drawn.actions)[order])
+    return drawn.fill(drawn.words, jnp.asarray(drawn.actions)[order])
 
   return draw
 
@@ -85,7 +92,6 @@ def make_extended(split: str, num_extra: int) -> Draw:
   The split 'length' tests only length and excludes SCAN's own tables.
   """
   drawn = symbols(split, num_extra)
-  fill = _make_fill(split, num_extra)
   num_drawn = len(drawn.words)
   all_words = jnp.concatenate([drawn.words, drawn.extra_words])
   all_actions = jnp.concatenate([drawn.actions, drawn.extra_actions])
@@ -104,7 +110,7 @@ def make_extended(split: str, num_extra: int) -> Draw:
 
   def draw(key: jax.Array) -> Tables:
     words, actions = episodes.until(draw_indices, is_allowed, key)
-    return fill(all_words[words], all_actions[actions])
+    return drawn.fill(all_words[words], all_actions[actions])
 
   return draw
 
@@ -112,29 +118,14 @@ def make_extended(split: str, num_extra: int) -> Draw:
 def make_aligned(split: str, num_extra: int) -> Draw:
   """Draws words with their own actions; never draws the last, tested word."""
   drawn = symbols(split, num_extra)
-  fill = _make_fill(split, num_extra)
   words = jnp.concatenate([drawn.words[:-1], drawn.extra_words])
   actions = jnp.concatenate([drawn.actions[:-1], drawn.extra_actions])
 
   def draw(key: jax.Array) -> Tables:
     chosen = jax.random.permutation(key, len(words))[: len(drawn.words)]
-    return fill(words[chosen], actions[chosen])
+    return drawn.fill(words[chosen], actions[chosen])
 
   return draw
-
-
-def _make_fill(split: str, num_extra: int) -> _Fill:
-  """Returns `fill(words, actions)`, which maps SCAN's drawn tokens to these."""
-  inputs, outputs = vocabularies(split, num_extra)
-  drawn = symbols(split, num_extra)
-
-  def fill(words: jax.Array | np.ndarray, actions: jax.Array) -> Tables:
-    return Tables(
-        jnp.arange(inputs.size).at[drawn.words].set(words),
-        jnp.arange(outputs.size).at[drawn.actions].set(actions),
-    )
-
-  return fill
 
 
 def replace(pairs: vocabulary.Pairs, tables: Tables) -> vocabulary.Pairs:

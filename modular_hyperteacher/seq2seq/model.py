@@ -184,28 +184,15 @@ class _Encoder(hk.Module):
       return Context(steps, mask, last, None)
     # Support inputs and queries share weights, so they form one batch.
     num_items = support.inputs.lengths.shape[0]
-    rows = vocabulary.concatenate(support.inputs, inputs)
-    steps, last = self._read(rows)
+    steps, last = self._read(vocabulary.concatenate(support.inputs, inputs))
+    queries, keys = steps[:, num_items:], last[:num_items]  # [T, N, H], [I, H]
     _, values = self._write(support.outputs)
-    return self._look_up(
-        steps[:, num_items:], last[:num_items], values, inputs.lengths, mask
-    )
-
-  def _look_up(
-      self,
-      queries: jax.Array,
-      keys: jax.Array,
-      values: jax.Array,
-      lengths: jax.Array,
-      mask: jax.Array,
-  ) -> Context:
-    """Attends to the memory; queries: [T, N, H], keys and values: [I, H]."""
     scale = 1 / math.sqrt(self._config.hidden_dim)
     scores = jnp.einsum('tnh,ih->tni', queries, keys) * scale
     attention = jax.nn.softmax(scores)
     retrieved = jnp.einsum('tni,ih->tnh', attention, values)
     steps = jnp.tanh(self._combine(jnp.concatenate([queries, retrieved], -1)))
-    start = steps[lengths - 1, jnp.arange(len(lengths))]
+    start = steps[inputs.lengths - 1, jnp.arange(len(inputs.lengths))]
     return Context(steps, mask, start, attention)
 
 

@@ -35,7 +35,13 @@ _EXAMPLES = {  # Queries for figures of attention.
     'around_right': 'run around right',
     'length': 'jump thrice and walk thrice',
 }
-MEANINGS = ('permuted', 'extended', 'fixed', 'aligned')
+# Meanings -> a function that makes `draw_tables`; 'fixed' needs none.
+MEANINGS = {
+    'permuted': meanings_lib.make_permuted,
+    'extended': meanings_lib.make_extended,
+    'fixed': lambda split, num_extra: None,
+    'aligned': meanings_lib.make_aligned,
+}
 _NUM_SUPPORTS = 5  # Support sets to average over, in 'length'.
 _MAX_WORDS = 9
 _CHUNK_SIZE = 128  # Test rows evaluated together.
@@ -88,7 +94,7 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     self.input_vocab, self.output_vocab = meanings_lib.vocabularies(
         split, num_extra
     )
-    self._draw_tables = _make_draw_tables(split, meanings, num_extra)
+    self._draw_tables = MEANINGS[meanings](split, num_extra)
     self._pairs = [p for p in scan.all_pairs() if len(p.actions) <= max_actions]
     if split == 'length':
       sides = scan.split_by_length(self._pairs, max_query_actions)
@@ -300,18 +306,6 @@ class ScanEpisodes(episodes.EpisodeDistribution):
     )
     (support,) = self._supports(query, [jax.random.key(0)])
     return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
-
-
-def _make_draw_tables(
-    split: str, meanings: str, num_extra: int
-) -> meanings_lib.Draw | None:
-  if meanings == 'permuted':
-    return meanings_lib.make_permuted(split)
-  makers = {
-      'extended': meanings_lib.make_extended,
-      'aligned': meanings_lib.make_aligned,
-  }
-  return makers[meanings](split, num_extra) if meanings in makers else None
 
 
 def _pair(command: scan.Words) -> scan.Pair:

@@ -46,7 +46,17 @@ def make_system(
   Raises:
     UserError: if only one of distribution and network uses a support set.
   """
-  _check_memory(distribution, network, outer)
+  if distribution.has_support != network.config.use_memory:
+    raise errors.UserError(
+        'model.name and task.meanings do not fit: meta_seq2seq needs episodes'
+        ' with a support set, and seq2seq needs episodes without one.'
+    )
+  errors.require(
+      distribution.has_support or not outer.support_loss,
+      'model.outer.support_loss',
+      True,
+      'without a support set it must be False',
+  )
   learner = learners.make(distribution, network, outer)
   shapes = jax.eval_shape(network.init, jax.random.key(0))
 
@@ -78,24 +88,6 @@ def make_system(
       make_analyse=lambda seed_tasks, roots: _make_analyse(
           distribution, network, seed_tasks
       ),
-  )
-
-
-def _check_memory(
-    distribution: episodes.EpisodeDistribution,
-    network: models.Model,
-    outer: learners.OuterConfig,
-) -> None:
-  if distribution.has_support != network.config.use_memory:
-    raise errors.UserError(
-        'model.name and task.meanings do not fit: meta_seq2seq needs episodes'
-        ' with a support set, and seq2seq needs episodes without one.'
-    )
-  errors.require(
-      distribution.has_support or not outer.support_loss,
-      'model.outer.support_loss',
-      True,
-      'without a support set it must be False',
   )
 
 

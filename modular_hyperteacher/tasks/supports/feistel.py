@@ -7,8 +7,6 @@ Rogaway 2002); fewer than four passes are expected. Time and memory do not
 depend on n.
 """
 
-from collections.abc import Callable
-
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -25,50 +23,37 @@ def apply(
     round_keys: jax.Array, value: jax.typing.ArrayLike, size: int
 ) -> jax.Array:
   """Returns the image (uint32) of `value`, an integer below `size`."""
-  return _walk(round_keys, value, size, _encrypt)
+  return _walk(round_keys, value, size)
 
 
 def invert(
     round_keys: jax.Array, value: jax.typing.ArrayLike, size: int
 ) -> jax.Array:
   """Returns the integer below `size` that `apply` maps to `value`."""
-  return _walk(round_keys, value, size, _decrypt)
+  return _walk(round_keys, value, size, inverse=True)
 
 
 def _walk(
     round_keys: jax.Array,
     value: jax.typing.ArrayLike,
     size: int,
-    permute: Callable[[jax.Array, jax.Array, int], jax.Array],
+    inverse: bool = False,
 ) -> jax.Array:
   """Permutes `value` until the result is below `size`."""
   half_bits = max((size - 1).bit_length() + 1, 2) // 2
+  mask = jnp.uint32(2**half_bits - 1)
 
   def walk(value: jax.Array) -> jax.Array:
-    return permute(round_keys, value, half_bits)
+    left, right = value >> half_bits, value & mask
+    for round_key in round_keys[::-1] if inverse else round_keys:
+      if inverse:
+        left, right = right ^ (_mix(left, round_key) & mask), left
+      else:
+        left, right = right, left ^ (_mix(right, round_key) & mask)
+    return (left << half_bits) | right
 
   value = jnp.asarray(value).astype(jnp.uint32)
   return lax.while_loop(lambda v: v >= jnp.uint32(size), walk, walk(value))
-
-
-def _encrypt(
-    round_keys: jax.Array, value: jax.Array, half_bits: int
-) -> jax.Array:
-  mask = jnp.uint32(2**half_bits - 1)
-  left, right = value >> half_bits, value & mask
-  for round_key in round_keys:
-    left, right = right, left ^ (_mix(right, round_key) & mask)
-  return (left << half_bits) | right
-
-
-def _decrypt(
-    round_keys: jax.Array, value: jax.Array, half_bits: int
-) -> jax.Array:
-  mask = jnp.uint32(2**half_bits - 1)
-  left, right = value >> half_bits, value & mask
-  for round_key in round_keys[::-1]:
-    left, right = right ^ (_mix(left, round_key) & mask), left
-  return (left << half_bits) | right
 
 
 def _mix(value: jax.Array, round_key: jax.Array) -> jax.Array:
