@@ -71,9 +71,23 @@ CLAIMS = (
     ),
     _part(
         '4B',
-        'whole',
-        'OOD loss of both hypernetworks is lower with connected than with'
+        'linear',
+        'OOD loss of the linear hypernetwork is lower with connected than with'
         ' disconnected support.',
+        compare=functools.partial(
+            comparisons.better,
+            found=[
+                tuple(
+                    {
+                        comparisons.MODEL: 'linear_hypernetwork',
+                        comparisons.SUPPORT: support,
+                    }
+                    for support in ('connected', 'disconnected')
+                )
+            ],
+            metric='loss',
+        ),
+        models=('linear_hypernetwork',),
     ),
     _part(
         '4C-1',
