@@ -234,6 +234,10 @@ class Library:
         for run_id in run_ids
     ])
     joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
+    # Runs of two folders may share some of their seeds.
+    point = ['condition', 'seed', 'split', 'metric']
+    point.append('kind' if 'kind' in joined else 'step')
+    joined = joined.drop_duplicates(point, ignore_index=True)
     # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))

@@ -233,6 +233,23 @@ def test_own_runs_of_another_experiment_hide_no_bundled_ones(
     assert frame['run_id'].nunique() == 12
 
 
+def test_seeds_that_two_folders_share_count_once(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Those of the experiment's own folder."""
+  made_up.write_runs(
+      tmp_path, made_up.AS_CLAIMED, seeds=(2022, 9), spread=(0.0, 0.0)
+  )
+  made_up.write_by_rule(tmp_path, 'amortised', lambda *_: 0.5)
+  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  point = ['condition', 'seed', 'split', 'metric', 'kind']
+  assert not frame.duplicated(point).any()
+  cell = {'model.name': 'linear_hypernetwork', 'task.task_support': 'random'}
+  found = data.values(frame, cell, 'ood').to_dict()
+  assert found.pop(2022) == found.pop(9) == pytest.approx(0.87)
+  assert len(found) == 2 and max(found.values()) < 0.6
+
+
 def test_runs_with_fields_of_odd_types_are_not_drawn(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
