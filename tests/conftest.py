@@ -30,6 +30,12 @@ import pytest  # pylint: disable=wrong-import-position
 jax.config.update('jax_numpy_rank_promotion', 'raise')
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+  """One more than cores, as some tests wait for what they started."""
+  return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True, scope='module')
 def fixture_forget_programs() -> Iterator[None]:
   """Frees what a file's tests compiled: gigabytes, after a few of them."""
