@@ -308,18 +308,21 @@ def test_number_of_layers(num_hidden: int, num_layers: int) -> None:
   assert world.num_combinations(params, 'ood') == 4 * num_others
 
 
+# In some seeds, training uses the only combination of both modules.
+_TWO_MODULES: dict[str, Any] = dict(
+    num_modules=2,
+    max_active=2,
+    fraction_ood=0.34,
+    task_support='random',
+    teacher_num_hidden=2,
+)
+
+
 def test_an_empty_split_is_repeated_if_asked() -> None:
   """That is, the one combination of all modules, if trained on."""
-  sizes = dict(
-      num_modules=2,
-      max_active=2,
-      fraction_ood=0.34,
-      task_support='random',
-      teacher_num_hidden=2,
-  )
   counts = []
   for repeat_empty in (False, True):
-    world = small_hyperteacher.make(**sizes, repeat_empty=repeat_empty)
+    world = small_hyperteacher.make(**_TWO_MODULES, repeat_empty=repeat_empty)
     for seed in range(8):
       params = world.init(jax.random.key(seed))
       counts.append(world.num_combinations(params, 'ood_k2'))
@@ -330,15 +333,8 @@ def test_an_empty_split_is_repeated_if_asked() -> None:
 
 def test_one_ood_combination_is_repeated_if_asked() -> None:
   """As in the released code, where a split is empty, and only there."""
-  sizes = dict(
-      num_modules=2,
-      max_active=2,
-      fraction_ood=0.34,
-      task_support='random',
-      teacher_num_hidden=2,
-  )
-  usual = small_hyperteacher.make(**sizes)
-  world = small_hyperteacher.make(**sizes, repeat_ood=True)
+  usual = small_hyperteacher.make(**_TWO_MODULES)
+  world = small_hyperteacher.make(**_TWO_MODULES, repeat_ood=True)
   keys = jax.random.split(jax.random.key(1), 64)
 
   def draw(world: Any, params: Any, split: str) -> np.ndarray:
@@ -359,7 +355,7 @@ def test_one_ood_combination_is_repeated_if_asked() -> None:
       np.testing.assert_array_equal(drawn, draw(usual, params, 'ood_k2'))
   assert 0 < sum(were_empty) < 8
   with pytest.raises(errors.UserError, match='with task.repeat_empty it must'):
-    small_hyperteacher.make(**sizes, repeat_empty=True, repeat_ood=True)
+    small_hyperteacher.make(**_TWO_MODULES, repeat_empty=True, repeat_ood=True)
 
 
 def test_where_no_combination_could_be_repeated_it_is_refused() -> None:
