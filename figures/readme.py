@@ -24,6 +24,7 @@ from figures.claims import verdicts
 from figures.extensions import ways
 from figures.library import data
 from figures.library import reference
+from figures.paper import agreement
 from figures.paper import published_scale
 from figures.plotting import style
 from figures.plotting import tables
@@ -111,6 +112,7 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         f'{verdict} ({", ".join(names)})' if len(ids) > 1 else verdict
         for verdict, names in ids.items()
     )
+    experiments = [claim.experiment for claim, _ in of_artefact]
     rows.append({
         'figure': artefact,
         'the paper': finding['published'],
@@ -119,8 +121,9 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
             lambda match: _levels(library, *match[1].split()),
             finding['here'],
         ),
-        'verdict': verdict,
-        'flag of `main`': _flag(of_artefact[0][0].experiment),
+        # Tables A2 to A8 make no claim.
+        'verdict': verdict or agreement.summarise(library)[0],
+        'flag of `main`': _flag([*experiments, agreement.EXPERIMENT][0]),
     })
   return _table(rows)
 
@@ -145,7 +148,8 @@ def published_table(library: data.Library) -> str:
   figures = registry.FIGURES.values()
   experiments = dict.fromkeys(e for f in figures for e in f.experiments)
   rows = published_scale.rows(library, list(experiments))
-  return _table(rows) if rows else 'No run at the published scale is bundled.\n'
+  counted = '. '.join(agreement.summarise(library))
+  return f'Tables A2 to A8: {counted}.\n\n{_table(rows)}'
 
 
 def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:

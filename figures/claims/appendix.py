@@ -1,4 +1,4 @@
-"""Claims about the hyperteacher: Appendix B, Figures and Tables A2 to A8."""
+"""Claims about the hyperteacher: Appendix B, Figures A3 to A6."""
 
 from collections.abc import Iterator
 import itertools
@@ -13,7 +13,6 @@ from figures.claims import verdicts
 from figures.extensions import scaling_law
 from figures.library import cells
 from figures.library import data
-from figures.paper import agreement
 from figures.paper import fig3e
 from figures.paper import fig_a3
 from figures.paper import fig_a4
@@ -175,32 +174,6 @@ def _decodability_mirrors_accuracy(
   return found
 
 
-def _count(frame: pd.DataFrame) -> tuple[str, str]:
-  """Counts agreeing values; tests if chance explains the disagreements."""
-  found = agreement.count(frame)
-  num_values = len(agreement.published())
-  compared = len(found.agree) + len(found.differ)
-  low, high = agreement.misses_by_chance()
-  notes = [
-      f'{len(found.agree)} of {compared} published values agree within two'
-      ' published deviations or two points; a perfect reproduction of three'
-      f' seeds misses {low} to {high} of {num_values}'
-  ]
-  if found.differ:
-    notes.append(f'apart: {"; ".join(found.differ)}')
-  if found.empty:
-    notes.append(f'no such tasks in ours: {"; ".join(found.empty)}')
-  if found.no_run:
-    notes.append(
-        f'{len(found.no_run)} cells without a finished run at the published'
-        f' scale: {"; ".join(found.no_run)}'
-    )
-    return verdicts.NOT_RUN, '. '.join(notes)
-  few = len(found.differ) <= high
-  verdict = verdicts.SUPPORTED if few else verdicts.CONTRADICTED
-  return verdict, '. '.join(notes)
-
-
 CLAIMS = (
     verdicts.of_hypernetworks(
         'A3',
@@ -236,16 +209,5 @@ CLAIMS = (
         experiment='fig3e',
         cell=fig3e.CELL,
         at_published_scale=' There it is above zero with K > 1.',
-    ),
-    verdicts.Claim(
-        'A2-A8',
-        'Our accuracies differ from those of Tables A2 to A8 no more often'
-        ' than noise over seeds explains.',
-        artefact='Tables A2-A8',
-        experiment='fig3e',
-        figure='table_a6',
-        cell=fig3e.CELL,
-        read=data.Library.every_preset,
-        count=_count,
     ),
 )

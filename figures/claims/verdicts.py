@@ -67,7 +67,6 @@ class Entry(Numbers):
 
 Compare = Callable[[pd.DataFrame], _Comparisons]
 Read = Callable[[data.Library, str], pd.DataFrame]
-Count = Callable[[pd.DataFrame], tuple[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,13 +83,11 @@ class Claim:
       agree in all other fields of task and training.
     compare: table with one condition per cell -> comparisons; none if the table
       cannot decide the claim.
-    read: (library, experiment) -> table: `Library.values`, `Library.curves` or
-      `Library.every_preset`.
+    read: (library, experiment) -> table: `Library.values` or `Library.curves`.
     models: the models of the sentence; the claim is NOT RUN without runs of
       each, and UNDECIDED without a comparison of each.
     undecided: the note if there are results but no comparison.
     at_published_scale: what is tested there beside the sentence.
-    count: in place of `compare`: table -> verdict and what was counted.
   """
 
   id: str
@@ -99,12 +96,11 @@ class Claim:
   experiment: str
   figure: str
   cell: tuple[str, ...]
-  compare: Compare = lambda frame: ()
+  compare: Compare
   read: Read = data.Library.values
   models: tuple[str, ...] = ()
   undecided: str = 'nothing was measured that decides it'
   at_published_scale: str = ''
-  count: Count | None = None
 
 
 def of_figure(
@@ -215,8 +211,6 @@ def _judge_claim(
 ) -> Judgement:
   if frame.empty:
     return Judgement(NOT_RUN, f'no finished run of {claim.experiment}')
-  if claim.count:
-    return Judgement(*claim.count(frame))
   for verdict, present in (
       (NOT_RUN, set(frame.get('model.name', ()))),
       (UNDECIDED, {s.cell.get('model.name') for s in _samples(found).values()}),

@@ -85,6 +85,28 @@ def count(frame: pd.DataFrame) -> Agreement:
   return agreement
 
 
+def summarise(library: data.Library) -> list[str]:
+  """Returns how many values agree, and lines that name all others."""
+  frame, _ = data.select_conditions(library.every_preset(EXPERIMENT), CELL)
+  found = count(frame)
+  compared = len(found.agree) + len(found.differ)
+  if not compared:
+    return ['NOT RUN']
+  low, high = misses_by_chance()
+  others = {
+      'Apart': found.differ,
+      'No such tasks in ours': found.empty,
+      'Without a finished run': found.no_run,
+  }
+  return [
+      (
+          f'{len(found.agree)} of {compared} values agree; a perfect'
+          f' reproduction misses {low} to {high} of {len(published())}'
+      ),
+      *(f'{name}: {"; ".join(v)}' for name, v in others.items() if v),
+  ]
+
+
 @functools.cache
 def misses_by_chance(num_seeds: int = 3) -> tuple[int, int]:
   """Returns how many published values a perfect reproduction misses, 5 to 95%.

@@ -72,7 +72,7 @@ def kind(verdict: str) -> str:
 def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
   """Returns the mark of a claim; in the middle if there are no numbers.
 
-  A claim without t (of one seed, of diverged seeds, or counted) is at the edge
+  A claim without t (of one seed, or of diverged seeds) is at the edge
   if it has been decided.
   """
   t, error = entry.get('t'), entry.get('standard_error')
