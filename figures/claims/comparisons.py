@@ -243,14 +243,18 @@ def modular_are_better(
 
 
 def over_supports(
-    frame: pd.DataFrame, higher: str, lower: str, metric: str
+    frame: pd.DataFrame,
+    higher: str,
+    lower: str,
+    metric: str,
+    models: Iterable[str] = style.HYPERNETWORKS,
 ) -> Comparisons:
   """Tests whether a metric is higher with one support than with the other.
 
-  For both hypernetworks, at every width.
+  For all of these models, at every width.
   """
   found = []
-  for model in style.HYPERNETWORKS:
+  for model in models:
     for student in widths(frame, model, supports=(higher, lower)):
       high, low = (
           sample(frame, {**student, SUPPORT: support}, metric=metric)

@@ -11,6 +11,7 @@ was evaluated on OOD tasks.
 from collections.abc import Iterable
 import dataclasses
 import functools
+import itertools
 
 import pandas as pd
 
@@ -179,20 +180,22 @@ def _more_pairs_help(curves: pd.DataFrame) -> comparisons.Comparisons:
   return [_difference(more, fewer)]
 
 
-def _accuracy(frame: pd.DataFrame, model: str) -> comparisons.Sample:
-  return _sample(frame, model, 'random', metric='accuracy')
-
-
 def _bridge(
     frame: pd.DataFrame, higher: str, lower: Iterable[str]
 ) -> comparisons.Comparisons:
   """Compares OOD accuracy on the hyperteacher, with compositional support."""
-  best = _accuracy(frame, higher)
+  students = [
+      comparisons.widths(frame, model, {comparisons.SUPPORT: 'random'})
+      for model in (higher, *lower)
+  ]
   return [
       comparisons.difference(
-          best, _accuracy(frame, model), may_differ=_HOW_TRAINED
+          comparisons.sample(frame, best),
+          comparisons.sample(frame, other),
+          may_differ=_HOW_TRAINED,
       )
-      for model in lower
+      for best in students[0]
+      for other in itertools.chain(*students[1:])
   ]
 
 

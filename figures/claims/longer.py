@@ -23,8 +23,11 @@ TITLE = 'Claims that do not hold: do they after four times the training?'
 def _better_than_anil(
     frame: pd.DataFrame, cell: Mapping[str, Any], metric: str = 'accuracy'
 ) -> comparisons.Comparisons:
-  anil = {comparisons.MODEL: 'anil', **cell}
-  pairs = [({**anil, comparisons.MODEL: m}, anil) for m in style.HYPERNETWORKS]
+  pairs = [
+      pair
+      for pair in comparisons.pairs(frame, cell)
+      if pair[1][comparisons.MODEL] == 'anil'
+  ]
   return comparisons.better(frame, pairs, metric)
 
 
@@ -75,17 +78,11 @@ CLAIMS = (
         'OOD loss of the linear hypernetwork is lower with connected than with'
         ' disconnected support.',
         compare=functools.partial(
-            comparisons.better,
-            found=[
-                tuple(
-                    {
-                        comparisons.MODEL: 'linear_hypernetwork',
-                        comparisons.SUPPORT: support,
-                    }
-                    for support in ('connected', 'disconnected')
-                )
-            ],
+            comparisons.over_supports,
+            higher='disconnected',
+            lower='connected',
             metric='loss',
+            models=('linear_hypernetwork',),
         ),
         models=('linear_hypernetwork',),
     ),

@@ -97,7 +97,7 @@ def draw(
       title=title,
       caption=[
           (
-              'Colour: the comparison whose t is smallest at the end, as effect'
+              'Colour: the comparison that decides the claim, as effect'
               ' minus bound in units of its metric, with the 90% interval over'
               ' seeds.'
           ),

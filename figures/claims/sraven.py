@@ -5,7 +5,6 @@ HY-17 and HY-18 need sizes that were not trained; docs/in_context.md lists them.
 """
 
 import functools
-import re
 
 import pandas as pd
 
@@ -23,17 +22,20 @@ _RARE = {4: 0.1, 8: 0.01, 16: 0.005}
 def _accuracy(
     frame: pd.DataFrame,
     attention: str,
-    num_heads: int = sraven.NUM_HEADS,
+    num_heads: int | None = None,
     num_features: int | None = None,
 ) -> comparisons.Sample:
-  features = num_features or _features(frame)
-  cell = sraven.make_cell(attention, num_heads, features)
+  most_heads, fewest_features = _size(frame)
+  cell = sraven.make_cell(
+      attention, num_heads or most_heads, num_features or fewest_features
+  )
   return comparisons.sample(frame, cell, 'ood', sraven.METRIC)
 
 
-def _features(frame: pd.DataFrame) -> int:
-  """Returns the fewest features that were trained."""
-  return int(frame['task.num_features'].min())
+def _size(frame: pd.DataFrame) -> tuple[int, int]:
+  """Returns the most heads and the fewest features that were trained."""
+  heads, features = (frame[column] for column in sraven.CELL[1:])
+  return int(heads.max()), int(features.min())
 
 
 def _hyla_above(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -67,12 +69,12 @@ def _fewer_features_help(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   found = []
   for kind in _VARIED:
-    cell = sraven.make_cell(kind, num_features=_features(frame))
+    cell = sraven.make_cell(kind, *_size(frame))
     first, last, majority = (
         comparisons.sample(frame, cell, sraven.UNPERMUTED, metric)
         for metric in (
             naming.RULES.metric(0),
-            naming.RULES.metric(_last_block(frame)),
+            naming.RULES.metric(sraven.num_blocks(frame) - 1),
             naming.RULES.majority,
         )
     )
@@ -81,13 +83,6 @@ def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
         comparisons.difference(last, first),
     ]
   return found
-
-
-def _last_block(frame: pd.DataFrame) -> int:
-  of_a_block = naming.RULES.metric(0).removesuffix('0')
-  pattern = re.compile(of_a_block + '([0-9]+)')
-  found = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
-  return max((int(match[1]) for match in found if match), default=0)
 
 
 def _is_rare(frame: pd.DataFrame, metric: str) -> comparisons.Comparisons:

@@ -13,6 +13,7 @@ import json
 import math
 from typing import Any, NamedTuple, TypedDict
 
+import numpy as np
 import pandas as pd
 
 from figures.claims import comparisons as comparisons_lib
@@ -51,7 +52,7 @@ class Tested(Numbers):
 
 
 class Entry(Numbers):
-  """A claim in claims.json, with numbers of its comparison of smallest t."""
+  """A claim in claims.json, with numbers of the comparison that decides it."""
 
   id: str
   artefact: str
@@ -245,20 +246,28 @@ def judge(
     return Judgement(NOT_RUN, f'the runs differ in {", ".join(differing)}')
   if any(c.estimate.num_seeds == 0 and not c.lost for c in found):
     return Judgement(NOT_RUN, 'no seed was measured on both sides')
+  for c in found:
+    if len({s.name for s in c.samples}) < len(c.samples):
+      return Judgement(NOT_RUN, f'only one side was trained: {c.name}')
 
   t = [c.t for c in found]
   num_seeds = [c.estimate.num_seeds for c in found]
   holds = paired_t.holds(t, num_seeds)
   is_reversed = paired_t.is_reversed(t, num_seeds)
   tested = [_tested(*c) for c in zip(found, holds, is_reversed, strict=True)]
-  weakest = min(range(len(t)), key=lambda i: (not math.isnan(t[i]), t[i]))
-  verdict, note = UNDECIDED, f'decided by {found[weakest].name}'
-  if bound := found[weakest].bound:
-    note += f', to exceed {bound:g}'
+  verdict = UNDECIDED
   if holds.all():
     verdict = SUPPORTED
   elif is_reversed.any():
     verdict = CONTRADICTED
+  p = paired_t.p_value(t, num_seeds)
+  p = np.where(np.isnan(p), np.inf, p)  # A lost seed leaves it undecided.
+  if verdict == CONTRADICTED:
+    p = np.where(is_reversed, p, -1.0)
+  weakest = int(p.argmax())
+  note = f'decided by {found[weakest].name}'
+  if bound := found[weakest].bound:
+    note += f', to exceed {bound:g}'
   if not holds.all() and len(found) > 1:
     note = (
         f'{holds.sum()} of {len(found)} hold, {is_reversed.sum()} reversed;'
@@ -356,7 +365,7 @@ RULE = (
     ' test over seeds at 5%. CONTRADICTED: at least one is significantly'
     " reversed (at 5%, with Holm's correction for their number). UNDECIDED:"
     ' neither. NOT RUN: a run is missing. Numbers are of the comparison with'
-    ' the smallest t: its effect ± standard error, the 90% interval, t, the'
+    ' the largest p: its effect ± standard error, the 90% interval, t, the'
     ' one-sided p, and the number of seeds.'
 )
 
@@ -378,8 +387,14 @@ def _is_of(
 def _differing(
     comparison: comparisons_lib.Comparison, cell: Sequence[str]
 ) -> list[str]:
-  """Returns the fields of task and training that differ but should not."""
+  """Returns the fields that differ but should not.
+
+  Those of task and training, and those of the model if there is only one.
+  """
   runs = [s.runs for s in comparison.samples]
+  blocks = ['task.', 'training.', 'preset']
+  if len({s.cell.get('model.name') for s in comparison.samples}) == 1:
+    blocks.append('model.')
   # What OOD(K=k) is evaluated on where nothing was held out.
   free = {
       *cell,
@@ -391,8 +406,7 @@ def _differing(
   return [
       column.rpartition('.')[2]
       for column in map(str, runs[0].columns)
-      if column.startswith(('task.', 'training.', 'preset'))
-      and column not in free
+      if column.startswith(tuple(blocks)) and column not in free
       # Missing values are equal to one another.
       and len({v if v == v else None for r in runs for v in r[column]}) > 1
   ]

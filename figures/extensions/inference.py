@@ -14,6 +14,7 @@ from figures.library import cells
 from figures.library import data
 from figures.paper import theory_cells
 from figures.plotting import layout
+from figures.plotting import style
 
 EXPERIMENT = 'inference'
 TITLE = 'Beyond the paper: alignment against how well students are trained'
@@ -104,7 +105,8 @@ def _traces(
   for (solver, modules), rows in table.groupby(
       ['solver', 'modules_per_teacher_module']
   ):
-    (solver_name, colour), symbol = _SOLVERS[solver], _SYMBOLS[modules]
+    solver_name, colour = _SOLVERS.get(solver, (str(solver), style.MUTED))
+    symbol = _SYMBOLS.get(modules, 'x')
     # The legend shows the symbol of the first row.
     rows = rows.sort_values('random_start')
     effort = [

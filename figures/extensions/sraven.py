@@ -1,10 +1,13 @@
-"""sRAVEN: Table A1 and Figure 5 of Schug et al. (2025), with two features.
+"""sRAVEN: Table A1 and Figure 5 of Schug et al. (2025).
 
 Bars are the share of instances whose whole answer is right, on multisets of
 rules that training never shows; beside each bar stands that on seen ones.
 """
 
-import functools
+from collections.abc import Mapping, Sequence
+import re
+
+import pandas as pd
 
 from figures.extensions import fuzzy_logic
 from figures.library import cells
@@ -18,29 +21,20 @@ TITLE = 'sRAVEN: accuracy by kind of attention, heads and features'
 TITLE_DECODING = 'sRAVEN: can rules be decoded from codes of attention?'
 MAIN = fuzzy_logic.MAIN
 CELL = ('model.body.attention', 'model.body.num_heads', 'task.num_features')
-NUM_HEADS, NUM_FEATURES = 8, 2
-NUM_BLOCKS = 3
 UNPERMUTED = naming.RULES.scored[0]
-_MEASURES = {
-    'test': ('test', METRIC),
-    'ood': ('ood', METRIC),
-    **{
-        name: (UNPERMUTED, name)
-        for name in (
-            *map(naming.RULES.metric, range(NUM_BLOCKS)),
-            naming.RULES.majority,
-        )
-    },
-}
 
 
-def make_cell(
-    attention: str,
-    num_heads: int = NUM_HEADS,
-    num_features: int = NUM_FEATURES,
-) -> cells.Cell:
+def make_cell(attention: str, num_heads: int, num_features: int) -> cells.Cell:
   """Returns a cell."""
   return dict(zip(CELL, (attention, num_heads, num_features)))
+
+
+def num_blocks(frame: pd.DataFrame) -> int:
+  """Returns the number of blocks whose codes were read; at least 1."""
+  of_a_block = naming.RULES.metric(0).removesuffix('0')
+  pattern = re.compile(of_a_block + '([0-9]+)')
+  found = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
+  return 1 + max((int(match[1]) for match in found if match), default=0)
 
 
 def draw(library: data.Library) -> cells.Drawn:
@@ -62,19 +56,22 @@ def draw(library: data.Library) -> cells.Drawn:
 def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns bars of how well rules are named from codes, by block."""
   found = cells.read(library, EXPERIMENT, CELL)
+  size = max(found.axis('num_heads')), min(found.axis('num_features'))
   panels = {
       fuzzy_logic.label(kind): [
           _bar(
               found,
-              make_cell(kind),
+              make_cell(kind, *size),
               naming.RULES.metric(block),
               f'block {block + 1}',
           )
-          for block in range(NUM_BLOCKS)
+          for block in range(num_blocks(found.frame))
       ]
       for kind in MAIN
   }
-  majority = found.values(make_cell(MAIN[0]), UNPERMUTED, naming.RULES.majority)
+  majority = found.values(
+      make_cell(MAIN[0], *size), UNPERMUTED, naming.RULES.majority
+  )
   if len(majority):
     line = f'F1 of always naming the most frequent rule: {majority.mean():.2f}.'
     found = found._replace(notes=(line,))
@@ -98,8 +95,25 @@ def _bar(
   )
 
 
-_finish = functools.partial(
-    fuzzy_logic.finish,
-    beside='seen multisets, whisker: standard error',
-    measures=_MEASURES,
-)
+def _finish(
+    found: cells.Cells,
+    panels: Mapping[str, Sequence[bars.Bar]],
+    title: str,
+    y_title: str,
+) -> cells.Drawn:
+  names = [
+      *map(naming.RULES.metric, range(num_blocks(found.frame))),
+      naming.RULES.majority,
+  ]
+  return fuzzy_logic.finish(
+      found,
+      panels,
+      title,
+      y_title,
+      beside='seen multisets, whisker: standard error',
+      measures={
+          'test': ('test', METRIC),
+          'ood': ('ood', METRIC),
+          **{name: (UNPERMUTED, name) for name in names},
+      },
+  )

@@ -177,11 +177,10 @@ def write_bundle(
     runs |= {run_id: finished.runs[run_id] for run_id in new}
     values.append(finished.values[finished.values['run_id'].isin(new)])
     curves.append(frame[frame['run_id'].isin(new)])
-  empty = pd.DataFrame(columns=list(CURVE_COLUMNS))
   target.mkdir(parents=True, exist_ok=True)
   bundle = FinishedRuns(pd.concat(values, ignore_index=True), runs)
   packed = {
-      _CURVES: _compress(pd.concat([empty, *curves], ignore_index=True)),
+      _CURVES: _compress(pd.concat(curves, ignore_index=True)),
       _RESULTS: _compress(bundle.values),
   }
   digests = {n: hashlib.sha256(x).hexdigest() for n, x in packed.items()}
@@ -193,6 +192,8 @@ def write_bundle(
 
 def _compress(table: pd.DataFrame) -> bytes:
   """Returns gzipped CSV of six digits; equal tables give equal bytes."""
+  # Of objects, as an empty table makes them, digits would not be rounded.
+  table = table.astype({'value': float})
   text = table.to_csv(index=False, float_format='%.6g')
   return gzip.compress(text.encode(), mtime=0)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -154,7 +155,12 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
   """Returns a line on the seeds whose training diverged, if any did."""
   if frame.empty:
     return []
-  rows = frame[frame['metric'] == bundles.DIVERGED]
+  did = frame['metric'] == bundles.DIVERGED
+  if 'step' in frame:  # Of curves.
+    last = frame.groupby('run_id', observed=True)['step'].transform('max')
+    is_loss = (frame['split'] == 'valid') & (frame['metric'] == 'loss')
+    did |= is_loss & (frame['step'] == last) & ~np.isfinite(frame['value'])
+  rows = frame[did]
   counts = rows.groupby('run_id', observed=True)['seed'].nunique()
   names = '; '.join(
       f'{number} seed{"s" * (number != 1)} of {run}'

@@ -336,8 +336,8 @@ def select_conditions(
   """Keeps one condition per cell of a figure, with all its seeds.
 
   A preset's folder may hold several, such as a model trained with and without
-  an overridden field. This keeps the condition with the most outer steps and,
-  if they tie, the one with the most seeds.
+  an overridden field. This keeps the condition with the most outer steps; of
+  several, the one with the most seeds; of these, the one of the config.
 
   Args:
     frame: as `Library` returns it.
@@ -357,15 +357,22 @@ def select_conditions(
   conditions = frame[[*keys, 'condition']].drop_duplicates()
   if not conditions.duplicated(keys).any():  # As usual; much faster.
     return frame.drop_duplicates(point, ignore_index=True), {}
-  facts = [*keys, 'condition', 'run_id', 'seed']
+  facts = [*keys, 'condition', 'run_id', 'seed', 'experiment']
   runs = frame[[*facts, 'training.num_outer_steps']].drop_duplicates()
   groups = runs.groupby([*keys, 'condition'], dropna=False, observed=True)
   sizes = groups.agg(
       steps=('training.num_outer_steps', 'max'),
       seeds=('seed', 'nunique'),
       run_id=('run_id', 'first'),
+      experiment=('experiment', 'first'),
   ).reset_index()
-  sizes = sizes.sort_values(['steps', 'seeds'], kind='stable')
+  sizes['is_described'] = [
+      condition in reference.described_conditions(experiment, preset)
+      for experiment, preset, condition in sizes[
+          ['experiment', 'preset', 'condition']
+      ].itertuples(index=False)
+  ]
+  sizes = sizes.sort_values(['steps', 'seeds', 'is_described'], kind='stable')
   kept = sizes.drop_duplicates(keys, keep='last')
   rest: Any = sizes.drop(index=kept.index).sort_index()
   left_out = {

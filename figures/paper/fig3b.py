@@ -9,6 +9,7 @@ import math
 
 import pandas as pd
 
+from figures.library import bundles
 from figures.library import cells
 from figures.library import data
 from figures.library import reference
@@ -97,7 +98,8 @@ def _caption(found: cells.Cells) -> list[str]:
       ' non-compositional support.'
   ]
   for cell in found.cells:
-    trained = data.rows(found.frame, cell)['seed'].nunique()
+    diverged = data.seeds(found.frame, {**cell, 'metric': bundles.DIVERGED})
+    trained = len(data.seeds(found.frame, cell) - diverged)
     evaluated = found.values(cell).size
     if 0 < evaluated < trained:
       lines.append(

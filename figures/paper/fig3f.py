@@ -5,9 +5,11 @@ shown; the choice does not use OOD tasks.
 """
 
 from collections.abc import Sequence
+import math
 
 import pandas as pd
 
+from figures.library import bundles
 from figures.library import cells
 from figures.library import data
 from figures.plotting import heatmaps
@@ -64,7 +66,8 @@ def best_rates(
 ) -> list[cells.Cell]:
   """Returns a cell per size: the one with the lowest validation loss.
 
-  Losses are means over the seeds that all of a size's trained cells have.
+  Losses are means over the seeds that all of a size's trained cells have; that
+  of a seed that diverged is infinite.
   """
   sizes: dict[tuple[float, ...], list[cells.Cell]] = {}
   for cell in found.find(name=model):
@@ -74,12 +77,18 @@ def best_rates(
 
 
 def _best(frame: pd.DataFrame, rates: Sequence[cells.Cell]) -> cells.Cell:
-  losses = pd.DataFrame({
-      index: data.values(frame, cell, 'valid', metric='loss')
-      for index, cell in enumerate(rates)
-  }).dropna(axis='columns', how='all')
+  losses = pd.DataFrame(
+      {index: _validation_loss(frame, cell) for index, cell in enumerate(rates)}
+  ).dropna(axis='columns', how='all')
   if losses.empty:  # Not trained yet.
     return rates[0]
   shared = losses.dropna()
   means = (losses if shared.empty else shared).mean()
   return rates[int(means.index[int(means.argmin())])]
+
+
+def _validation_loss(frame: pd.DataFrame, cell: cells.Cell) -> pd.Series:
+  diverged = data.seeds(frame, {**cell, 'metric': bundles.DIVERGED})
+  lost = pd.Series(math.inf, sorted(diverged), float)
+  found = data.values(frame, cell, 'valid', metric='loss')
+  return pd.concat([found, lost])

@@ -45,8 +45,10 @@ def draw_4e(library: data.Library) -> cells.Drawn:
   more, notes = {}, []
   if small:
     more = {f'{_PUBLISHED_MODULES} modules': small}
-    right = 'Right: hypernetworks of as few modules as published.'
-    notes = [right, *fewer.excluded]
+    rows = [data.rows(fewer.frame, cell) for cell in fewer.cells]
+    scale = style.scale_note(pd.concat(rows), fig_a8.CELL)
+    right = 'Right: hypernetworks of as few modules as published'
+    notes = [f'{right} ({scale}).', *fewer.excluded]
   figure = model_bars.draw_bars(
       found,
       'accuracy',

@@ -1,5 +1,6 @@
 """From finished runs to figures and their tables."""
 
+import json
 import math
 import pathlib
 from typing import Any, cast
@@ -75,6 +76,18 @@ def test_empty_ood_sets_are_named(tmp_path: pathlib.Path) -> None:
   assert 'ANIL, width = 64, random: 2 of 3 seeds' in made_up.texts(figure)
   assert made_up.texts(figure).count('no OOD tasks') == 2
   assert made_up.texts(figure).count('no finished run') == 10
+
+
+def test_seeds_that_diverged_do_not_lack_ood_tasks(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path, {('maml', 'random'): 0.6})
+  (path,) = tmp_path.glob('fig3b/laptop/*/summary.json')
+  summary = json.loads(path.read_text()) | {'diverged': [2021]}
+  path.write_text(json.dumps(summary))
+  figure, _ = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  assert f'1 seed of {path.parent.name}' in made_up.texts(figure)
+  assert 'no OOD tasks' not in made_up.texts(figure)
 
 
 def test_every_model_has_a_colour_of_its_own() -> None:

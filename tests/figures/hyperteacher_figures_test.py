@@ -10,6 +10,7 @@ import pytest
 
 from configs.blocks import models
 from figures import registry
+from figures.library import bundles
 from figures.library import cells
 from figures.paper import fig3a
 from figures.paper import fig3c
@@ -124,6 +125,21 @@ def test_learning_rates_are_compared_on_the_seeds_that_they_share() -> None:
   rate = 'model.outer.learning_rate'
   frame = pd.DataFrame(rows, columns=[rate, 'seed', 'value']).assign(
       split='valid', metric='loss', kind='last', **size
+  )
+  rates = [size | {rate: value} for value in (1e-3, 3e-3)]
+  found = cells.Cells(frame, rates, len(rates), {})
+  assert fig3f.best_rates(found, 'anil') == rates[:1]
+
+
+def test_a_rate_at_which_seeds_diverge_is_not_chosen() -> None:
+  size = {'model.name': 'anil', 'model.hidden_dim': 64}
+  size['model.modules_per_teacher_module'] = 1
+  rows = [(1e-3, seed, 'loss', 0.3) for seed in range(3)]
+  rows += [(3e-3, 0, 'loss', 0.2)]
+  rows += [(3e-3, seed, bundles.DIVERGED, 1.0) for seed in (1, 2)]
+  rate = 'model.outer.learning_rate'
+  frame = pd.DataFrame(rows, columns=[rate, 'seed', 'metric', 'value']).assign(
+      split='valid', kind='last', **size
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
   found = cells.Cells(frame, rates, len(rates), {})

@@ -251,6 +251,22 @@ def test_our_claims_on_the_hyperteacher(
   assert _verdict(claim_id, write_bridge(tmp_path, changes)) == verdict
 
 
+def test_the_bridge_compares_with_every_width(tmp_path: pathlib.Path) -> None:
+  write_bridge(tmp_path)
+  config = made_up.small_config('fig3b')
+  config.models.nonlinear_hypernetwork.hidden_dim = 64
+  wide = {'ood': {'accuracy': [0.2, 0.201, 0.203], 'loss': [1.0] * 3}}
+  made_up.write_experiment(
+      tmp_path,
+      config,
+      lambda run: wide
+      if run.config['model']['name'] == 'nonlinear_hypernetwork'
+      else None,
+  )
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  assert _verdict('IB-2', library) == verdicts.CONTRADICTED
+
+
 def test_the_bridge_needs_both_kinds_of_runs(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   library = data.Library(tmp_path, tmp_path / 'nothing')

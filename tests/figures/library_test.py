@@ -3,6 +3,7 @@
 from collections.abc import Callable
 import errno
 import gzip
+import math
 import pathlib
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 from configs import fig3e as fig3e_config
 from figures.library import bundles
+from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.paper import fig3b
+from figures.paper import fig3e
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import run_folder
@@ -121,6 +124,19 @@ def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
   maml = data.rows(table, {'model': 'maml', 'task support': 'random'})
   assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
   assert 'Not shown: random-maml-' in made_up.texts(figure)
+
+
+@pytest.mark.parametrize('rate', [1e-4, 2e-4, 4e-4, 5e-4])
+def test_of_equally_long_conditions_that_of_the_config_is_shown(
+    tmp_path: pathlib.Path, rate: float
+) -> None:
+  """Whatever their hashes; else a figure could mix hyperparameters."""
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  changed = {'models.maml.outer.learning_rate': rate}
+  made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=changed)
+  _, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  maml = data.rows(table, {'model': 'maml', 'task support': 'random'})
+  assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
 
 
 @pytest.mark.parametrize(
@@ -327,8 +343,8 @@ def test_a_bundle_keeps_its_runs_when_others_are_added(
   subfolder = pathlib.Path('fig3b/laptop')
   first = {('anil', 'random'): 0.2, ('maml', 'random'): 0.3}
   second = {('maml', 'random'): 0.4, ('anil', 'non_compositional'): 0.5}
-  for folder, cells in (('first', first), ('second', second)):
-    made_up.write_runs(tmp_path / folder, cells)
+  for folder, accuracies in (('first', first), ('second', second)):
+    made_up.write_runs(tmp_path / folder, accuracies)
     bundle = bundles.write_bundle(
         tmp_path / folder / subfolder, tmp_path / 'small' / subfolder
     )
@@ -347,6 +363,31 @@ def test_a_bundle_keeps_its_runs_when_others_are_added(
   assert set(
       bundles.read_curves(tmp_path / 'small' / subfolder)['run_id']
   ) <= set(left.runs)
+
+
+def test_bundles_have_six_digits(tmp_path: pathlib.Path) -> None:
+  config = made_up.small_config('fig3b')
+  values = {
+      'accuracy': [1 / 3, 2 / 3, 1 / 7],
+      'loss': [1 / 9, 1e-7 / 3, 1e5 / 3],
+  }
+  made_up.write_experiment(
+      tmp_path,
+      config,
+      lambda run: {split: values for split in ('valid', 'ood')},
+      curve=lambda run, step: (step + 1) / 7,
+  )
+  source = tmp_path / 'fig3b' / 'laptop'
+  for target in (tmp_path / 'a', tmp_path / 'b'):
+    bundles.write_bundle(source, target)
+  for path in sorted((tmp_path / 'a').glob('*.csv.gz')):
+    text = gzip.decompress(path.read_bytes()).decode()
+    for line in text.splitlines()[1:]:
+      value = line.rpartition(',')[2]
+      assert value == f'{float(value):.6g}', (path.name, line)
+    again = tmp_path / 'b' / path.name
+    bundles.write_bundle(tmp_path / 'none', tmp_path / 'b')
+    assert again.read_bytes() == path.read_bytes()
 
 
 def test_curves_of_a_bundle_are_those_of_its_runs(
@@ -485,3 +526,26 @@ def test_seeds_trained_later_join_the_runs_of_the_config(
     expected = (*made_up.SEEDS, 2023, 2024) if experiment == 'fig3b' else ()
     assert seeds == list(expected)
     assert not left_out
+
+
+def test_seeds_that_diverged_are_named_below_curves(
+    tmp_path: pathlib.Path,
+) -> None:
+  config = fig3e_config.get_config('laptop')
+  summary = {'valid': {'accuracy': [0.5] * 3, 'loss': [1.0] * 3}}
+
+  def rows(run: sweeps.Run) -> list[made_up.Row]:
+    del run
+    return [
+        (step, seed, 'valid', 'loss', math.nan if bad else 0.5)
+        for step in (500, 1000)
+        for seed in config.training.seeds
+        for bad in [step == 1000 and seed == 2021]
+    ]
+
+  made_up.write_experiment(tmp_path, config, lambda run: summary, rows=rows)
+  curves = data.Library(tmp_path, tmp_path / 'no').curves('fig3e')
+  found = cells.select('fig3e', curves, fig3e.CELL)
+  (line,) = found.excluded
+  assert line.startswith('Diverged, and left out of the means: 1 seed of ')
+  assert line.count('1 seed of') == curves['run_id'].nunique()

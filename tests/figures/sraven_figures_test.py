@@ -18,7 +18,7 @@ from tests.helpers import made_up
 # (attention, heads, features, split, metric) -> value.
 _Values = dict[tuple[str, int, int, str, str], float]
 _IDS = ('HY-9', 'HY-11', 'HY-12', 'HY-14')
-_FIRST, _LAST = (naming.RULES.metric(b) for b in (0, sraven.NUM_BLOCKS - 1))
+_FIRST, _LAST = (naming.RULES.metric(block) for block in (0, 2))
 
 
 def _expected() -> _Values:
@@ -91,6 +91,23 @@ def test_without_runs_nothing_is_claimed(tmp_path: pathlib.Path) -> None:
   for claim in judged:
     entry = verdicts.evaluate(claim, library)
     assert entry['verdict'] == verdicts.NOT_RUN
+
+
+def test_claims_take_the_size_of_the_runs() -> None:
+  """The published one has 16 heads and four features."""
+  published = {
+      (kind, 2 * heads, 4, *rest): value
+      for (kind, heads, features, *rest), value in _expected().items()
+      if (heads, features) == (8, 2)
+  }
+  published |= {
+      (kind, 16, 4, sraven.UNPERMUTED, naming.RULES.metric(3)): value
+      for kind, value in (('softmax', 0.5), ('hyla', 0.1))
+  }
+  frame = _frame(published)
+  assert _holds('HY-9', frame)
+  assert sraven.num_blocks(frame) == 4
+  assert not _holds('HY-14', frame)
 
 
 @pytest.mark.parametrize('name', ['sraven', 'sraven_decoding'])

@@ -36,9 +36,11 @@ def write(
     experiment: str,
     alignment: Callable[[Any], float],
     loss: Callable[[Any, str, int], float] = lambda config, split, seed: 1e-6,
+    **swept: list[Any],
 ) -> pathlib.Path:
   """Writes an experiment's laptop runs, with results by two rules."""
   config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
+  config.sweep = tuple({**grid, **swept} for grid in config.sweep)
 
   def measure(run: sweeps.Run) -> made_up.Summary:
     seeds = run.config['training']['seeds']
@@ -199,6 +201,39 @@ def test_claims_are_about_one_solver(tmp_path: pathlib.Path) -> None:
   found = verdicts_of(tmp_path)
   assert found['2C-c']['verdict'] == 'SUPPORTED'
   assert found['2C-c-adam']['verdict'] == 'UNDECIDED'
+
+
+def test_adam_alone_decides_nothing_about_converged_inference(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'fig2c', _connected_is_aligned)
+  for path in tmp_path.glob('fig2c/laptop/*/config.json'):
+    if json.loads(path.read_text())['model']['inner']['solver'] != 'adamw':
+      shutil.rmtree(path.parent)
+  found = verdicts_of(tmp_path)
+  assert found['2C-c']['verdict'] == found['2C-d']['verdict'] == 'NOT RUN'
+  assert found['2C-c-adam']['verdict'] == 'SUPPORTED'
+
+
+def test_one_size_is_not_compared_with_itself(tmp_path: pathlib.Path) -> None:
+  write(tmp_path, 'fig2d', _falls)
+  for path in tmp_path.glob('fig2d/laptop/*/config.json'):
+    model = json.loads(path.read_text())['model']
+    if model['modules_per_teacher_module'] > 2:
+      shutil.rmtree(path.parent)
+  found = verdicts_of(tmp_path)
+  assert {found[id_]['verdict'] for id_ in ('2D-c', '2D-d')} == {'NOT RUN'}
+
+
+def test_inference_is_drawn_for_any_number_of_modules(
+    tmp_path: pathlib.Path,
+) -> None:
+  size = {'modules_per_teacher_module': [3]}
+  write(tmp_path, 'inference', lambda config: 0.9, **size)
+  figure, table = registry.FIGURES['inference'].draw(library(tmp_path))
+  assert set(table['modules_per_teacher_module']) == {3}
+  names = {trace.name for trace in made_up.traces(figure)}
+  assert names == {'Levenberg-Marquardt, 3 times', 'Adam, 3 times'}
 
 
 def test_claims_of_figure_2d(tmp_path: pathlib.Path) -> None:

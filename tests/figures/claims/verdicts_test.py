@@ -268,7 +268,41 @@ def test_slopes_are_those_of_numpy() -> None:
   assert slope.values.tolist() == pytest.approx(expected)
 
 
-def test_the_smallest_t_decides_whatever_the_units() -> None:
+@pytest.mark.parametrize(
+    'others, verdict',
+    [
+        # A smaller t, but it holds, as there are more seeds.
+        ([[0.0, 1.0] * 6 + [1.0]], 'UNDECIDED'),
+        ([[0.5, 0.6, 0.7], [-0.9, -1.0, -1.1]], 'CONTRADICTED'),
+    ],
+)
+def test_what_decides_has_the_largest_p(
+    others: list[list[float]], verdict: str
+) -> None:
+  samples = [_sample([0.1, 0.3, 0.5])]  # t = 2.6, p = 0.06.
+  samples += [_sample(values, f'b{i}') for i, values in enumerate(others)]
+  judged = verdicts.judge([comparisons.level(s, 0.0) for s in samples])
+  assert judged.verdict == verdict and judged.decisive is not None
+  p = [tested['p'] for tested in judged.tested]
+  assert judged.decisive['p'] == max(p)
+
+
+def test_what_is_reversed_decides_though_another_seed_is_lost() -> None:
+  lost = dataclasses.replace(_sample([1.0, 1.1, 1.2]), lost=(7,))
+  low = _sample([-0.9, -1.0, -1.1], 'b')
+  judged = verdicts.judge([comparisons.level(s, 0.0) for s in (lost, low)])
+  assert judged.verdict == 'CONTRADICTED'
+  assert judged.decisive is not None and judged.decisive['name'] == 'b'
+
+
+def test_nothing_is_compared_with_itself() -> None:
+  found = comparisons.difference(_sample([0.1, 0.2]), _sample([0.1, 0.2]), 0.1)
+  judged = verdicts.judge([found])
+  assert judged.verdict == 'NOT RUN'
+  assert judged.note == 'only one side was trained: a - a'
+
+
+def test_the_largest_p_decides_whatever_the_units() -> None:
   # The margin of the first is smaller, but it is the more certain.
   certain = comparisons.level(_sample([0.010, 0.011, 0.012]), 0.0)
   noisy = comparisons.level(_sample([0.2, 0.9, 1.6], 'b'), 0.0)
@@ -418,6 +452,21 @@ def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
   found = comparisons.difference(other, _sample([0.1, 0.1]))
   assert verdicts.judge([found]).note == 'the runs differ in num_modules'
   assert verdicts.judge([found], ('task.num_modules',)).verdict == 'SUPPORTED'
+  sides = [_sample([0.7, 0.8], 'b'), _sample([0.1, 0.1])]
+  for side, width in zip(sides, (8, 16)):
+    side.frame['model.hidden_dim'] = width
+  found = comparisons.difference(*sides)
+  assert verdicts.judge([found]).note == 'the runs differ in hidden_dim'
+  sides = [
+      dataclasses.replace(
+          s,
+          cell={'model.name': s.name},
+          frame=s.frame.assign(**{'model.name': s.name}),
+      )
+      for s in sides
+  ]
+  found = comparisons.difference(*sides)
+  assert verdicts.judge([found]).verdict == 'SUPPORTED'
 
 
 def test_every_claim_names_a_figure_and_an_experiment_with_a_config() -> None:
