@@ -5,7 +5,7 @@ Source: Redhardt et al., "Scaling can lead to compositional generalization"
 regression per module predicts the latent from every layer, before its
 nonlinearity, and from the code that the model is given. It is fitted on half of
 the test tasks; R2 is that on the other half and on OOD tasks. A task is one
-vector, of a single example.
+vector, of its last query example.
 
 Metrics of both splits:
 
@@ -40,10 +40,11 @@ def make_analysis(
   ) -> dict[str, jax.Array]:
     def of_task(latent: jax.Array, task_key: jax.Array) -> dict[str, jax.Array]:
       _, query = task.sample_examples(task_params, task_key, latent, 'test')
-      row = tasks.dense(query.inputs)[-1:]
-      layers = activations(meta_params, row)
-      named = {f'layer_{i}': layer[0] for i, layer in enumerate(layers)}
-      code = {'code': row[0, : task.code_dim]} if task.code_dim else {}
+      # A transformer reads the last example after all others.
+      inputs = tasks.dense(query.inputs)
+      layers = activations(meta_params, inputs)
+      named = {f'layer_{i}': layer[-1] for i, layer in enumerate(layers)}
+      code = {'code': inputs[-1, : task.code_dim]} if task.code_dim else {}
       return {**code, **named}
 
     return jax.vmap(of_task)(latents, jax.random.split(key, len(latents)))

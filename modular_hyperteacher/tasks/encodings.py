@@ -29,6 +29,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.tasks import base
 
 _NUM_INTERVALS = 10
+_ROUNDING = 1e-4  # Tenths are not exact in float32.
 _NUM_COUPLINGS = 3
 # (params, latent [M], support) -> [E]
 _Encode = Callable[[Any, jax.Array, base.Batch], jax.Array]
@@ -49,9 +50,9 @@ class GivenParams(NamedTuple):
 
 
 def tokens(latent: jax.Array) -> jax.Array:
-  """Returns the tokens [2M] of a latent [M] whose entries are tenths."""
+  """Returns the tokens [2M] of a latent [M]: modules and whole tenths."""
   module = jnp.arange(1, len(latent) + 1)
-  level = jnp.round(_NUM_INTERVALS * latent) + len(latent) + 1
+  level = jnp.floor(_NUM_INTERVALS * latent + _ROUNDING) + len(latent) + 1
   return jnp.stack([module, level], axis=1).reshape(-1)
 
 
@@ -63,8 +64,7 @@ def shuffle_intervals(order: jax.Array, latent: jax.Array) -> jax.Array:
     latent: in [0, 1], [M].
   """
   width = 1 / _NUM_INTERVALS
-  # Tenths are not exact in float32.
-  old = jnp.floor(_NUM_INTERVALS * latent + 1e-4).astype(jnp.int32)
+  old = jnp.floor(_NUM_INTERVALS * latent + _ROUNDING).astype(jnp.int32)
   new = order[jnp.minimum(old, _NUM_INTERVALS - 1)]
   return jnp.where(latent < 1, width * new + (latent - width * old), latent)
 

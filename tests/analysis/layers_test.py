@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -111,7 +112,7 @@ def test_analysis_reads_code_and_layers(encoding: str) -> None:
   metrics = analysis.measure(
       base.Adapted(params, jnp.array(2.0), latents, {}, jax.random.key(2))
   )
-  assert seen == [(1, dim + 2)]  # One example per task.
+  assert seen == [(4, dim + 2)]
   for split in ('test', 'ood'):
     code = metrics[split]['decoding_r2_exact_code']
     assert (code > 0.9) == (encoding == 'identity')
@@ -129,15 +130,36 @@ def test_one_task_is_too_few_to_decode_from() -> None:
   assert metrics == {'test': {}, 'ood': {}}
 
 
+def test_a_task_is_read_at_its_last_example() -> None:
+  """So that a transformer has seen all others, as in training."""
+  task = small_hyperteacher.make()
+  params = task.init(jax.random.key(0))
+
+  def places(meta_params: None, inputs: jax.Array) -> list[jax.Array]:
+    del meta_params
+    return 2 * [jnp.cumsum(jnp.ones((len(inputs), 1)), 0)]
+
+  analysis = layers.make_analysis(task, places)
+  latents = _draw_latents(task, params, analysis.splits, 4)
+  with mock.patch.object(layers, 'score_layers') as score:
+    analysis.measure(base.Adapted(params, None, latents, {}, jax.random.key(2)))
+  features, _, new_features, _ = score.call_args.args
+  _, query = task.sample_examples(
+      params, jax.random.key(0), latents['test'][0], 'test'
+  )
+  for found in (features, new_features):
+    assert (found['layer_0'] == len(query.targets)).all()
+
+
 @pytest.mark.slow
 def test_tasks_with_compact_inputs_and_without_a_code() -> None:
-  """Grid worlds: a row of a dense observation reaches the model."""
+  """Grid worlds: dense observations reach the model."""
   task = goals.make(
       task_support='random', fraction_ood=0.25, max_path_length=20, grid_size=7
   )
 
   def activations(weights: jax.Array, inputs: jax.Array) -> list[jax.Array]:
-    assert inputs.shape == (1, task.input_dim)
+    assert inputs.shape[1:] == (task.input_dim,)
     return [inputs @ weights, inputs @ weights**2]
 
   analysis = layers.make_analysis(task, activations)

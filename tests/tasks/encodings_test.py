@@ -51,6 +51,8 @@ def test_tokens() -> None:
   assert code.tolist() == [1, 8, 2, 3]
   every = _encode('tokens', [_LEVELS])[0]
   assert every[1::2].tolist() == [8, 13, 14, 15, 16, 17, 18]
+  (between,) = _encode('tokens', [[0.57, 0.96]])
+  assert between[1::2].tolist() == [8, 12]
 
 
 def test_orthogonal_keeps_distances() -> None:
