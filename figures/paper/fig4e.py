@@ -48,7 +48,9 @@ def draw_4e(library: data.Library) -> cells.Drawn:
     rows = [data.rows(fewer.frame, cell) for cell in fewer.cells]
     scale = style.scale_note(pd.concat(rows), fig_a8.CELL)
     right = 'Right: hypernetworks of as few modules as published'
-    notes = [f'{right} ({scale}).', *fewer.excluded]
+    if scale != style.scale_note(found.frame, model_bars.CELL):
+      right += f' ({scale})'
+    notes = [f'{right}.', *fewer.excluded]
   figure = model_bars.draw_bars(
       found,
       'accuracy',
