@@ -105,12 +105,13 @@ def _unknown_terms_fail(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the best block, chosen for every seed by the others."""
   found = []
+  (split,) = naming.TERMS.scored
   for kind in fuzzy_logic.BY_CODES:
     blocks = [
-        _r2(frame, kind, metric=naming.TERMS.metric(block))
+        _r2(frame, kind, split, metric=naming.TERMS.metric(block))
         for block in range(2)
     ]
-    majority = _r2(frame, kind, metric=naming.TERMS.majority)
+    majority = _r2(frame, kind, split, metric=naming.TERMS.majority)
     table = comparisons.by_seed(blocks)
     best = comparisons.pick_on_other_seeds(table)
     found.append(

@@ -41,7 +41,7 @@ _MEASURES = {
     'ood_unknown_terms': ('ood_unknown_terms', METRIC),
     'decoding': ('ood', 'decoding_r2'),
     **{
-        name: ('ood', name)
+        name: (*naming.TERMS.scored, name)
         for name in (*map(naming.TERMS.metric, range(2)), naming.TERMS.majority)
     },
 }
@@ -94,20 +94,26 @@ def draw_a1(library: data.Library) -> cells.Drawn:
 def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns bars of how well terms of new combinations can be decoded."""
   found = cells.read(library, EXPERIMENT, CELL)
+  (split,) = naming.TERMS.scored
   panels = {
       'From the residual stream (R²)': _bars(found, MAIN, metric='decoding_r2'),
       'From codes (macro F1)': [
-          bar._replace(label=f'{bar.label},<br>block {block + 1}')
+          found.bar(
+              make_cell(kind),
+              f'{label(kind)},<br>block {block + 1}',
+              COLOURS[kind],
+              naming.TERMS.metric(block),
+              split=split,
+          )
           for kind in BY_CODES
           for block in range(2)
-          for bar in _bars(found, (kind,), metric=naming.TERMS.metric(block))
       ],
   }
   names = [
       f'{majority.mean():.2f} for {label(kind)}'
       for kind in BY_CODES
       for majority in [
-          found.values(make_cell(kind), metric=naming.TERMS.majority)
+          found.values(make_cell(kind), split, naming.TERMS.majority)
       ]
       if len(majority)
   ]

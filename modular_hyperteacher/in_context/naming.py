@@ -6,8 +6,9 @@ is predicted reads itself. For each block, a multinomial logistic regression on
 standardised codes is fitted on seen combinations and scored on others by F1,
 averaged over classes.
 
-- Fuzzy logic: terms of a function are ordered. There is a classifier for each
-  place in that order; a metric is the mean over places.
+- Fuzzy logic: all contexts have the same inputs, and queries vary. Terms of a
+  function are ordered. There is a classifier for each place in that order; a
+  metric is the mean over places.
 - sRAVEN: each predicted token has one rule, since instances are not permuted.
   One classifier names it, whichever token it is.
 
@@ -24,6 +25,8 @@ from scipy import optimize
 from scipy import special
 
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.tasks import fuzzy_logic
+from modular_hyperteacher.tasks import sraven
 
 _STRENGTH = 1.0
 
@@ -55,8 +58,8 @@ class Naming(NamedTuple):
     return f'{self.what}_f1_block_{block}'
 
 
-TERMS = Naming('term', ('valid', 'test', 'ood'))
-RULES = Naming('rule', ('valid_unpermuted', 'ood_unpermuted'))
+TERMS = Naming('term', tuple(fuzzy_logic.FIXED_CONTEXT))
+RULES = Naming('rule', tuple(sraven.UNPERMUTED))
 
 
 def make_analyse(

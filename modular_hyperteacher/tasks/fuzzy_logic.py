@@ -29,14 +29,24 @@ from modular_hyperteacher.tasks import modular_regression
 from modular_hyperteacher.tasks.supports import combinations
 
 UNKNOWN_TERMS = 'ood_unknown_terms'
+# Splits whose contexts have the same inputs for all functions -> the split that
+# the functions are drawn from.
+FIXED_CONTEXT = {'valid_fixed_context': 'train', 'ood_fixed_context': 'ood'}
 _MAX_VARIABLES = 6
 
 
-class Combinations(NamedTuple):
-  """Which terms the functions combine, as 0/1 masks."""
+class FuzzyParams(NamedTuple):
+  """What the tasks of a seed share.
 
-  train: jax.Array  # [C, M]
-  ood: jax.Array  # [C', M]
+  Attributes:
+    train: which terms the functions combine, as 0/1 masks [C, M].
+    ood: those of held-out functions, [C', M].
+    context: the inputs of fixed contexts, [num_support, L].
+  """
+
+  train: jax.Array
+  ood: jax.Array
+  context: jax.Array
 
 
 def term_bits(num_variables: int) -> np.ndarray:
@@ -69,7 +79,8 @@ def make(
 
   Splits: 'train'; 'valid' and 'test', fresh draws of it; 'ood', new
   combinations of known terms; 'ood_unknown_terms', combinations of terms that
-  are not trained on.
+  are not trained on; 'valid_fixed_context' and 'ood_fixed_context', functions
+  of 'valid' and 'ood' whose contexts all have the same inputs.
 
   Args:
     num_variables: L.
@@ -117,7 +128,7 @@ def make(
       ' training, and hold out at least one',
   )
 
-  def init(key: jax.Array) -> Combinations:
+  def init(key: jax.Array) -> FuzzyParams:
     split_key = randomness.stream(key, 'combinations')
 
     def draw(number: jax.Array) -> jax.Array:
@@ -130,26 +141,31 @@ def make(
 
     number = lax.while_loop(is_missing_a_term, lambda n: n + 1, jnp.array(0))
     masks = draw(number)
-    return Combinations(masks[num_ood:], masks[:num_ood])
+    context = jax.random.uniform(
+        randomness.stream(key, 'context'), (num_support, num_variables)
+    )
+    return FuzzyParams(masks[num_ood:], masks[:num_ood], context)
 
-  def masks(params: Combinations, split: str) -> jax.Array:
+  def masks(params: FuzzyParams, split: str) -> jax.Array:
     if split == UNKNOWN_TERMS:
       return jnp.asarray(unknown)
-    return params.ood if split == 'ood' else params.train
+    drawn_from = FIXED_CONTEXT.get(split, split)
+    return params.ood if drawn_from == 'ood' else params.train
 
   def sample_latent(
-      params: Combinations, key: jax.Array, split: str
+      params: FuzzyParams, key: jax.Array, split: str
   ) -> jax.Array:
     chosen = masks(params, split)
     row = jax.random.randint(key, (), 0, len(chosen))
     return chosen[row][None].astype(float)
 
   def sample_examples(
-      params: Combinations, key: jax.Array, latent: jax.Array, split: str
+      params: FuzzyParams, key: jax.Array, latent: jax.Array, split: str
   ) -> tuple[base.Batch, base.Batch]:
-    del params, split  # All functions have the same terms to choose from.
     shape = num_support + num_query, num_variables
     inputs = jax.random.uniform(key, shape)
+    if split in FIXED_CONTEXT:
+      inputs = inputs.at[:num_support].set(params.context)
     targets = respond(latent[0], inputs)
     return (
         base.examples(inputs[:num_support], targets[:num_support]),
@@ -161,7 +177,7 @@ def make(
       output_dim=1,
       num_modules=num_terms,
       objective=modular_regression.OBJECTIVE,
-      evaluation_splits=('valid', 'test', 'ood', UNKNOWN_TERMS),
+      evaluation_splits=('valid', 'test', 'ood', UNKNOWN_TERMS, *FIXED_CONTEXT),
       init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,

@@ -92,7 +92,7 @@ def _f1(scores: dict[str, tuple[float, ...]]) -> pd.DataFrame:
   parts = []
   for kind, values in scores.items():
     for metric, value in zip(metrics, values):
-      part = _frame({(kind, 32, 0.7, 'ood'): value})
+      part = _frame({(kind, 32, 0.7, 'ood_fixed_context'): value})
       # Seeds of the blocks differ by more than those of the majority.
       spread = 0.001 * len(metric) * part['seed']
       parts.append(part.assign(metric=metric, value=value + spread))

@@ -90,7 +90,7 @@ def test_codes_of_a_seed_that_diverged_name_nothing() -> None:
   latents = _draw()
   codes = np.ones((*latents.shape[:2], 2, 3))
   codes[0, 0, 1, 0] = np.nan
-  found = naming.measure(naming.TERMS, codes, latents)['ood']
+  found = naming.measure(naming.TERMS, codes, latents)['ood_fixed_context']
   assert np.isfinite(found[naming.TERMS.metric(0)])
   assert np.isnan(found[naming.TERMS.metric(1)])
 
@@ -101,7 +101,7 @@ def test_always_naming_the_most_frequent_term() -> None:
   latents[:, :6, 0] = latents[:, 6:9, 1] = latents[:, 9:, 2] = 1
   latents[:, :, 3] = 1
   codes = np.zeros((len(naming.TERMS.kept), 10, 1, 2))
-  found = naming.measure(naming.TERMS, codes, latents)['ood']
+  found = naming.measure(naming.TERMS, codes, latents)['ood_fixed_context']
   assert found[naming.TERMS.majority] == pytest.approx((0.75 / 3 + 1) / 2)
   assert found[naming.TERMS.metric(0)] == pytest.approx(
       found[naming.TERMS.majority]
@@ -163,11 +163,11 @@ def test_a_run_keeps_the_codes_of_its_tasks() -> None:
   assert analyse is not None
   found = analyse(None, codes)
   assert set(found) == set(naming.TERMS.scored)
-  assert set(found['ood']) == {
+  assert set(found['ood_fixed_context']) == {
       *map(naming.TERMS.metric, range(2)),
       naming.TERMS.majority,
   }
-  assert all(0 <= v[0] <= 1 for v in found['ood'].values())
+  assert all(0 <= v[0] <= 1 for v in found['ood_fixed_context'].values())
 
 
 def test_a_code_is_a_token_s_attention_to_itself() -> None:

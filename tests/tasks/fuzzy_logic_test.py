@@ -105,10 +105,44 @@ def test_splits(ood_fraction: float, num_train: int, num_ood: int) -> None:
       'test': num_train,
       'ood': num_ood,
       'ood_unknown_terms': 6,
+      'valid_fixed_context': num_train,
+      'ood_fixed_context': num_ood,
   }
 
 
-@pytest.mark.parametrize('split', ['train', 'test', 'ood', 'ood_unknown_terms'])
+def test_fixed_contexts_have_the_same_inputs() -> None:
+  """For all functions; queries and functions differ as in other splits."""
+  world = make()
+  params = world.init(jax.random.key(0))
+  keys = jax.random.split(jax.random.key(1), 50)
+  for split, source in fuzzy_logic.FIXED_CONTEXT.items():
+    drawn = jax.vmap(lambda key, s=split: world.sample(params, key, s))(keys)
+    contexts = np.asarray(drawn.support.inputs)
+    assert (contexts == contexts[0]).all()
+    assert len(np.unique(drawn.query.inputs, axis=0)) == 50
+    functions = _sets(drawn.latent[:, 0])
+    assert len(functions) > 10
+    masks = params.ood if source == 'ood' else params.train
+    assert functions <= _sets(masks)
+    targets = [
+        fuzzy_logic.respond(latent[0], contexts[0]) for latent in drawn.latent
+    ]
+    np.testing.assert_array_equal(drawn.support.targets, targets)
+  other = world.init(jax.random.key(1))
+  assert not np.array_equal(params.context, other.context)
+
+
+@pytest.mark.parametrize(
+    'split',
+    [
+        'train',
+        'test',
+        'ood',
+        'ood_unknown_terms',
+        'valid_fixed_context',
+        'ood_fixed_context',
+    ],
+)
 def test_a_split_draws_all_of_its_combinations_and_no_others(
     split: str,
 ) -> None:
@@ -118,6 +152,7 @@ def test_a_split_draws_all_of_its_combinations_and_no_others(
   latents = jax.vmap(lambda key: world.sample_latent(params, key, split))(keys)
   expected = {
       'ood': _sets(params.ood),
+      'ood_fixed_context': _sets(params.ood),
       'ood_unknown_terms': set(itertools.combinations(range(12, 16), 2)),
   }.get(split, _sets(params.train))
   assert _sets(latents[:, 0]) == expected
