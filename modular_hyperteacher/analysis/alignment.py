@@ -19,8 +19,6 @@ latents. A unit with the opposite sign has a negative cosine.
 combine for every task, `sum_m z_m module_m`.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -49,17 +47,6 @@ METRICS = (
 )
 
 
-class Alignment(NamedTuple):
-  """Module alignment, over the teacher's units (and modules); at most 1."""
-
-  joint_mean: jax.Array  # []
-  joint_max: jax.Array  # []
-  joint_min: jax.Array  # []
-  per_module_mean: jax.Array  # []
-  per_module_max: jax.Array  # []
-  per_module_min: jax.Array  # []
-
-
 def fit_latents(
     student_latents: jax.Array, latents: jax.Array, exact: bool = False
 ) -> jax.Array:
@@ -82,8 +69,11 @@ def align(
     teacher_modules: jax.Array,
     student_modules: jax.Array,
     regression: jax.Array,
-) -> Alignment:
+) -> dict[str, jax.Array]:
   """Returns a student's alignment, given a linear map between latents.
+
+  The keys are 'joint_mean', 'joint_max', 'joint_min' (over the teacher's units)
+  and 'per_module_mean', ... (over units and modules). Values are at most 1.
 
   Args:
     teacher_modules: [M, X, H].
@@ -96,12 +86,12 @@ def align(
   cosines = jnp.einsum(
       'mxk,mxl->mkl', _unit_columns(teacher_modules), _unit_columns(aligned)
   )
-  joint = cosines.mean(0).max(-1)
-  per_module = cosines.max(-1)
-  return Alignment(
-      *(joint.mean(), joint.max(), joint.min()),
-      *(per_module.mean(), per_module.max(), per_module.min()),
-  )
+  best = {'joint': cosines.mean(0).max(-1), 'per_module': cosines.max(-1)}
+  return {
+      f'{name}_{statistic}': getattr(cosine, statistic)()
+      for name, cosine in best.items()
+      for statistic in ('mean', 'max', 'min')
+  }
 
 
 def align_weights(
@@ -175,8 +165,11 @@ def make_analysis(
 def _measure(adapted: base.Adapted) -> base.Metrics:
   teacher = adapted.task_params.modules
   student = jnp.asarray(adapted.meta_params['modules'])
-  on_train, _ = _measure_split(
-      teacher, student, adapted.fast_params['test'], adapted.latents['test']
+  on_train, _ = _split_metrics(
+      teacher,
+      student,
+      adapted.fast_params['test'],
+      adapted.latents['test'][:, 0],
   )
   readout_power = (np.asarray(adapted.task_params.readout) ** 2).sum(-1)
   metrics = {}
@@ -186,8 +179,8 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
       # One lost seed must not cost the others: NumPy and SciPy would raise.
       metrics[split] = dict.fromkeys(METRICS, np.nan)
       continue
-    by_name, regression = _measure_split(
-        teacher, student, student_latents, latents
+    by_name, regression = _split_metrics(
+        teacher, student, student_latents, latents[:, 0]
     )
     found = identification.identify(
         np.asarray(teacher),
@@ -201,8 +194,8 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
         weights=readout_power,
     )
     metrics[split] = {
-        **by_name,
-        'alignment_fit_train': on_train['alignment'],
+        **jax.tree.map(float, by_name),
+        'alignment_fit_train': float(on_train['alignment']),
         'identification_residual': found.residual,
         'identification_residual_direct': direct.residual,
         'identification_flipped': found.fraction_flipped,
@@ -217,31 +210,19 @@ def _split_metrics(
     student_latents: jax.Array,
     latents: jax.Array,
 ) -> tuple[dict[str, jax.Array], jax.Array]:
+  """Returns metrics of one split, and D of the exact regression."""
   regression = fit_latents(student_latents, latents)
   exact = fit_latents(student_latents, latents, exact=True)
   alignment = align(teacher, student, regression)
   fitted = ridge.r2(student_latents @ regression.T, latents)
   weights = align_weights(teacher, student, latents, student_latents)
   return {
-      'alignment': alignment.joint_mean,
-      'alignment_max': alignment.joint_max,
-      'alignment_min': alignment.joint_min,
-      'alignment_per_module': alignment.per_module_mean,
-      'alignment_exact': align(teacher, student, exact).joint_mean,
+      'alignment': alignment['joint_mean'],
+      'alignment_max': alignment['joint_max'],
+      'alignment_min': alignment['joint_min'],
+      'alignment_per_module': alignment['per_module_mean'],
+      'alignment_exact': align(teacher, student, exact)['joint_mean'],
       'alignment_weights': weights[0],
       'alignment_weights_per_task': weights[1],
       'latent_r2': jnp.nanmean(fitted),
   }, exact
-
-
-def _measure_split(
-    teacher: jax.Array,
-    student: jax.Array,
-    student_latents: models.FastParams,
-    latents: np.ndarray,
-) -> tuple[dict[str, float], jax.Array]:
-  """Returns metrics of one split, and D of the exact regression."""
-  by_name, exact = _split_metrics(
-      teacher, student, student_latents, latents[:, 0]
-  )
-  return {name: float(value) for name, value in by_name.items()}, exact

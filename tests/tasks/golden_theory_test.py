@@ -159,7 +159,7 @@ def test_alignment(name: str) -> None:
   found = alignment.align(
       data['teacher_modules'], data['student_modules'], regression
   )
-  for statistic, value in found._asdict().items():
+  for statistic, value in found.items():
     np.testing.assert_allclose(
         value, data[statistic], atol=2e-3, err_msg=statistic
     )
