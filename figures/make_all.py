@@ -122,7 +122,13 @@ def main() -> None:
     for name in charts if not obstacle else ():
       endings[name] += formats
     whole = report.Report(drawn, claims.CLAIMS, entries, library)
-    _write_pages(whole, output, home, endings)
+    for name, others in endings.items():
+      _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
+    if _SITE.value:
+      links = [('docs/index.html', 'Documentation')]
+      _write(output, {home: whole.page(packed=False, links=links)})
+    else:
+      _write(output, {home: whole.page()})
   except OSError as error:
     raise errors.UserError(
         f'--{folder}: cannot write to {output} ({error.strerror}).'
@@ -213,29 +219,6 @@ def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
       },
   )
   return report.Drawn(figure, table)
-
-
-def _write_pages(
-    whole: report.Report,
-    output: pathlib.Path,
-    home: str,
-    endings: Mapping[str, Sequence[str]],
-) -> None:
-  """Writes a page per figure, and one of everything.
-
-  Args:
-    whole: what is on them.
-    output: the folder.
-    home: the page of everything.
-    endings: name -> endings of the files beside its page.
-  """
-  for name, others in endings.items():
-    _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
-  if _SITE.value:
-    links = [('docs/index.html', 'Documentation')]
-    _write(output, {home: whole.page(packed=False, links=links)})
-  else:
-    _write(output, {home: whole.page()})
 
 
 def _print_origins(names: Iterable[str], library: data.Library) -> None:
