@@ -10,7 +10,7 @@ import zlib
 import jax
 
 
-def root_key(seed: int, implementation: str) -> jax.Array:
+def root_key(seed: int, implementation: str = 'threefry2x32') -> jax.Array:
   """Returns the key from which all randomness of a seed derives."""
   return jax.random.key(seed, impl=implementation)
 

@@ -14,5 +14,5 @@ def make(
 ) -> tuple[task_world.TaskWorld, jax.Array]:
   """Returns a world of a seed, and the key of what is drawn."""
   world = worlds.make(name, preset=preset, seed=seed)
-  key = randomness.stream(randomness.root_key(seed, 'threefry2x32'), 'picture')
+  key = randomness.stream(randomness.root_key(seed), 'picture')
   return cast(task_world.TaskWorld, world), key

@@ -133,7 +133,7 @@ def _build(
   fields = dict(block)
   entry = components.choose(bilevel.TASKS | seq2seq.EPISODES, 'task', fields)
   function = entry.make if isinstance(entry, bilevel.TaskEntry) else entry
-  key = randomness.stream(worlds.root_key(seed), 'task')
+  key = randomness.stream(randomness.root_key(seed), 'task')
   try:
     distribution = components.call(function, 'task', fields)
     params = worlds.on_cpu(distribution.init)(key)

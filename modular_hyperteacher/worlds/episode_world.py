@@ -11,6 +11,7 @@ import numpy as np
 
 from modular_hyperteacher.seq2seq import episodes
 from modular_hyperteacher.seq2seq import system
+from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import world as worlds
 
 _FIXED = 'ood'  # A test set, rather than a distribution.
@@ -81,9 +82,9 @@ class EpisodeWorld(worlds.World):
 
     return jax.jit(draw, static_argnums=2)
 
-  def prediction(self, tasks: Any) -> worlds.Prediction:
+  def prediction(self, tasks: Any) -> npz.Expected:
     """Returns [B, Q, T] tokens."""
-    return worlds.Prediction(tasks.query_targets.shape, 'iu')
+    return npz.Expected(tasks.query_targets.shape, 'iu')
 
   def _measure(
       self, predictions: np.ndarray, tasks: worlds.Tasks
@@ -100,7 +101,7 @@ def _arrays(
   support, query = drawn
   if is_counted is None:
     is_counted = jnp.ones(query.outputs.lengths.shape, bool)
-  return worlds.make_tasks(
+  return worlds.Tasks._make((
       support.inputs.tokens,
       support.outputs.tokens,
       jnp.ones(support.outputs.lengths.shape, bool),
@@ -108,4 +109,4 @@ def _arrays(
       query.outputs.tokens,
       is_counted,
       jnp.zeros((len(is_counted), 0, 0)),
-  )
+  ))

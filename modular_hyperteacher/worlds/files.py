@@ -152,7 +152,7 @@ def score(path: pathlib.Path) -> Scored:
     wanted = world.prediction(world.shapes(*asked))
   except errors.UserError as error:
     raise errors.UserError(f'{path}: {error}') from error
-  read = npz.read(path, {'predictions': npz.Expected(*wanted)})
+  read = npz.read(path, {'predictions': wanted})
   metrics = world.score(read['predictions'], world.sample(*asked))
   return Scored(learner, world, split, num_tasks, metrics)
 

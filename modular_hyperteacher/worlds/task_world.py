@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher.tasks import base
+from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import world as worlds
 
 # Tasks drawn together; bounds memory.
@@ -43,17 +44,17 @@ class TaskWorld(worlds.World):
     def draw_one(index: jax.Array) -> worlds.Tasks:
       task_key = jax.random.fold_in(key, index)
       task = self.distribution.sample(params, task_key, split)
-      return worlds.make_tasks(
-          *_arrays(task.support), *_arrays(task.query), task.latent
+      return worlds.Tasks._make(
+          (*_arrays(task.support), *_arrays(task.query), task.latent)
       )
 
     indices = jnp.arange(num_tasks)
     return lax.map(draw_one, indices, batch_size=min(num_tasks, _CHUNK_SIZE))
 
-  def prediction(self, tasks: Any) -> worlds.Prediction:
+  def prediction(self, tasks: Any) -> npz.Expected:
     """Returns [B, Q, Y] numbers."""
     shape = (*tasks.query_mask.shape, self.distribution.output_dim)
-    return worlds.Prediction(shape, 'fiu')
+    return npz.Expected(shape, 'fiu')
 
   def _measure(
       self, predictions: np.ndarray, tasks: worlds.Tasks

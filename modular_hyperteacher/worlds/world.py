@@ -17,11 +17,11 @@ import numpy as np
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
+from modular_hyperteacher.untrusted import npz
 
 # Limits of one draw.
 MAX_TASKS = 2**20
 MAX_BYTES = 2**31
-_PRNG = 'threefry2x32'  # The only generator that configs allow.
 
 
 class Tasks(NamedTuple):
@@ -40,18 +40,6 @@ class Tasks(NamedTuple):
   query_targets: np.ndarray  # As support_targets.
   query_mask: np.ndarray  # [B, Q] bool
   latents: np.ndarray  # [B, L, M] float32; [B, 0, 0] for sequences
-
-
-def make_tasks(*arrays: Any) -> Tasks:
-  """Returns tasks of JAX arrays, to be traced."""
-  return Tasks(*arrays)
-
-
-class Prediction(NamedTuple):
-  """The shape and dtype of predictions."""
-
-  shape: tuple[int, ...]
-  kinds: str  # Allowed values of `np.dtype.kind`.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,7 +78,7 @@ class World(abc.ABC):
     """Returns tasks as JAX arrays."""
 
   @abc.abstractmethod
-  def prediction(self, tasks: Any) -> Prediction:
+  def prediction(self, tasks: Any) -> npz.Expected:
     """Returns the required shape and dtype of predictions of tasks."""
 
   @abc.abstractmethod
@@ -197,13 +185,8 @@ class World(abc.ABC):
     return num_tasks
 
   def _key(self, split: str, seed: int) -> jax.Array:
-    key = randomness.stream(root_key(self.seed), 'worlds')
+    key = randomness.stream(randomness.root_key(self.seed), 'worlds')
     return jax.random.fold_in(randomness.stream(key, split), seed)
-
-
-def root_key(seed: int) -> jax.Array:
-  """Returns the key from which the world of a seed is drawn."""
-  return randomness.root_key(seed, _PRNG)
 
 
 def check_seed(field: str, seed: int) -> None:
