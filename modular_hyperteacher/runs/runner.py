@@ -196,7 +196,9 @@ def execute(
         folder,
         built,
         {s: np.array(n) == 0 for s, n in planned.count().items()},
-        trainer.Hooks(guard.call, guard.agree, watch, check_lock),
+        guard,
+        watch,
+        check_lock,
         built.system.make_analyse(planned.tasks, roots),
     )
 

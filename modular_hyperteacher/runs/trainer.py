@@ -6,7 +6,6 @@ loop in lockstep; the first saves.
 """
 
 from collections.abc import Callable, Mapping
-import dataclasses
 import sys
 import time
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import checkpoints
+from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
 
 # Long enough to hide the cost of dispatch, short enough to show progress.
@@ -42,26 +42,12 @@ class Progress(NamedTuple):
   metrics: dict[str, np.ndarray]  # 'split/metric' -> [R]; empty between logs
 
 
-@dataclasses.dataclass(frozen=True)
-class Hooks:
-  """Functions that the loop calls; each may raise to stop it.
+class Trainer:
+  """Trains all seeds of one experiment; records metrics and checkpoints.
 
   Attributes:
-    call: `call(function, *args)` returns `function(*args)`, computed on the
-      devices.
-    agree: returns the first process's value; called between compiled calls.
-    watch: receives the progress after every compiled call.
-    check_lock: raises if another process has taken over the run.
+    rows: all rows so far, in the order of `run_folder.COLUMNS`.
   """
-
-  call: Callable[..., Any]
-  agree: Callable[[int], int]
-  watch: Callable[[Progress], None]
-  check_lock: Callable[[], None]
-
-
-class Trainer:
-  """Trains all seeds of one experiment; records metrics and checkpoints."""
 
   def __init__(
       self,
@@ -69,7 +55,9 @@ class Trainer:
       folder: run_folder.RunFolder,
       experiment: settings.Experiment,
       empty: Mapping[str, np.ndarray],
-      hooks: Hooks,
+      guard: preemption.Guard,
+      watch: Callable[[Progress], None],
+      check_lock: Callable[[], None],
       analyse: programs.Analyse | None = None,
   ) -> None:
     """Prepares to train; resumes if the folder holds a checkpoint.
@@ -80,7 +68,9 @@ class Trainer:
       folder: where rows and checkpoints go.
       experiment: what to train, and when to log, evaluate and save.
       empty: split -> [R] bool; metrics of an empty split are missing.
-      hooks: functions that the loop calls.
+      guard: runs what is computed on the devices; raises to stop the loop.
+      watch: receives the progress after every compiled call.
+      check_lock: raises if another process has taken over the run.
       analyse: analysis after the last step, on the host.
     """
     self._programs = compiled
@@ -89,11 +79,13 @@ class Trainer:
     self._training = experiment.training
     self._execution = experiment.execution
     self._empty = empty
-    self._hooks = hooks
+    self._guard = guard
+    self._watch = watch
+    self._check_lock = check_lock
     self._analyse = analyse
     self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
     self._steps_per_call = 1
-    self._rows: list[tuple] = []
+    self.rows: list[tuple] = []
     self._last_evaluated = -1
     self._start()
 
@@ -101,11 +93,6 @@ class Trainer:
   def step(self) -> int:
     """Outer steps done."""
     return int(programs.fetch(self._state.step)[0])
-
-  @property
-  def rows(self) -> list[tuple]:
-    """All rows so far, in the order of `run_folder.COLUMNS`."""
-    return self._rows
 
   def _start(self) -> None:
     self._state = self._programs.init()
@@ -133,7 +120,7 @@ class Trainer:
       )
     path = self._folder.checkpoints / str(self.step)
     rows = run_folder.parse_table(path, content, run_folder.COLUMNS)
-    self._rows = list(rows.itertuples(index=False, name=None))
+    self.rows = list(rows.itertuples(index=False, name=None))
     if not self._folder.has_metrics(content):
       print(
           f'warning: metrics.csv in {self._folder.path} lacks rows up to step'
@@ -141,7 +128,7 @@ class Trainer:
           file=sys.stderr,
           flush=True,
       )
-      self._folder.write_metrics(self._rows)
+      self._folder.write_metrics(self.rows)
     steps = rows.loc[rows['split'] != 'train', 'step']
     self._last_evaluated = int(steps.max()) if len(steps) else -1
 
@@ -154,7 +141,7 @@ class Trainer:
 
   def run(self) -> None:
     """Trains to the last step, evaluates there, and saves."""
-    self._hooks.call(self._programs.compile, self._state)
+    self._guard.call(self._programs.compile, self._state)
     self._evaluate_if_due()
     while self.step < self._training.num_outer_steps:
       self._take_steps()
@@ -170,8 +157,8 @@ class Trainer:
     Of several processes, only the first writes.
     """
     if multihost.is_primary():
-      self._hooks.check_lock()
-      rows = self._folder.write_metrics(self._rows)
+      self._check_lock()
+      rows = self._folder.write_metrics(self.rows)
       self._checkpoints.save(self.step, self._snapshot(), rows)
     self._saved_at = time.monotonic()
 
@@ -181,9 +168,9 @@ class Trainer:
     periods = self._execution.log_every, self._training.evaluate_every
     nexts = ((step // period + 1) * period for period in periods)
     boundary = min(self._training.num_outer_steps, *nexts)
-    num_steps = self._hooks.agree(min(boundary - step, self._steps_per_call))
+    num_steps = self._guard.agree(min(boundary - step, self._steps_per_call))
     started = time.monotonic()
-    state, metrics = self._hooks.call(self._train, num_steps)
+    state, metrics = self._guard.call(self._train, num_steps)
     self._adjust_call_length(num_steps, time.monotonic() - started)
     self._state = state
     step += num_steps
@@ -192,7 +179,7 @@ class Trainer:
       metrics = programs.fetch(metrics) | {'num_skipped': skipped}
       self._record(step, 'train', metrics)
     else:
-      self._hooks.watch(Progress(step, {}))
+      self._watch(Progress(step, {}))
 
   def _is_due(self, step: int, period: int) -> bool:
     """Whether an action takes place every so many steps, and at the last."""
@@ -218,7 +205,7 @@ class Trainer:
     # A resumed run may have evaluated this step.
     if step == 0 or not due or step == self._last_evaluated:
       return
-    metrics, adapted = self._hooks.call(
+    metrics, adapted = self._guard.call(
         lambda: jax.block_until_ready(
             self._programs.evaluate(self._state.meta_params)
         )
@@ -229,7 +216,7 @@ class Trainer:
         for i, split in enumerate(self._splits)
     }
     if self._analyse and step == self._training.num_outer_steps:
-      analysed = self._hooks.call(
+      analysed = self._guard.call(
           self._analyse,
           programs.fetch(self._state.meta_params),
           programs.fetch_divided(adapted),
@@ -263,7 +250,5 @@ class Trainer:
   ) -> None:
     for name, values in metrics.items():
       for seed, value in zip(self._training.seeds, values):
-        self._rows.append((step, seed, split, name, float(value)))
-    self._hooks.watch(
-        Progress(step, {f'{split}/{n}': v for n, v in metrics.items()})
-    )
+        self.rows.append((step, seed, split, name, float(value)))
+    self._watch(Progress(step, {f'{split}/{n}': v for n, v in metrics.items()}))

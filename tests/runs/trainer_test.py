@@ -52,18 +52,22 @@ def _trainer(
       ),
   )
   are_empty = {s: np.array([s in empty] * 2) for s in _SPLITS}
-  analyse = overrides.pop('analyse', None)
-  hooks: Any = types.SimpleNamespace(
+  guard: Any = types.SimpleNamespace(
       call=call or (lambda function, *args: function(*args)),
-      watch=overrides.pop('watch', lambda progress: None),
-      agree=overrides.pop('agree', lambda value: value),
-      check_lock=overrides.pop('check_lock', lambda: None),
+      agree=lambda value: value,
   )
+  watch = overrides.pop('watch', lambda progress: None)
   folder = run_folder.RunFolder(path)
   path.mkdir(parents=True, exist_ok=True)
   assert not overrides
   return trainer.Trainer(
-      compiled, folder, experiment, are_empty, hooks, analyse
+      compiled,
+      folder,
+      experiment,
+      are_empty,
+      guard,
+      watch,
+      check_lock=lambda: None,
   )
 
 
