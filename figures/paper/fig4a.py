@@ -5,7 +5,6 @@ query sets. To draw any other seed: `python -m figures.render --world=goals`.
 """
 
 from collections.abc import Callable
-import functools
 
 import jax
 import numpy as np
@@ -41,8 +40,24 @@ def draw_4d(library: data.Library) -> cells.Drawn:
 def draw_preferences(seed: int, title: str) -> cells.Drawn:
   """Returns two instances of the seed's task, and what colours are worth."""
   world, key = sampled.make('preferences', seed, 'paper')
+
+  @jax.jit
+  def sample(
+      params: preferences.PreferencesParams, key: jax.Array
+  ) -> tuple[
+      jax.Array, preferences.Instances, preferences.Demonstrations, jax.Array
+  ]:
+    latent_key, instance_key = jax.random.split(key)
+    latent = world.distribution.sample_latent(params, latent_key, 'train')
+    worth = latent[0] @ params.templates
+    instances = preferences.draw_instances(instance_key, _NUM_SHOWN)
+    arrival = preferences.arrival_values(
+        instances.object_cells, worth[instances.colours]
+    )
+    return worth, instances, preferences.demonstrate(instances, worth), arrival
+
   worth, instances, shown, arrival = jax.tree.map(
-      np.asarray, _sample_preferences(world.distribution, world.params, key)
+      np.asarray, sample(world.params, key)
   )
   drawn = []
   for i in range(_NUM_SHOWN):
@@ -83,8 +98,24 @@ def draw_preferences(seed: int, title: str) -> cells.Drawn:
 def draw_goals(seed: int, title: str) -> cells.Drawn:
   """Returns two demonstrations of the seed's goal, and their actions."""
   world, key = sampled.make('goals', seed, 'paper')
+
+  @jax.jit
+  def sample(
+      params: goals.GoalsParams, key: jax.Array
+  ) -> tuple[jax.Array, goals.Instance, base.Batch]:
+    latent_key, instance_key = jax.random.split(key)
+    latent = world.distribution.sample_latent(params, latent_key, 'train')
+    factors = latent.argmax(-1)
+
+    def show(key: jax.Array) -> tuple[goals.Instance, base.Batch]:
+      instance = goals.draw_instance(params, key, factors)
+      return instance, goals.to_batch(params, instance, factors)
+
+    keys = jax.random.split(instance_key, _NUM_SHOWN)
+    return factors, *jax.vmap(show)(keys)
+
   factors, instances, batches = jax.tree.map(
-      np.asarray, _sample_goals(world.distribution, world.params, key)
+      np.asarray, sample(world.params, key)
   )
   walls = np.asarray(world.params.walls)
   drawn, columns = [], {}
@@ -117,42 +148,3 @@ WORLDS: dict[str, Callable[[int, str], cells.Drawn]] = {
     'preferences': draw_preferences,
     'goals': draw_goals,
 }
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _sample_preferences(
-    task_distribution: base.TaskDistribution,
-    task_params: preferences.PreferencesParams,
-    key: jax.Array,
-) -> tuple[
-    jax.Array, preferences.Instances, preferences.Demonstrations, jax.Array
-]:
-  """Returns what the colours are worth, instances, demonstrations, values."""
-  latent_key, instance_key = jax.random.split(key)
-  latent = task_distribution.sample_latent(task_params, latent_key, 'train')
-  worth = latent[0] @ task_params.templates
-  instances = preferences.draw_instances(instance_key, _NUM_SHOWN)
-  arrival = preferences.arrival_values(
-      instances.object_cells, worth[instances.colours]
-  )
-  shown = preferences.demonstrate(instances, worth)
-  return worth, instances, shown, arrival
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _sample_goals(
-    task_distribution: base.TaskDistribution,
-    task_params: goals.GoalsParams,
-    key: jax.Array,
-) -> tuple[jax.Array, goals.Instance, base.Batch]:
-  """Returns a goal's factors, instances and demonstrations of it."""
-  latent_key, instance_key = jax.random.split(key)
-  latent = task_distribution.sample_latent(task_params, latent_key, 'train')
-  factors = latent.argmax(-1)
-
-  def show(key: jax.Array) -> tuple[goals.Instance, base.Batch]:
-    instance = goals.draw_instance(task_params, key, factors)
-    return instance, goals.to_batch(task_params, instance, factors)
-
-  keys = jax.random.split(instance_key, _NUM_SHOWN)
-  return factors, *jax.vmap(show)(keys)
