@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from figures.library import data
 from figures.library import reference
 from figures.plotting import stats
@@ -58,34 +56,23 @@ def _experiment_rows(
   ]
   for condition, config in described.items():
     runs = data.rows(frame, {'condition': condition})
+    facts: Any = runs.drop_duplicates('run_id')[['device', 'wall_s']]
+    # A seed counts once if several runs have it.
+    once = runs.drop_duplicates(['seed', 'kind', 'split', 'metric'])
     flat = dict(sweeps.flatten(config))
     cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
     for split in dict.fromkeys(runs['split']):
       published = reference.tabulated(config, split)
-      if published is not None:
-        name = f'{style.cell_name(cell)}, {style.split_name(split)}'
-        yield _row(experiment, name, runs, split, published)
-
-
-def _row(
-    experiment: str,
-    name: str,
-    runs: pd.DataFrame,
-    split: str,
-    published: tuple[float, float],
-) -> dict[str, str]:
-  # A seed counts once if several runs have it.
-  once = runs.drop_duplicates(['seed', 'kind', 'split', 'metric'])
-  ours = stats.mean(data.values(once, {}, split))
-  sessions = runs.drop_duplicates('run_id')
-  facts: Any = sessions[['device', 'wall_s']]
-  return {
-      'experiment': experiment,
-      'value': name,
-      'published': tables.with_error(*published),
-      'ours': tables.with_error(ours.value, ours.standard_error),
-      'seeds': str(ours.num_seeds),
-      'agrees': 'yes' if reference.agrees(ours.value, published) else 'no',
-      'hardware': ', '.join(facts['device'].unique()),
-      'hours': f'{facts["wall_s"].sum() / 3600:.1f}',
-  }
+      if published is None:
+        continue
+      ours = stats.mean(data.values(once, {}, split))
+      yield {
+          'experiment': experiment,
+          'value': f'{style.cell_name(cell)}, {style.split_name(split)}',
+          'published': tables.with_error(*published),
+          'ours': tables.with_error(ours.value, ours.standard_error),
+          'seeds': str(ours.num_seeds),
+          'agrees': 'yes' if reference.agrees(ours.value, published) else 'no',
+          'hardware': ', '.join(facts['device'].unique()),
+          'hours': f'{facts["wall_s"].sum() / 3600:.1f}',
+      }
