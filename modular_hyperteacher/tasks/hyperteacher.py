@@ -221,7 +221,17 @@ def make(
   ) -> tuple[base.Batch, base.Batch]:
     del split  # All splits have the same number of examples.
     inputs = _uniform(key, (num_support + num_query, input_dim))
-    targets = _targets(teacher, params, latent, inputs, temperature)
+    generated = teacher.generate(params.generator, latent)
+
+    def respond(inputs: jax.Array) -> jax.Array:
+      # Under `vmap` over tasks, shared inputs are embedded only once.
+      hidden = teacher.embed(params.input_weights, inputs)
+      return teacher.respond(generated, params.output_weights, hidden)
+
+    reference = respond(params.standardisation_inputs)
+    targets = soft_labels(
+        respond(inputs), reference.mean(0), reference.std(0), temperature
+    )
     batch = base.Batch(inputs, targets, jnp.ones(inputs.shape[0]))
     return (
         jax.tree.map(lambda x: x[:num_support], batch),
@@ -249,27 +259,6 @@ def make(
       encoding,
       num_entries=teacher.num_layers * num_modules,
       num_support=num_support,
-  )
-
-
-def _targets(
-    teacher: Teacher,
-    params: HyperteacherParams,
-    latent: jax.Array,
-    inputs: jax.Array,
-    temperature: float,
-) -> jax.Array:
-  """Returns the soft labels [N, Y] of a task."""
-  generated = teacher.generate(params.generator, latent)
-
-  def respond(inputs: jax.Array) -> jax.Array:
-    # Under `vmap` over tasks, shared inputs are embedded only once.
-    hidden = teacher.embed(params.input_weights, inputs)
-    return teacher.respond(generated, params.output_weights, hidden)
-
-  reference = respond(params.standardisation_inputs)
-  return soft_labels(
-      respond(inputs), reference.mean(0), reference.std(0), temperature
   )
 
 
