@@ -17,6 +17,7 @@ from absl import app
 from absl import flags
 import ml_collections
 from ml_collections import config_flags
+from ml_collections.config_flags import config_path
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import output
@@ -326,11 +327,7 @@ def _explain(error: Exception, config: ml_collections.ConfigDict | None) -> str:
   match = _ILLEGAL.match(str(error))
   if match and match.group(1).startswith('config.') and config is not None:
     name, value = match.groups()
-    node: Any = config
-    *parents, leaf = name.removeprefix('config.').split('.')
-    for parent in parents:
-      node = node[parent]
-    kind = node.get_type(leaf)
+    kind: Any = config_path.get_type(name.removeprefix('config.'), config)
     hint = ' Only a config file can set None.' if value == 'None' else ''
     return f"{name} is '{value}'; it must be of type {kind.__name__}.{hint}"
   return ' '.join(str(error).split())
