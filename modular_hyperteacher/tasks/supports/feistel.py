@@ -20,26 +20,15 @@ def draw_round_keys(key: jax.Array) -> jax.Array:
 
 
 def apply(
-    round_keys: jax.Array, value: jax.typing.ArrayLike, size: int
-) -> jax.Array:
-  """Returns the image (uint32) of `value`, an integer below `size`."""
-  return _walk(round_keys, value, size)
-
-
-def invert(
-    round_keys: jax.Array, value: jax.typing.ArrayLike, size: int
-) -> jax.Array:
-  """Returns the integer below `size` that `apply` maps to `value`."""
-  return _walk(round_keys, value, size, inverse=True)
-
-
-def _walk(
     round_keys: jax.Array,
     value: jax.typing.ArrayLike,
     size: int,
     inverse: bool = False,
 ) -> jax.Array:
-  """Permutes `value` until the result is below `size`."""
+  """Returns the image (uint32) of `value`, an integer below `size`.
+
+  With `inverse`, returns the integer below `size` whose image is `value`.
+  """
   half_bits = max((size - 1).bit_length() + 1, 2) // 2
   mask = jnp.uint32(2**half_bits - 1)
 

@@ -196,7 +196,8 @@ def _random(sizes: _Sizes) -> _Sets:
 
   def is_ood(round_keys: jax.Array, masks: jax.Array) -> jax.Array:
     index = combinations.index_of(masks, max_active)
-    return feistel.invert(round_keys, index, total) >= num_train
+    rank = feistel.apply(round_keys, index, total, inverse=True)
+    return rank >= num_train
 
   sets = {
       'train': combinations.permuted_set(tables, 0, num_train),
