@@ -7,7 +7,6 @@ hyperteacher, in_context_hyperteacher_references.csv, which the figures read.
 """
 
 import pathlib
-from typing import Any
 
 import jax
 import pandas as pd
@@ -49,14 +48,22 @@ def measure(experiment: str) -> pd.DataFrame:
       for run in reference.described_runs(experiment, 'laptop')
   }
   for support, run in runs.items():
+    task = run.config['task']
     training = run.config['training'] | {'seeds': [int(seed) for seed in seeds]}
     built = experiments.build(run.config | {'training': training}, 1)
     for seed, drawn in zip(
         built.training.seeds, experiments.draw_tasks(built), strict=True
     ):
+      params = drawn.task_params
       key = randomness.stream(jax.random.key(seed), 'reference_lines')
       for split in SPLITS:
-        found = _measure_seed(run.config['task'], drawn.task_params, split, key)
+        if task['name'] == 'modular_regression':
+          found = reference_lines.measure(params, support, split, key)
+        else:
+          block = task | reference_lines.EXAMPLES
+          make_task = bilevel.task_entry(block).make
+          made = components.call(make_task, 'task', block)
+          found = reference_lines.measure_accuracy(made, params, split, key)
         rows += [
             {
                 'task_support': support,
@@ -68,25 +75,6 @@ def measure(experiment: str) -> pd.DataFrame:
             for name, value in found.items()
         ]
   return pd.DataFrame(rows)
-
-
-def _measure_seed(
-    task: dict[str, Any], params: Any, split: str, key: jax.Array
-) -> dict[str, float]:
-  """Returns predictor -> score.
-
-  Args:
-    task: block of a config.
-    params: of the seed's tasks.
-    split: of the tasks to predict.
-    key: of the inputs and the tasks.
-  """
-  if task['name'] == 'modular_regression':
-    return reference_lines.measure(params, task['task_support'], split, key)
-  block = task | reference_lines.EXAMPLES
-  make_task = bilevel.task_entry(block).make
-  distribution = components.call(make_task, 'task', block)
-  return reference_lines.measure_accuracy(distribution, params, split, key)
 
 
 def main() -> None:
