@@ -126,12 +126,10 @@ def check(value: Any, kind: Any, field: str) -> None:
     UserError: names the innermost wrong field, its value and what is allowed.
   """
   origin, inner = typing.get_origin(kind), typing.get_args(kind)
-  if origin is Annotated:
+  if origin in (Annotated, NotRequired):
     check(value, inner[0], field)
     for function in inner[1:]:
       function(value, field)
-  elif origin is NotRequired:
-    check(value, inner[0], field)
   elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
@@ -139,9 +137,6 @@ def check(value: Any, kind: Any, field: str) -> None:
     if not options:
       raise wrong(field, value, ' or '.join(map(_describe, inner)))
     check(value, options[0], field)
-  elif origin is typing.Literal:
-    if value not in inner:
-      raise wrong(field, value, f'one of {", ".join(map(repr, inner))}')
   elif not _fits(value, kind):
     raise wrong(field, value, _describe(kind))
   elif typing.is_typeddict(kind):
