@@ -24,12 +24,16 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   cells = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
   if preset != 'paper':
     cells = {4: (1, 2, 4), 8: (1, 2, 8)}
+  # Where K = M, most seeds train on the only combination of all M modules, so
+  # that none is left for OOD(K=M). Tables A4 and A8 have values there all the
+  # same: the released code then repeats one OOD combination.
+  repeats = {'repeat_ood': [True]} if preset == 'paper' else {}
   sweep = [
       sweeps.grid(
           {'task.num_modules': [num_modules]},
           max_active=[max_active],
           model=_models(preset, num_modules, max_active),
-          **_options(preset, num_modules, max_active),
+          **(repeats if max_active == num_modules else {}),
       )
       for num_modules, all_active in cells.items()
       for max_active in all_active
@@ -50,16 +54,3 @@ def _models(preset: str, num_modules: int, max_active: int) -> tuple[str, ...]:
   if (num_modules, max_active) == (8, 2):
     return models.HYPERNETWORKS + ('anil',)
   return models.HYPERNETWORKS
-
-
-def _options(
-    preset: str, num_modules: int, max_active: int
-) -> dict[str, list[bool]]:
-  """Returns what else differs between cells.
-
-  Where K = M, most seeds train on the only combination of all M modules, so
-  that none is left for OOD(K=M). Tables A4 and A8 have values there all the
-  same: the released code then repeats one OOD combination.
-  """
-  repeats = preset == 'paper' and num_modules == max_active
-  return {'repeat_ood': [True]} if repeats else {}
