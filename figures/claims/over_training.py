@@ -19,6 +19,7 @@ from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.plotting import layout
+from figures.plotting import lines
 from figures.plotting import style
 
 TITLE = 'Effects over training: would longer training decide a claim?'
@@ -183,18 +184,9 @@ def _traces(
   for name, line in rows[rows['comparison'] != decisive].groupby('comparison'):
     yield _line(line, str(name), style.MUTED, 0.8)
   line = rows[rows['comparison'] == decisive]
-  yield go.Scatter(
-      x=np.concatenate([line['step'], line['step'][::-1]]),
-      # Four bytes a number: there are thousands on the page.
-      y=np.concatenate([line['high'], line['low'][::-1]]).astype(np.float32),
-      fill='toself',
-      fillcolor=colour,
-      opacity=0.2,
-      line={'width': 0},
-      mode='lines',
-      hoverinfo='skip',
-      showlegend=False,
-  )
+  # Four bytes a number: there are thousands on the page.
+  low, high = (line[end].astype(np.float32) for end in ('low', 'high'))
+  yield lines.band(list(line['step']), low, high, colour)
   whiskers = (line['high'] - line['effect']).astype(np.float32)
   yield _line(line, str(decisive), colour, 2.0).update(
       error_y={'array': whiskers}

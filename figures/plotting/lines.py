@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -104,7 +105,7 @@ def band(
   """Returns the area between two lines; options are of the trace."""
   return go.Scatter(
       x=x + x[::-1],
-      y=[*high, *low[::-1]],
+      y=np.concatenate([high, low[::-1]]),
       fill='toself',
       fillcolor=colour,
       opacity=_BAND_OPACITY,
