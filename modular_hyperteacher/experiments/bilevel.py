@@ -192,17 +192,20 @@ def build(
   analysis = analyses.combine(
       [a for a in made if {*task.evaluation_splits}.issuperset(a.splits)]
   )
-  if analysis and not _can_keep(model, analysis, training):
-    logging.warning(
-        '%s: adapted parameters of %d tasks, %d splits and %d seeds exceed'
-        ' %d GiB and are not kept; results of analyses will be missing',
-        config['model']['name'],
-        training.num_evaluation_tasks,
-        len(analysis.splits),
-        len(training.seeds),
-        _MAX_KEPT_BYTES // 2**30,
-    )
-    analysis = None
+  if analysis:
+    _, num_fast = models.count_params(model)
+    num_tasks = len(analysis.splits) * training.num_evaluation_tasks
+    if 4 * num_fast * num_tasks * len(training.seeds) > _MAX_KEPT_BYTES:
+      logging.warning(
+          '%s: adapted parameters of %d tasks, %d splits and %d seeds exceed'
+          ' %d GiB and are not kept; results of analyses will be missing',
+          config['model']['name'],
+          training.num_evaluation_tasks,
+          len(analysis.splits),
+          len(training.seeds),
+          _MAX_KEPT_BYTES // 2**30,
+      )
+      analysis = None
   system = make_system(
       task,
       model,
@@ -309,18 +312,6 @@ def _best_chunk_size(
     best = _CHUNK_SIZE
     most = _MAX_CHUNK_PARAMS // max(num_fast * num_seeds, 1)
   return min(best, 2 ** (max(most, 1).bit_length() - 1))
-
-
-def _can_keep(
-    model: models.MetaModel,
-    analysis: analyses.Analysis,
-    training: settings.TrainingConfig,
-) -> bool:
-  """Whether the adapted parameters that an analysis needs fit into memory."""
-  _, num_fast = models.count_params(model)
-  num_tasks = len(analysis.splits) * training.num_evaluation_tasks
-  num_bytes = 4 * num_fast * num_tasks * len(training.seeds)
-  return num_bytes <= _MAX_KEPT_BYTES
 
 
 def _check_start(
