@@ -95,9 +95,9 @@ def test_without_runs_nothing_is_claimed(tmp_path: pathlib.Path) -> None:
 
 def test_claims_take_the_size_of_the_runs() -> None:
   """The published one has 16 heads and four features."""
-  published = {
-      (kind, 2 * heads, 4, *rest): value
-      for (kind, heads, features, *rest), value in _expected().items()
+  published: _Values = {
+      (kind, 2 * heads, 4, split, metric): value
+      for (kind, heads, features, split, metric), value in _expected().items()
       if (heads, features) == (8, 2)
   }
   published |= {

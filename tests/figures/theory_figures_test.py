@@ -228,8 +228,12 @@ def test_one_size_is_not_compared_with_itself(tmp_path: pathlib.Path) -> None:
 def test_inference_is_drawn_for_any_number_of_modules(
     tmp_path: pathlib.Path,
 ) -> None:
-  size = {'modules_per_teacher_module': [3]}
-  write(tmp_path, 'inference', lambda config: 0.9, **size)
+  write(
+      tmp_path,
+      'inference',
+      lambda config: 0.9,
+      modules_per_teacher_module=[3],
+  )
   figure, table = registry.FIGURES['inference'].draw(library(tmp_path))
   assert set(table['modules_per_teacher_module']) == {3}
   names = {trace.name for trace in made_up.traces(figure)}

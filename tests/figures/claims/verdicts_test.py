@@ -283,7 +283,7 @@ def test_what_decides_has_the_largest_p(
   samples += [_sample(values, f'b{i}') for i, values in enumerate(others)]
   judged = verdicts.judge([comparisons.level(s, 0.0) for s in samples])
   assert judged.verdict == verdict and judged.decisive is not None
-  p = [tested['p'] for tested in judged.tested]
+  p = [tested['p'] or 0.0 for tested in judged.tested]
   assert judged.decisive['p'] == max(p)
 
 
@@ -452,20 +452,16 @@ def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
   found = comparisons.difference(other, _sample([0.1, 0.1]))
   assert verdicts.judge([found]).note == 'the runs differ in num_modules'
   assert verdicts.judge([found], ('task.num_modules',)).verdict == 'SUPPORTED'
-  sides = [_sample([0.7, 0.8], 'b'), _sample([0.1, 0.1])]
-  for side, width in zip(sides, (8, 16)):
-    side.frame['model.hidden_dim'] = width
-  found = comparisons.difference(*sides)
+  wide, narrow = _sample([0.7, 0.8], 'b'), _sample([0.1, 0.1])
+  wide.frame['model.hidden_dim'] = 16
+  narrow.frame['model.hidden_dim'] = 8
+  found = comparisons.difference(wide, narrow)
   assert verdicts.judge([found]).note == 'the runs differ in hidden_dim'
-  sides = [
-      dataclasses.replace(
-          s,
-          cell={'model.name': s.name},
-          frame=s.frame.assign(**{'model.name': s.name}),
-      )
-      for s in sides
-  ]
-  found = comparisons.difference(*sides)
+  wide, narrow = (
+      dataclasses.replace(s, cell={'model.name': s.name})
+      for s in (wide, narrow)
+  )
+  found = comparisons.difference(wide, narrow)
   assert verdicts.judge([found]).verdict == 'SUPPORTED'
 
 
