@@ -271,8 +271,8 @@ def test_slopes_are_those_of_numpy() -> None:
 @pytest.mark.parametrize(
     'others, verdict',
     [
-        # A smaller t, but it holds, as there are more seeds.
-        ([[0.0, 1.0] * 6 + [1.0]], 'UNDECIDED'),
+        # A smaller t (2.2), but it holds, as there are more seeds.
+        ([[1.0, -0.2] * 6 + [0.0]], 'UNDECIDED'),
         ([[0.5, 0.6, 0.7], [-0.9, -1.0, -1.1]], 'CONTRADICTED'),
     ],
 )
@@ -283,8 +283,10 @@ def test_what_decides_has_the_largest_p(
   samples += [_sample(values, f'b{i}') for i, values in enumerate(others)]
   judged = verdicts.judge([comparisons.level(s, 0.0) for s in samples])
   assert judged.verdict == verdict and judged.decisive is not None
-  p = [tested['p'] or 0.0 for tested in judged.tested]
+  t, p = ([c[name] or 0.0 for c in judged.tested] for name in ('t', 'p'))
   assert judged.decisive['p'] == max(p)
+  if verdict == 'UNDECIDED':
+    assert judged.decisive['t'] == max(t)
 
 
 def test_what_is_reversed_decides_though_another_seed_is_lost() -> None:
