@@ -6,6 +6,7 @@ from typing import Any
 from ml_collections import config_dict
 
 from configs.blocks import experiment
+from configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
@@ -21,18 +22,31 @@ SMALL_GRIDWORLD = {
 }
 
 
-def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
+def recomposition_sweep(
+    preset: str, matched_width: int, matched: Sequence[str] = MONOLITHIC
+) -> list[sweeps.Grid]:
   """Returns all models on compositional and non-compositional support.
 
-  At laptop scale, adds ANIL and MAML of a width at which they have as many
+  At laptop scale, adds models of a width at which they have as many
   meta-parameters as the hypernetworks.
+
+  Args:
+    preset: of the config.
+    matched_width: that width.
+    matched: the models to add.
   """
   supports = ['random', 'non_compositional']
   sweep = [sweeps.grid(task_support=supports, model=MODELS)]
-  if preset == 'laptop':
+  if presets.scale(preset) == 'laptop':
     axes = {'hidden_dim': [matched_width]}
-    sweep.append(sweeps.grid(axes, task_support=supports, model=MONOLITHIC))
+    sweep.append(sweeps.grid(axes, task_support=supports, model=matched))
   return sweep
+
+
+def gridworld_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
+  """Returns the same for grid worlds, where wide MAML takes hours."""
+  wide = MONOLITHIC if preset == presets.WORKSTATION else ('anil',)
+  return recomposition_sweep(preset, matched_width, wide)
 
 
 def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:

@@ -2,7 +2,9 @@
 
 'paper' has the published values ("Tables" are those of the paper's Appendix C,
 with the values selected in the authors' released configs), 'laptop' changes
-scale only, and 'smoke' takes a few steps of that.
+scale only, and 'smoke' takes a few steps of that. Some configs also have
+'workstation': 'laptop' with runs that take hours more. They have a constant
+`WORKSTATION`, and their results count as the laptop's.
 """
 
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ from modular_hyperteacher import errors
 _T = TypeVar('_T')
 
 PRESETS = ('smoke', 'laptop', 'paper')
+WORKSTATION = 'workstation'
 
 
 def choose(preset: str, *, smoke: _T, laptop: _T, paper: _T) -> _T:
@@ -20,6 +23,11 @@ def choose(preset: str, *, smoke: _T, laptop: _T, paper: _T) -> _T:
   values = {'smoke': smoke, 'laptop': laptop, 'paper': paper}
   errors.require_choice('preset', preset, PRESETS)
   return values[preset]
+
+
+def scale(preset: str) -> str:
+  """Returns the preset whose scale a preset has: itself, or 'laptop'."""
+  return 'laptop' if preset == WORKSTATION else preset
 
 
 def merge(

@@ -126,6 +126,9 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
     return ()
   if not hasattr(module, 'get_config'):  # Blocks that configs share.
     return ()
+  if preset == 'laptop':
+    # Which has all of the laptop's runs, and whose results count as such.
+    preset = getattr(module, 'WORKSTATION', preset)
   return tuple(expand(module.get_config(preset)))
 
 

@@ -76,6 +76,23 @@ def test_presets_keep_the_question(name: str) -> None:
   assert described['smoke'] <= described['paper']
 
 
+@pytest.mark.parametrize('name', ['fig4c', 'fig4e'])
+def test_workstation_adds_maml_of_equal_size_to_the_laptops_runs(
+    name: str,
+) -> None:
+  laptop, workstation = (
+      {run.run_id: run for run in _runs(name, preset)}
+      for preset in ('laptop', presets.WORKSTATION)
+  )
+  assert set(laptop) < set(workstation)
+  for run_id in set(workstation) - set(laptop):
+    run = workstation[run_id]
+    assert run.preset == 'laptop'  # So that figures show both.
+    assert run.config['model']['name'] == 'maml'
+  described = sweeps.described_runs(name, 'laptop')
+  assert {run.run_id for run in described} == set(workstation)
+
+
 def test_monolithic_models_take_few_tasks_at_once() -> None:
   for name, number in (('fig3b', 12), ('fig3e', 13)):
     runs = _runs(name, 'laptop')
