@@ -195,8 +195,8 @@ def test_acting_is_shown_of_all_models_and_supports(
 
   def draw(root: pathlib.Path) -> tuple[Any, pd.DataFrame]:
     for experiment in registry.FIGURES[name].experiments:
-      config = importlib.import_module(f'configs.{experiment}')
-      config = config.get_config('laptop')
+      module = importlib.import_module(f'configs.{experiment}')
+      config = module.get_config(getattr(module, 'WORKSTATION', 'laptop'))
       if root.name == 'some':
         config.sweep = tuple(
             {
