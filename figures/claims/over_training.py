@@ -25,7 +25,6 @@ from figures.plotting import style
 TITLE = 'Effects over training: would longer training decide a claim?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
 _NUM_COLUMNS = 4
-_MAX_STEPS = 6  # Before the last.
 _COLOURS = {
     verdicts.SUPPORTED: '#0072B2',
     verdicts.CONTRADICTED: '#D55E00',
@@ -108,7 +107,7 @@ def draw(
           ),
           (
               'Dotted: the published number of outer steps. A panel with one'
-              ' point: the metric is measured only at the end.'
+              ' point: older runs measured the metric only at the end.'
           ),
           *caption,
       ],
@@ -152,8 +151,9 @@ def at_steps(
   curves, _ = verdicts.select(data.Library.curves, *where)
   measured = curves['step'][curves['run_id'].isin(used['run_id'])]
   steps = sorted({int(step) for step in measured if 0 < step < last})
-  every = -(-len(steps) // _MAX_STEPS) or 1
-  for step in steps[::-1][::every][::-1]:
+  # At these, training also measures alignment, R2 and acting.
+  analysed = [2**i - 1 for i in range(len(steps).bit_length())]
+  for step in (steps[i] for i in analysed):
     if claim.read is data.Library.curves:
       frame = curves[curves['step'] <= step]
     else:

@@ -32,7 +32,9 @@ DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
 _CURVE_SPLITS = ('valid', 'test', 'ood', 'unrelated')
 # Also whole demonstrations, R2 of in-context learners, closed gates by layer.
-_CURVE_METRICS = r'loss|accuracy(_all)?|(prediction|decoding)_r2|closed(_\w+)?'
+_CURVE_METRICS = (
+    r'loss|accuracy(_all)?|(prediction_|decoding_)?r2|closed(_\w+)?|alignment'
+)
 _RESULTS = 'results.csv.gz'
 _CURVES = 'curves.csv.gz'
 

@@ -1,4 +1,4 @@
-"""The interface of analyses, which measure many adapted tasks after training.
+"""The interface of analyses, which measure many adapted tasks.
 
 A metric of the query set needs one task, an analysis many at once, such as a
 regression from adapted parameters to latents. It runs on the host, one seed at

@@ -304,7 +304,7 @@ def _by_split(
   groups = at_step.groupby(['split', 'metric'], sort=False)
   for (split, metric), group in groups:
     values = dict(zip(group['seed'], group['value']))
-    # Results of analyses exist only at the last step.
+    # Not every evaluation is analysed.
     nested.setdefault(split, {})[metric] = [
         float(values.get(seed, math.nan)) for seed in seeds
     ]

@@ -71,7 +71,7 @@ class Trainer:
       guard: runs what is computed on the devices; raises to stop the loop.
       watch: receives the progress after every compiled call.
       check_lock: raises if another process has taken over the run.
-      analyse: analysis after the last step, on the host.
+      analyse: analysis on the host, at the evaluations that `_is_analysed`.
     """
     self._programs = compiled
     self._folder = folder
@@ -185,6 +185,11 @@ class Trainer:
     """Whether an action takes place every so many steps, and at the last."""
     return step % period == 0 or step == self._training.num_outer_steps
 
+  def _is_analysed(self, step: int) -> bool:
+    """Whether an evaluation is the first, second, fourth, ... or the last."""
+    number = step // self._training.evaluate_every
+    return number.bit_count() == 1 or step == self._training.num_outer_steps
+
   def _train(
       self, num_steps: int
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
@@ -215,7 +220,7 @@ class Trainer:
         split: {name: values[:, i] for name, values in metrics.items()}
         for i, split in enumerate(self._splits)
     }
-    if self._analyse and step == self._training.num_outer_steps:
+    if self._analyse and self._is_analysed(step):
       analysed = self._guard.call(
           self._analyse,
           programs.fetch(self._state.meta_params),

@@ -57,6 +57,7 @@ def _trainer(
       agree=lambda value: value,
   )
   watch = overrides.pop('watch', lambda progress: None)
+  analyse = overrides.pop('analyse', None)
   folder = run_folder.RunFolder(path)
   path.mkdir(parents=True, exist_ok=True)
   assert not overrides
@@ -68,6 +69,7 @@ def _trainer(
       guard,
       watch,
       check_lock=lambda: None,
+      analyse=analyse,
   )
 
 
@@ -94,6 +96,27 @@ def test_rows(compiled: programs.Programs, tmp_path: pathlib.Path) -> None:
     assert set(rows['seed']) == set(_SEEDS)
   accuracy = frame[frame['metric'] == 'accuracy']['value']
   assert accuracy.between(0, 1).all()
+
+
+def test_first_second_fourth_and_last_evaluations_are_analysed(
+    compiled: programs.Programs, tmp_path: pathlib.Path
+) -> None:
+  seen = []
+
+  def analyse(meta_params: Any, kept: Any) -> Any:
+    del kept
+    seen.append(meta_params)
+    return {'ood': {'r2': np.full(len(_SEEDS), len(seen))}}
+
+  run = _trainer(compiled, tmp_path, analyse=analyse, num_outer_steps=32)
+  run.run()
+  frame = run_folder.RunFolder(tmp_path).read_metrics()
+  rows = frame[frame['metric'] == 'r2']
+  assert set(rows['split']) == {'ood'}
+  found = rows.groupby('step')['value'].unique().map(list).to_dict()
+  assert found == {5: [1], 10: [2], 20: [3], 32: [4]}
+  last = run._snapshot().state.meta_params
+  jax.tree.map(np.testing.assert_array_equal, seen[-1], last)
 
 
 def test_empty_splits_are_missing(

@@ -1,7 +1,10 @@
 """Effects over training are the claims' own, at every evaluation."""
 
+import json
 import pathlib
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from figures import claims
@@ -50,6 +53,33 @@ def test_effects_are_those_of_each_evaluation(tmp_path: pathlib.Path) -> None:
   assert by_step[3000] == pytest.approx([0.3] * 8, abs=0.02)
   entry = verdicts.evaluate(_CLAIMS['3B-1'], library)
   assert by_step[3000] == [c['effect'] for c in entry['comparisons']]
+
+
+def test_effects_are_shown_where_training_analyses(
+    tmp_path: pathlib.Path,
+) -> None:
+  """R2 is not measured at every evaluation."""
+  level = {'random': 0.6, 'non_compositional': 0.1}
+
+  def rule(fields: dict[str, Any], split: str, metric: str) -> float:
+    del split, metric
+    return level.get(fields['task.task_support'], 0.3)
+
+  made_up.write_by_rule(tmp_path, 'fig3c', rule)
+  for path in tmp_path.glob('fig3c/laptop/*/config.json'):
+    support = json.loads(path.read_text())['task']['task_support']
+    folder = run_folder.RunFolder(path.parent)
+    frame = folder.read_metrics()
+    losses = frame[(frame['step'] == 500) & (frame['metric'] == 'loss')]
+    r2 = losses.assign(metric='r2', value=level.get(support, 0.3))
+    frame = pd.concat([
+        *(losses.assign(step=step) for step in range(500, 3000, 500)),
+        *(r2.assign(step=step) for step in (500, 1000, 2000)),
+        frame[frame['step'] > 500],
+    ])
+    folder.write_metrics(frame.itertuples(index=False, name=None))
+  rows = over_training.make_rows(_CLAIMS['3C'], made_up_rules.library(tmp_path))
+  assert sorted({step for _, _, step, *_ in rows}) == [500, 1000, 2000, 3000]
 
 
 def test_effects_end_with_the_claims_own_runs(tmp_path: pathlib.Path) -> None:
