@@ -18,6 +18,7 @@ from figures.library import cells
 from figures.library import data
 from figures.paper import fig_a3
 from figures.plotting import style
+from modular_hyperteacher.tasks.supports import combinations
 
 
 def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -31,20 +32,12 @@ def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
           curves, bounds, (model, max_active, size), level
       )
       num_hidden = tasks.runs['task.teacher_num_hidden'].iloc[0]
-      combinations = _log2_combinations(size, max_active, num_hidden)
-      saved = combinations - tasks.values
+      per_layer = math.log2(combinations.num_masks(size, max_active))
+      saved = max(num_hidden - 1, 1) * per_layer - tasks.values
       samples.append(dataclasses.replace(tasks, values=saved))
     name = f'difference of exponents, {style.MODEL_NAMES[model]}'
     found.append(comparisons.slope(name, samples, np.log2(sizes)))
   return found
-
-
-def _log2_combinations(
-    num_modules: int, max_active: int, num_hidden: int
-) -> float:
-  """Returns log2 of the choices of 1 to K modules in every generated layer."""
-  per_layer = sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
-  return max(num_hidden - 1, 1) * math.log2(per_layer)
 
 
 def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> comparisons.Comparisons:

@@ -18,7 +18,7 @@ Cell = dict[str, Any]  # Column -> value.
 # A figure, and the table of what it shows.
 Drawn = tuple[go.Figure, pd.DataFrame]
 _MAX_NAMED = 6  # Missing runs that a caption names; it counts the others.
-# Metrics at every evaluation; others, such as R2, exist at the last step only.
+# Metrics at every evaluation; R2 and others are measured at some of them.
 _EVALUATED = ('loss', 'accuracy', 'accuracy_all')
 
 

@@ -111,19 +111,6 @@ def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
   return [draw(root) for root in root_keys(experiment.training)]
 
 
-def count_combinations(
-    experiment: settings.Experiment, seed_tasks: Sequence[programs.SeedTasks]
-) -> dict[str, list[int]]:
-  """Returns split -> number of combinations, one number per seed."""
-  return {
-      split: [
-          experiment.system.num_combinations(drawn.task_params, split)
-          for drawn in seed_tasks
-      ]
-      for split in ('train', *experiment.system.evaluation_splits)
-  }
-
-
 def _with_precision(system: programs.System, level: str) -> programs.System:
   """Runs steps at a level of precision, sampling and analyses in float32."""
   exactly = functools.partial(precision.at, precision.FLOAT32)

@@ -95,7 +95,14 @@ class PlannedRun:
 
   def count(self) -> dict[str, list[int]]:
     """Returns split -> number of combinations for every seed."""
-    return experiments.count_combinations(self.experiment, self.tasks)
+    system = self.experiment.system
+    return {
+        split: [
+            system.num_combinations(drawn.task_params, split)
+            for drawn in self.tasks
+        ]
+        for split in ('train', *system.evaluation_splits)
+    }
 
 
 @contextlib.contextmanager
