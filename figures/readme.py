@@ -29,6 +29,7 @@ from figures.paper import published_scale
 from figures.plotting import style
 from figures.plotting import tables
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import run_folder
 
@@ -257,8 +258,9 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
 def _flag(experiment: str, preset: str = '') -> str:
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed'
-  preset = ':paper' if preset == 'paper' else ''
-  return f'`--config=configs/{experiment}.py{preset}`'
+  full = sweeps.full_preset(experiment, preset or 'laptop')
+  suffix = f':{full}' if full in ('paper', 'workstation') else ''
+  return f'`--config=configs/{experiment}.py{suffix}`'
 
 
 def _minutes_per_seed(

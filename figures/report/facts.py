@@ -3,6 +3,7 @@
 import pandas as pd
 
 from figures.library import data
+from modular_hyperteacher.experiments import sweeps
 
 _TRAIN = 'python -m modular_hyperteacher.main --config=configs'
 
@@ -15,7 +16,8 @@ def describe(experiment: str, library: data.Library) -> dict[str, str]:
     return {'Runs': 'none finished', 'Command': command}
   runs = frame.drop_duplicates('run_id')
   preset = runs['preset'].iloc[0]
-  suffix = '' if preset == 'laptop' else f':{preset}'
+  full = sweeps.full_preset(experiment, preset)
+  suffix = '' if full == 'laptop' else f':{full}'
   commits = dict.fromkeys(', '.join(runs['commit'].unique()).split(', '))
   scale = 'the published scale'
   if not runs['published_scale'].all():

@@ -117,19 +117,31 @@ def expand(
 @functools.cache
 def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
   """Returns the runs of `configs/<experiment>.py`; none without such a file."""
+  module = _find_config(experiment)
+  if not hasattr(module, 'get_config'):  # Blocks that configs share.
+    return ()
+  return tuple(expand(module.get_config(full_preset(experiment, preset))))
+
+
+def full_preset(experiment: str, preset: str) -> str:
+  """Returns the preset with all runs whose results count as a preset's.
+
+  It is the preset itself, but 'workstation' for 'laptop' if there is one.
+  """
+  if preset != 'laptop':
+    return preset
+  return getattr(_find_config(experiment), 'WORKSTATION', preset)
+
+
+def _find_config(experiment: str) -> Any:
+  """Returns the module `configs.<experiment>`, None if there is none."""
   name = f'configs.{experiment}'
   try:
-    module = importlib.import_module(name)
+    return importlib.import_module(name)
   except ModuleNotFoundError as error:
     if error.name != name:
       raise
-    return ()
-  if not hasattr(module, 'get_config'):  # Blocks that configs share.
-    return ()
-  if preset == 'laptop':
-    # Which has all of the laptop's runs, and whose results count as such.
-    preset = getattr(module, 'WORKSTATION', preset)
-  return tuple(expand(module.get_config(preset)))
+    return None
 
 
 def check_sweep(sweep: Any) -> Sequence[Grid]:
