@@ -6,7 +6,7 @@ from figures.library import data
 from modular_hyperteacher import pretrained
 
 # Counted when results were last bundled; experiments share some runs.
-_NUM_RUNS = 782
+_NUM_RUNS = 794
 _NUM_TRAINED_MODELS = 13
 
 
