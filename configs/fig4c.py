@@ -4,8 +4,8 @@ Four models meta-learn preferences that mix up to K = 3 of M = 8 templates.
 In the paper, the OOD loss of the hypernetworks is lower than that of ANIL and
 MAML with compositional support, and rises markedly with non-compositional
 support (the last template held out). At laptop scale ANIL's is lower.
-'workstation' adds MAML 326 wide, as large as the hypernetworks: a seed takes
-three hours of a core.
+'workstation' adds MAML 326 wide, as large as the linear hypernetwork: a seed
+takes three hours of a core.
 
   python -m modular_hyperteacher.main --config=configs/fig4c.py
   python figures/make_all.py --only=fig4c

@@ -28,7 +28,7 @@ def recomposition_sweep(
   """Returns all models on compositional and non-compositional support.
 
   At laptop scale, adds models of a width at which they have as many
-  meta-parameters as the hypernetworks.
+  meta-parameters as the linear hypernetwork.
 
   Args:
     preset: of the config.
@@ -37,7 +37,7 @@ def recomposition_sweep(
   """
   supports = ['random', 'non_compositional']
   sweep = [sweeps.grid(task_support=supports, model=MODELS)]
-  if presets.scale(preset) == 'laptop':
+  if preset == 'laptop':
     axes = {'hidden_dim': [matched_width]}
     sweep.append(sweeps.grid(axes, task_support=supports, model=matched))
   return sweep
@@ -46,7 +46,7 @@ def recomposition_sweep(
 def gridworld_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
   """Returns the same for grid worlds, where wide MAML takes hours."""
   wide = MONOLITHIC if preset == presets.WORKSTATION else ('anil',)
-  return recomposition_sweep(preset, matched_width, wide)
+  return recomposition_sweep(presets.scale(preset), matched_width, wide)
 
 
 def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:

@@ -107,7 +107,7 @@ def draw(
           ),
           (
               'Dotted: the published number of outer steps. A panel with one'
-              ' point: older runs measured the metric only at the end.'
+              ' point: the runs have no other value of the metric.'
           ),
           *caption,
       ],
@@ -119,7 +119,7 @@ def draw(
 def make_rows(
     claim: verdicts.Claim, library: data.Library
 ) -> Iterator[tuple[str | float, ...]]:
-  """Yields the values of _COLUMNS and the preset, at every evaluation."""
+  """Yields the values of _COLUMNS and the preset, at some evaluations."""
   for step, preset, found in at_steps(claim, library):
     for comparison in found:
       if comparison.estimate.num_seeds:

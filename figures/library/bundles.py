@@ -4,7 +4,7 @@ A bundle is the small form that the repository holds, one folder per experiment
 and preset:
 
   results.csv.gz   one row per run, seed, kind, split and metric
-  curves.csv.gz    loss, accuracy and R2 at every evaluation
+  curves.csv.gz    loss, accuracy and so on at every evaluation
   provenance.json  run id -> config and sessions, as the run wrote them
   parameters/      trained parameters of some runs, see
                    `modular_hyperteacher.pretrained`
@@ -225,8 +225,8 @@ def _summary_rows(
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
   """Returns metrics at every evaluation, columns CURVE_COLUMNS.
 
-  These are loss, accuracy (also of whole demonstrations), R2 of in-context
-  learners and, of models with gates, the share of closed ones.
+  These are loss, accuracy (also of whole demonstrations), R2, alignment and, of
+  models with gates, the share of closed ones.
 
   Damaged curves are skipped with a warning on stderr.
   """

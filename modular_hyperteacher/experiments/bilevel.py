@@ -62,8 +62,8 @@ class TaskEntry(NamedTuple):
 
   Attributes:
     make: `make(**fields of the config's task block) -> TaskDistribution`.
-    make_analyses: `make(task, model) -> Analysis` of adapted parameters after
-      the last step.
+    make_analyses: `make(task, model) -> Analysis` of adapted
+      parameters.
     cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
       whose caches they share.
     cpu_chunk_sizes: exceptions, by model.
@@ -236,7 +236,7 @@ def make_system(
     learner: the learning algorithm.
     num_evaluation_tasks: per split.
     task_chunk_size: tasks computed together on a device; None for all.
-    analysis: analysis of adapted parameters after the last step.
+    analysis: analysis of adapted parameters.
   """
 
   def make_analyse(

@@ -29,7 +29,7 @@ MODELS = {
 _UNRELATED = {'modular_regression': modular_regression.draw_unrelated}
 # Tasks whose inputs are scenes, not vectors.
 _SCENES = ('goals', 'preferences')
-# Task -> what is named from attention's codes after the last step.
+# Task -> what is named from attention's codes.
 _NAMED = {'fuzzy_logic': naming.TERMS, 'sraven': naming.RULES}
 
 

@@ -116,7 +116,10 @@ def expand(
 
 @functools.cache
 def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
-  """Returns the runs of `configs/<experiment>.py`; none without such a file."""
+  """Returns the runs of `configs/<experiment>.py`; none without such a file.
+
+  With 'laptop', these include runs of its preset 'workstation', if any.
+  """
   module = _find_config(experiment)
   if not hasattr(module, 'get_config'):  # Blocks that configs share.
     return ()

@@ -13,7 +13,7 @@ The same sequences are used at every evaluation. Metrics of a split:
                   model, fitted on 'valid': the last token's residual stream
                   after each block, the code of a hypernetwork
 
-`decoding_r2` is that of the last block. After the last step, `naming.py` adds
+`decoding_r2` is that of the last block. `naming.py` adds, at some evaluations,
 how well terms of fuzzy logic, or rules of sRAVEN, can be named. The paper
 averages `prediction_r2` over sequences, which is dominated by those with small
 denominators.
@@ -63,7 +63,7 @@ def make_system(
     outer: how to train it.
     num_evaluation_tasks: per split.
     draw_unrelated: what tasks of the control are drawn from; None for none.
-    naming: what is named from codes after the last step; None for nothing.
+    naming: what is named from codes; None for nothing.
   """
   learner = learners.make(task, model, outer)
   splits = task.evaluation_splits + ((UNRELATED,) if draw_unrelated else ())

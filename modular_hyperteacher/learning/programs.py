@@ -84,8 +84,8 @@ def stack_seeds(
   }
 
 
-# (tasks of every seed, their root keys) -> the analysis that follows the last
-# step, None for no analysis.
+# (tasks of every seed, their root keys) -> the analysis of some evaluations,
+# None for no analysis.
 MakeAnalyse = Callable[
     [Sequence[SeedTasks], Sequence[jax.Array]], Analyse | None
 ]

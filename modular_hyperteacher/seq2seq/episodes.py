@@ -70,7 +70,7 @@ class EpisodeDistribution(abc.ABC):
   def measure(self, test_set: TestSet, correct: np.ndarray) -> dict[str, float]:
     """Returns accuracies on parts of the test set, metric -> fraction.
 
-    Runs on the host after training; `correct` [E, N] marks the correct rows.
+    Runs on the host; `correct` [E, N] marks the correct rows.
     """
 
   @abc.abstractmethod

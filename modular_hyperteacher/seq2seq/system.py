@@ -141,7 +141,7 @@ def _make_analyse(
     network: models.Model,
     seed_tasks: Sequence[programs.SeedTasks],
 ) -> programs.Analyse:
-  """Returns the analysis after training: parts of the test set, attention."""
+  """Returns the analysis: parts of the test set, attention."""
   apply = jax.jit(
       lambda params, episode: network.apply(
           params, None, episode.support, episode.query, False

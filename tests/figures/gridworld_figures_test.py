@@ -187,7 +187,9 @@ def test_acting_is_shown_of_all_models_and_supports(
 ) -> None:
   """Twice the number of bars; then without one model's runs."""
   level = {model: 0.1 * i for i, model in enumerate(style.MODELS, start=1)}
-  expected = [0.1, 0.1, 0.2, 0.2, 0.3, 0.4][-num_bars:]  # Two widths of ANIL.
+  expected = [0.1, 0.1, 0.2, 0.2, 0.3, 0.4][
+      -num_bars:
+  ]  # Monolithic ones: two widths.
 
   def measure(run: sweeps.Run) -> made_up.Summary | None:
     values = [level[run.config['model']['name']] + d for d in made_up.SPREAD]
