@@ -316,4 +316,5 @@ def _differences(found: Sequence[_Trained]) -> str:
 
 
 def _train(name: str) -> str:
-  return f'{_TRAIN}/{name.replace("/", ".py:")}'
+  experiment, _, preset = name.partition('/')
+  return f'{_TRAIN}/{experiment}.py:{sweeps.full_preset(experiment, preset)}'
