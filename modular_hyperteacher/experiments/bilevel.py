@@ -62,8 +62,7 @@ class TaskEntry(NamedTuple):
 
   Attributes:
     make: `make(**fields of the config's task block) -> TaskDistribution`.
-    make_analyses: `make(task, model) -> Analysis` of adapted
-      parameters.
+    make_analyses: `make(task, model) -> Analysis` of adapted parameters.
     cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
       whose caches they share.
     cpu_chunk_sizes: exceptions, by model.
