@@ -93,9 +93,15 @@ def longer(
     sweep: the runs to train.
   """
   factor = presets.choose(config.preset, smoke=1, laptop=4, paper=1)
+  steps = 'num_outer_steps'
   config.experiment += '_longer'
-  config.training.num_outer_steps *= factor
-  config.sweep = (sweep,) if isinstance(sweep, dict) else tuple(sweep)
+  config.training[steps] *= factor
+  config.sweep = tuple(
+      grid | {steps: [factor * n for n in grid[steps]]}
+      if steps in grid
+      else grid
+      for grid in ((sweep,) if isinstance(sweep, dict) else sweep)
+  )
   return config
 
 

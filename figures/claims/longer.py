@@ -11,9 +11,11 @@ from figures.claims import comparisons
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
 from figures.claims import over_training
+from figures.claims import theory
 from figures.claims import verdicts
 from figures.library import cells
 from figures.library import data
+from figures.paper import fig2c
 from figures.paper import fig3e
 from figures.plotting import style
 
@@ -31,6 +33,15 @@ def _better_than_anil(
   return comparisons.better(frame, pairs, metric)
 
 
+def _triples_above_triangles(frame: pd.DataFrame) -> comparisons.Comparisons:
+  triples, *disconnected = (
+      dict(zip(fig2c.CELL, ('adamw', 'continuous', support)))
+      for support in ('chained_triples', 'triangles', 'halves_triangles')
+  )
+  pairs = [(triples, cell) for cell in disconnected]
+  return comparisons.better(frame, pairs, 'alignment')
+
+
 def _part(id_: str, what: str, sentence: str, **changed: Any) -> verdicts.Claim:
   """Returns a claim on the runs of `configs/<experiment>_longer.py`.
 
@@ -42,7 +53,7 @@ def _part(id_: str, what: str, sentence: str, **changed: Any) -> verdicts.Claim:
   """
   (whole,) = (
       claim
-      for claim in (*hyperteacher.CLAIMS, *gridworlds.CLAIMS)
+      for claim in (*theory.CLAIMS, *hyperteacher.CLAIMS, *gridworlds.CLAIMS)
       if claim.id == id_
   )
   return dataclasses.replace(
@@ -55,6 +66,14 @@ def _part(id_: str, what: str, sentence: str, **changed: Any) -> verdicts.Claim:
 
 
 CLAIMS = (
+    _part(
+        '2C-c-adam',
+        'triples',
+        'Latents inferred by Adam, continuous tasks: module alignment is higher'
+        ' with the connected three triples than with the disconnected families'
+        ' that contain triangles.',
+        compare=_triples_above_triangles,
+    ),
     _part(
         '3E',
         'ANIL',
