@@ -258,9 +258,7 @@ def _table(rows: Sequence[Mapping[str, str]]) -> str:
 def _flag(experiment: str, preset: str = '') -> str:
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed'
-  full = sweeps.full_preset(experiment, preset or 'laptop')
-  suffix = f':{full}' if full in ('paper', 'workstation') else ''
-  return f'`--config=configs/{experiment}.py{suffix}`'
+  return f'`{sweeps.config_flag(experiment, preset or "laptop")}`'
 
 
 def _minutes_per_seed(

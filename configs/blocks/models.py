@@ -7,6 +7,7 @@ from ml_collections import config_dict
 
 from configs.blocks import experiment
 from configs.blocks import presets
+from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
@@ -45,6 +46,8 @@ def recomposition_sweep(
 
 def gridworld_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
   """Returns the same for grid worlds, where wide MAML takes hours."""
+  allowed = (*presets.PRESETS, presets.WORKSTATION)
+  errors.require_choice('preset', preset, allowed)
   wide = MONOLITHIC if preset == presets.WORKSTATION else ('anil',)
   return recomposition_sweep(presets.scale(preset), matched_width, wide)
 

@@ -13,6 +13,7 @@ from figures.library import reference
 from figures.plotting import bars
 from figures.plotting import stats
 from figures.plotting import style
+from modular_hyperteacher.experiments import sweeps
 
 Cell = dict[str, Any]  # Column -> value.
 # A figure, and the table of what it shows.
@@ -30,6 +31,7 @@ class Cells(NamedTuple):
   num_described: int  # How many the config has.
   left_out: Mapping[str, tuple[Any, ...]]  # As of `data.select_conditions`.
   notes: tuple[str, ...] = ()  # More lines of the caption.
+  flag: str = ''  # Of the command that trains all runs.
 
   def caption(self, *notes: str) -> list[str]:
     """Returns the scale, what is missing or left out, and notes."""
@@ -43,6 +45,7 @@ class Cells(NamedTuple):
       lines.append(
           f'{len(missing)} of {len(described)} runs are missing:'
           f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
+          f' {self.flag} trains all.'
       )
     return [*lines, *self.excluded, *self.notes, *notes]
 
@@ -138,7 +141,8 @@ def select(
     cell = {k: v if v == v else None for k, v in cell.items()}  # NaN: missing.
     if cell not in cells:
       cells.append(cell)
-  return Cells(frame, cells, num_described, left_out)
+  flag = sweeps.config_flag(experiment, str(preset))
+  return Cells(frame, cells, num_described, left_out, flag=flag)
 
 
 def excluded(

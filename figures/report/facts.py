@@ -5,26 +5,24 @@ import pandas as pd
 from figures.library import data
 from modular_hyperteacher.experiments import sweeps
 
-_TRAIN = 'python -m modular_hyperteacher.main --config=configs'
+_TRAIN = 'python -m modular_hyperteacher.main '
 
 
 def describe(experiment: str, library: data.Library) -> dict[str, str]:
   """Returns scale, command, cost and origin of an experiment's runs."""
   frame = library.values(experiment)
-  command = f'{_TRAIN}/{experiment}.py'
   if frame.empty:
-    return {'Runs': 'none finished', 'Command': command}
+    flag = sweeps.config_flag(experiment, 'laptop')
+    return {'Runs': 'none finished', 'Command': _TRAIN + flag}
   runs = frame.drop_duplicates('run_id')
   preset = runs['preset'].iloc[0]
-  full = sweeps.full_preset(experiment, preset)
-  suffix = '' if full == 'laptop' else f':{full}'
   commits = dict.fromkeys(', '.join(runs['commit'].unique()).split(', '))
   scale = 'the published scale'
   if not runs['published_scale'].all():
     scale = 'not the published scale'
   return {
       'Scale': f'{preset}, {scale}; {len(runs)} runs',
-      'Command': f'{command}{suffix}',
+      'Command': _TRAIN + sweeps.config_flag(experiment, preset),
       'Cost': _cost(runs),
       'Results': f'{runs["source"].iloc[0]}, of commit {", ".join(commits)}',
   }

@@ -136,6 +136,13 @@ def full_preset(experiment: str, preset: str) -> str:
   return getattr(_find_config(experiment), 'WORKSTATION', preset)
 
 
+def config_flag(experiment: str, preset: str) -> str:
+  """Returns the flag that trains all runs whose results count as a preset's."""
+  full = full_preset(experiment, preset)
+  suffix = '' if full == 'laptop' else f':{full}'
+  return f'--config=configs/{experiment}.py{suffix}'
+
+
 def _find_config(experiment: str) -> Any:
   """Returns the module `configs.<experiment>`, None if there is none."""
   name = f'configs.{experiment}'

@@ -35,7 +35,7 @@ from modular_hyperteacher.runs import run_folder
 
 BUNDLED = pathlib.Path(__file__).parents[2] / 'figures' / 'data'
 FOLDER = 'parameters'  # In a bundle, beside its results.
-_TRAIN = 'python -m modular_hyperteacher.main --config=configs'
+_TRAIN = 'python -m modular_hyperteacher.main '
 
 
 class _Trained(NamedTuple):
@@ -317,4 +317,4 @@ def _differences(found: Sequence[_Trained]) -> str:
 
 def _train(name: str) -> str:
   experiment, _, preset = name.partition('/')
-  return f'{_TRAIN}/{experiment}.py:{sweeps.full_preset(experiment, preset)}'
+  return _TRAIN + sweeps.config_flag(experiment, preset)

@@ -93,6 +93,12 @@ def test_workstation_adds_maml_of_equal_size_to_the_laptops_runs(
   assert {run.run_id for run in described} == set(workstation)
 
 
+@pytest.mark.parametrize('name', ['fig4c', 'fig4e'])
+def test_an_unknown_preset_is_told_of_the_workstation(name: str) -> None:
+  with pytest.raises(errors.UserError, match='paper, workstation'):
+    _runs(name, 'typo')
+
+
 def test_monolithic_models_take_few_tasks_at_once() -> None:
   for name, number in (('fig3b', 12), ('fig3e', 13)):
     runs = _runs(name, 'laptop')
