@@ -79,13 +79,16 @@ def pages(
   Raises:
     ValueError: if a page lacks the markers of its table.
   """
-  figures = f'{figure_table(library, entries)}\n{summary(entries)}\n'
+  total, rule = (
+      textwrap.fill(text, 118, break_on_hyphens=False)
+      for text in (summary(entries), verdicts.RULE)
+  )
+  figures = f'{figure_table(library, entries)}\n{total}\n'
   all_claims = claim_table(library, entries)
-  rule = textwrap.fill(verdicts.RULE, 118, break_on_hyphens=False)
   tables_of = {
       README: {'figures': figures},
       RESULTS: {
-          'claims': f'{all_claims}\n{rule}\n',
+          'claims': f'{all_claims}\n{total}\n\n{rule}\n',
           'published': published_table(library),
       },
       VERDICTS: {'seeds': seeds_table(library, entries)},
@@ -140,7 +143,7 @@ def summary(entries: list[verdicts.Entry]) -> str:
   counts = [f'{found[verdict]} {verdict}' for verdict in verdicts.VERDICTS]
   return (
       f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (without"
-      ' variants: `-adam`, TH-1-d).'
+      ' variants: `-adam`, TH-1-d). Tables A2 to A8 make none.'
   )
 
 

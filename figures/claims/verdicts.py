@@ -365,8 +365,7 @@ RULE = (
     ' test over seeds at 5%. CONTRADICTED: at least one is significantly'
     " reversed (at 5%, with Holm's correction for their number). UNDECIDED:"
     ' neither. NOT RUN: a run is missing. Numbers are of the comparison with'
-    ' the largest p: its effect ± standard error, the 90% interval, t, the'
-    ' one-sided p, and the number of seeds.'
+    ' the largest one-sided p.'
 )
 
 

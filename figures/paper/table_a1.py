@@ -34,6 +34,9 @@ def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
   table = theory_cells.make_table(frame, cells)
   grid = data.rows(library.values('fig2d'), _DISCRETE)
   sizes, _ = data.select_conditions(pd.concat([frame, grid]), CELL)
+  if theory_cells.MODULES in sizes:
+    # The published grid starts at twice the teacher's size.
+    sizes = sizes[sizes[theory_cells.MODULES] > 1]
   published = pd.concat([_published_rows(), rank(sizes)], ignore_index=True)
   # A type of integers that may be missing, as they are in the other rows.
   integers = dict.fromkeys(table.select_dtypes('integer'), 'Int64')

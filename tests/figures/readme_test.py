@@ -175,9 +175,9 @@ def test_a_seed_costs_a_share_of_all_seeds(
 def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
   _, table = table_a1.draw(library)
   columns = table.dropna(subset='closest')
-  assert len(columns) == 4 and set(columns['num_sizes']) == {10}
+  assert len(columns) == 4 and set(columns['num_sizes']) == {9}
   alike = columns['not_told_apart'].astype(int)
-  text = f'{alike.min()} to {alike.max()} of the ten are as close'
+  text = f'{alike.min()} to {alike.max()} of the nine are as close'
   assert text in _PAGES['theory.md']
 
 
