@@ -75,6 +75,13 @@ CLAIMS = (
         compare=_triples_above_triangles,
     ),
     _part(
+        '2D-d-adam',
+        'larger',
+        'Latents inferred by Adam, discrete tasks: module alignment falls by'
+        " more than 0.05 if students of twice the teacher's size get four"
+        ' times as many hidden units, modules, or both.',
+    ),
+    _part(
         '3E',
         'ANIL',
         'M = 8, K = 2: both hypernetworks reach a higher OOD accuracy than'
