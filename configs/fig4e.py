@@ -10,8 +10,8 @@ not decided here between the linear hypernetwork and MAML of equal size).
 'laptop' has mazes of 7 x 7 cells in place of 11 x 11, and hypernetworks of 32
 modules in place of 8, which learn faster: with 8 the linear one is not clearly
 better than ANIL (by 0.013 ± 0.012). Figure 4E draws both.
-'workstation' adds MAML 480 wide, as large as the hypernetworks: a seed takes
-three hours of a core.
+'workstation' adds ANIL and MAML 480 wide, as large as the hypernetworks: a seed
+of MAML takes three hours of a core.
 
   python -m modular_hyperteacher.main --config=configs/fig4e.py
   python figures/make_all.py --only=fig4e,fig4f,fig_a9
@@ -27,6 +27,6 @@ WORKSTATION = presets.WORKSTATION
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns a config: 'smoke', 'laptop', 'workstation' or 'paper'."""
-  sweep = models.gridworld_sweep(preset, matched_width=480)
+  sweep = models.recomposition_sweep(preset, matched_width=480)
   preset = presets.scale(preset)
   return experiment.make('fig4e', preset, sweep, **goals.blocks(preset))

@@ -23,33 +23,25 @@ SMALL_GRIDWORLD = {
 }
 
 
-def recomposition_sweep(
-    preset: str, matched_width: int, matched: Sequence[str] = MONOLITHIC
-) -> list[sweeps.Grid]:
+def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
   """Returns all models on compositional and non-compositional support.
 
-  At laptop scale, adds models of a width at which they have as many
-  meta-parameters as the linear hypernetwork.
-
   Args:
-    preset: of the config.
+    preset: of the config. 'workstation' adds ANIL and MAML of a width at which
+      they have as many meta-parameters as the linear hypernetwork.
     matched_width: that width.
-    matched: the models to add.
+
+  Raises:
+    UserError: if there is no such preset.
   """
-  supports = ['random', 'non_compositional']
-  sweep = [sweeps.grid(task_support=supports, model=MODELS)]
-  if preset == 'laptop':
-    axes = {'hidden_dim': [matched_width]}
-    sweep.append(sweeps.grid(axes, task_support=supports, model=matched))
-  return sweep
-
-
-def gridworld_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
-  """Returns the same for grid worlds, where wide MAML takes hours."""
   allowed = (*presets.PRESETS, presets.WORKSTATION)
   errors.require_choice('preset', preset, allowed)
-  wide = MONOLITHIC if preset == presets.WORKSTATION else ('anil',)
-  return recomposition_sweep(presets.scale(preset), matched_width, wide)
+  supports = ['random', 'non_compositional']
+  sweep = [sweeps.grid(task_support=supports, model=MODELS)]
+  if preset == presets.WORKSTATION:
+    axes = {'hidden_dim': [matched_width]}
+    sweep.append(sweeps.grid(axes, task_support=supports, model=MONOLITHIC))
+  return sweep
 
 
 def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:

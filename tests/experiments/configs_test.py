@@ -76,8 +76,8 @@ def test_presets_keep_the_question(name: str) -> None:
   assert described['smoke'] <= described['paper']
 
 
-@pytest.mark.parametrize('name', ['fig4c', 'fig4e'])
-def test_workstation_adds_maml_of_equal_size_to_the_laptops_runs(
+@pytest.mark.parametrize('name', ['fig3b', 'fig4c', 'fig4e'])
+def test_workstation_adds_models_of_equal_size_to_the_laptops_runs(
     name: str,
 ) -> None:
   laptop, workstation = (
@@ -88,20 +88,23 @@ def test_workstation_adds_maml_of_equal_size_to_the_laptops_runs(
   for run_id in set(workstation) - set(laptop):
     run = workstation[run_id]
     assert run.preset == 'laptop'  # So that figures show both.
-    assert run.config['model']['name'] == 'maml'
+    assert run.config['model']['name'] in models.MONOLITHIC
   described = sweeps.described_runs(name, 'laptop')
   assert {run.run_id for run in described} == set(workstation)
 
 
-@pytest.mark.parametrize('name', ['fig4c', 'fig4e'])
+@pytest.mark.parametrize('name', ['fig3b', 'fig4c', 'fig4e'])
 def test_an_unknown_preset_is_told_of_the_workstation(name: str) -> None:
   with pytest.raises(errors.UserError, match='paper, workstation'):
     _runs(name, 'typo')
 
 
 def test_monolithic_models_take_few_tasks_at_once() -> None:
-  for name, number in (('fig3b', 12), ('fig3e', 13)):
-    runs = _runs(name, 'laptop')
+  for name, preset, number in (
+      ('fig3b', presets.WORKSTATION, 12),
+      ('fig3e', 'laptop', 13),
+  ):
+    runs = _runs(name, preset)
     assert len(runs) == number
     for run in runs:
       modular = run.config['model']['name'] in models.HYPERNETWORKS

@@ -35,7 +35,7 @@ def test_a_field_that_only_some_runs_have_selects_of_those() -> None:
 
 
 def test_several_values_of_a_field_select_runs_with_any_of_them() -> None:
-  runs = _runs('fig3b', 'laptop')
+  runs = _runs('fig3b', 'workstation')
   narrow = sweeps.select(runs, ['hidden_dim=32,64'])
   assert len(narrow) == 8
   assert {run.config['model']['hidden_dim'] for run in narrow} == {32, 64}

@@ -33,7 +33,7 @@ def write(
     left_out: Callable[[Any], bool] = lambda config: False,
 ) -> pathlib.Path:
   """Writes laptop runs; `rule(config, split)` is the mean of every metric."""
-  config = made_up.small_config(experiment)
+  config = importlib.import_module(f'configs.{experiment}').get_config()
 
   def measure(run: sweeps.Run) -> made_up.Summary | None:
     if left_out(run.config):

@@ -125,8 +125,8 @@ def write_bridge(
         for split in ('test', 'ood')
     }
 
-  for module in (bridge_config, fig3b):
-    made_up.write_experiment(root, module.get_config('laptop'), measure)
+  for config_ in (bridge_config.get_config(), fig3b.get_config('workstation')):
+    made_up.write_experiment(root, config_, measure)
   return data.Library(root, root / 'nothing')
 
 
@@ -253,7 +253,7 @@ def test_our_claims_on_the_hyperteacher(
 
 def test_the_bridge_compares_with_every_width(tmp_path: pathlib.Path) -> None:
   write_bridge(tmp_path)
-  config = made_up.small_config('fig3b')
+  config = fig3b.get_config()
   config.models.nonlinear_hypernetwork.hidden_dim = 64
   wide = {'ood': {'accuracy': [0.2, 0.201, 0.203], 'loss': [1.0] * 3}}
   made_up.write_experiment(

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from configs import fig3b as fig3b_config
 from configs import fig3e as fig3e_config
 from figures.library import bundles
 from figures.library import cells
@@ -366,7 +367,7 @@ def test_a_bundle_keeps_its_runs_when_others_are_added(
 
 
 def test_bundles_have_six_digits(tmp_path: pathlib.Path) -> None:
-  config = made_up.small_config('fig3b')
+  config = fig3b_config.get_config()
   values = {
       'accuracy': [1 / 3, 2 / 3, 1 / 7],
       'loss': [1 / 9, 1e-7 / 3, 1e5 / 3],

@@ -10,6 +10,7 @@ from unittest import mock
 
 import plotly.graph_objects as go
 
+from configs import fig3b
 from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import run_folder
@@ -36,14 +37,6 @@ Summary = Mapping[str, Mapping[str, list[float]]]
 Row = tuple[int, int, str, str, float]  # Step, seed, split, metric, value.
 
 
-def small_config(experiment: str, preset: str = 'laptop') -> Any:
-  """Returns a config without MAML and ANIL of the hypernetworks' size."""
-  config = importlib.import_module(f'configs.{experiment}').get_config(preset)
-  if experiment in ('fig3b', 'fig4c', 'fig4e'):
-    config.sweep = config.sweep[:1]
-  return config
-
-
 def write_runs(
     root: pathlib.Path,
     accuracies: Mapping[tuple[str, str], float],
@@ -54,7 +47,7 @@ def write_runs(
     override: Mapping[str, Any] | None = None,
 ) -> pathlib.Path:
   """Writes Figure 3B's runs; accuracy on ood_k8 is lower by `drop`."""
-  config = small_config('fig3b', preset)
+  config = fig3b.get_config(preset)
   config.training.seeds = seeds
   for path, value in (override or {}).items():
     config.update_from_flattened_dict({path: value})
@@ -127,7 +120,8 @@ def write_by_rule(
     more_metrics: beside accuracy, loss and R2.
     **only: last part of a field's path = its value in the runs to write.
   """
-  config = importlib.import_module(f'configs.{experiment}').get_config(preset)
+  module = importlib.import_module(f'configs.{experiment}')
+  config = module.get_config(sweeps.full_preset(experiment, preset))
 
   def measure(run: sweeps.Run) -> Summary | None:
     fields = dict(sweeps.flatten(run.config))
@@ -180,7 +174,7 @@ def write_changed(
   def curve(_: sweeps.Run, step: int) -> float:
     return step / 1000
 
-  for run in sweeps.expand(small_config('fig3b')):
+  for run in sweeps.expand(fig3b.get_config()):
     change(run.config)
     run_id = f'changed-{sweeps.hash_identity(run.config)}'
     changed = dataclasses.replace(run, run_id=run_id)

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
+from configs import fig3b
+from configs import fig3c
 from figures import claims
 from figures import registry
 from figures.claims import comparisons
@@ -402,7 +404,7 @@ def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
 
   made_up.write_by_rule(tmp_path, 'fig3b', rule(64))
   assert evaluate_claim(tmp_path, '3B-1')['verdict'] == 'SUPPORTED'
-  config = made_up.small_config('fig3b')
+  config = fig3b.get_config()
   config.models.maml.hidden_dim = 300
   measured = {
       split: {'accuracy': [0.95, 0.951, 0.949], 'loss': [1.0] * 3}
@@ -430,7 +432,7 @@ def test_a_second_width_is_another_comparison_not_more_seeds(
     return 0.8 if fields['task.task_support'] == 'random' else 0.2
 
   made_up.write_by_rule(tmp_path, 'fig3c', rule)
-  config = made_up.small_config('fig3c')
+  config = fig3c.get_config()
   config.models.linear_hypernetwork.hidden_dim = 48
   half = {'ood': {'r2': [0.5, 0.5, 0.5], 'loss': [1.0] * 3}}
   half['valid'] = half['ood']
