@@ -30,10 +30,12 @@ KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
 DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
-_CURVE_SPLITS = ('valid', 'test', 'ood', 'unrelated')
-# Also whole demonstrations, R2 of in-context learners, closed gates by layer.
-_CURVE_METRICS = (
-    r'loss|accuracy(_all)?|(prediction_|decoding_)?r2|closed(_\w+)?|alignment'
+# Whatever claims compare, so that effects over training can be drawn.
+CURVE_SPLITS = r'valid|test|unrelated|ood(_\w+)?'
+CURVE_METRICS = (
+    r'loss|pooled_relative_loss|refit_relative_loss_max|accuracy(_all|_withheld)?'
+    r'|((prediction_|relative_)?r2|decoding_r2(_\w+)?)|(term|rule)_f1_\w+'
+    r'|alignment|identification_residual_direct|closed(_\w+)?'
 )
 _RESULTS = 'results.csv.gz'
 _CURVES = 'curves.csv.gz'
@@ -225,8 +227,7 @@ def _summary_rows(
 def read_curves(folder: pathlib.Path) -> pd.DataFrame:
   """Returns metrics at every evaluation, columns CURVE_COLUMNS.
 
-  These are loss, accuracy (also of whole demonstrations), R2, alignment and, of
-  models with gates, the share of closed ones.
+  These are the metrics that claims compare.
 
   Damaged curves are skipped with a warning on stderr.
   """
@@ -244,8 +245,8 @@ def read_curves(folder: pathlib.Path) -> pd.DataFrame:
       _warn(error)
       continue
     frame = frame[
-        frame['split'].isin(_CURVE_SPLITS)
-        & frame['metric'].str.fullmatch(_CURVE_METRICS)
+        frame['split'].str.fullmatch(CURVE_SPLITS)
+        & frame['metric'].str.fullmatch(CURVE_METRICS)
     ]
     curves.append(frame.assign(run_id=run.path.name)[list(CURVE_COLUMNS)])
   empty = pd.DataFrame(columns=list(CURVE_COLUMNS))

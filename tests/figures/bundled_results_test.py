@@ -1,8 +1,13 @@
 """No bundled result is lost when code moves or configs change."""
 
 import pathlib
+import re
 
+from figures import claims
+from figures.claims import verdicts
+from figures.library import bundles
 from figures.library import data
+from figures.library import reference
 from modular_hyperteacher import pretrained
 
 # Counted when results were last bundled; experiments share some runs.
@@ -24,3 +29,16 @@ def test_every_bundled_run_is_found(tmp_path: pathlib.Path) -> None:
 
 def test_every_bundled_model_is_found(tmp_path: pathlib.Path) -> None:
   assert len(pretrained.available(tmp_path)) == _NUM_TRAINED_MODELS
+
+
+def test_curves_hold_what_claims_compare(tmp_path: pathlib.Path) -> None:
+  """So that effects can be drawn over training."""
+  library = data.Library(tmp_path)
+  for claim in claims.CLAIMS:
+    if not reference.described_runs(claim.experiment, 'paper'):
+      continue  # Constructed, not trained.
+    for comparison in verdicts.compare(claim, library):
+      for sample in comparison.samples:
+        if ' ' not in sample.metric:  # Else derived from others.
+          assert re.fullmatch(bundles.CURVE_METRICS, sample.metric), claim.id
+          assert re.fullmatch(bundles.CURVE_SPLITS, sample.split), claim.id
