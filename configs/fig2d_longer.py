@@ -19,5 +19,5 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   *_, grid = (grid for grid in config.sweep if grid['model'] == ['adam'])
   sizes = ('hidden_dim', 'modules_per_teacher_module')
   ends = {size: sorted({grid[size][0], grid[size][-1]}) for size in sizes}
-  sweep = grid | ends | {'latent_type': ['discrete']}
-  return experiment.longer(config, sweep)
+  grid |= ends | {'latent_type': ['discrete']}
+  return experiment.longer(config, grid)

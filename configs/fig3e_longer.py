@@ -16,9 +16,9 @@ from modular_hyperteacher.experiments import sweeps
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
+  grid = sweeps.grid(
       {'task.num_modules': [8]},
       max_active=[2],
       model=models.HYPERNETWORKS + ('anil',),
   )
-  return experiment.longer(fig3e.get_config(preset), sweep)
+  return experiment.longer(fig3e.get_config(preset), grid)

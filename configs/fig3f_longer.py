@@ -22,4 +22,4 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       grid | {size: [grid[size][i]] for size, i in zip(sizes, indices)}
       for indices in ((0, 0), (1, 1), (-1, 1), (-1, -1))
   ]
-  return experiment.longer(config, sweep)
+  return experiment.longer(config, *sweep)

@@ -14,4 +14,4 @@ from configs.blocks import experiment
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   config = fig4b.get_config(preset)
-  return experiment.longer(config, config.sweep)
+  return experiment.longer(config, *config.sweep)

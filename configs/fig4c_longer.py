@@ -16,7 +16,7 @@ from modular_hyperteacher.experiments import sweeps
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
+  grid = sweeps.grid(
       task_support=['random'], model=models.HYPERNETWORKS + ('anil',)
   )
-  return experiment.longer(fig4c.get_config(preset), sweep)
+  return experiment.longer(fig4c.get_config(preset), grid)

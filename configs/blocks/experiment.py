@@ -81,16 +81,14 @@ def make(
   })
 
 
-def longer(
-    config: Config, sweep: sweeps.Grid | Iterable[sweeps.Grid]
-) -> Config:
+def longer(config: Config, *sweep: sweeps.Grid) -> Config:
   """Changes a config to train some of its runs four times as long.
 
   Only 'laptop' trains longer; the published training stays as it is.
 
   Args:
     config: of a figure; its experiment is renamed to '<experiment>_longer'.
-    sweep: the runs to train.
+    *sweep: grids of the runs to train.
   """
   factor = presets.choose(config.preset, smoke=1, laptop=4, paper=1)
   steps = 'num_outer_steps'
@@ -100,7 +98,7 @@ def longer(
       grid | {steps: [factor * n for n in grid[steps]]}
       if steps in grid
       else grid
-      for grid in ((sweep,) if isinstance(sweep, dict) else sweep)
+      for grid in sweep
   )
   return config
 

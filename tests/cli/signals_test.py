@@ -125,7 +125,6 @@ def test_while_a_step_takes_long(
   arguments = (
       f'--results={tmp_path}/results',
       '--only=model=maml',
-      '--only=hidden_dim=64',
       '--only=task_support=random',
       '--config.training.meta_batch_size=32768',
       '--config.execution.task_chunk_size=32',
