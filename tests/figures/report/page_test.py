@@ -136,7 +136,7 @@ def test_claims_come_with_scale_cost_command_and_config(text: str) -> None:
       '0.260 ± 0.012',
       '3 seeds, laptop scale.',
       'laptop, not the published scale; 8 runs',
-      '--config=configs/fig3b.py</dd>',
+      '--config=configs/fig3b.py:workstation</dd>',
       '8 minutes (CPU time 12 minutes) of training, on abacus',
       'own, of commit abc',
       '<a href="#config-fig3b">The config</a>',
