@@ -5,9 +5,8 @@ combined in each layer of a task. From their adapted parameters the modules of
 a task that combines them anew can be decoded linearly: with compositional
 support (R2 close to one) better than with non-compositional support (3C), and
 with connected better than with disconnected support (3D). At the published
-scale, half of the runs are Figure 3B's. At laptop scale, with one generated
-layer, 3D only just shows; with two, R² is higher with connected support, but
-about zero.
+scale, half of the runs are Figure 3B's. At laptop scale, both show with one
+generated layer; with two, R² is higher with connected support, but about zero.
 
   python -m modular_hyperteacher.main --config=configs/fig3c.py
   python figures/make_all.py --only=fig3c,fig3d
