@@ -21,6 +21,7 @@ from figures.library import data
 from figures.plotting import layout
 from figures.plotting import stats
 from figures.plotting import style
+from modular_hyperteacher.experiments import sweeps
 
 EXPERIMENT = in_context_references.BRIDGE
 TITLE = 'In context, predicted, or by gradients: inference on the hyperteacher'
@@ -204,13 +205,16 @@ def _caption(frames: dict[str, pd.DataFrame]) -> list[str]:
       f'{experiment}: {style.scale_note(frame, CELL)}.'
       for experiment, frame in frames.items()
   ]
-  missing = [
-      learner.name
-      for learner in LEARNERS
-      if not data.has_rows(frames[learner.experiment], learner.fields)
-  ]
-  if missing:
-    lines.append(f'No run: {"; ".join(missing)}.')
+  for experiment, frame in frames.items():
+    missing = [
+        learner.name
+        for learner in LEARNERS
+        if learner.experiment == experiment
+        and not data.has_rows(frame, learner.fields)
+    ]
+    if missing:
+      flag = sweeps.config_flag(experiment, 'laptop')
+      lines.append(f'No run: {"; ".join(missing)}. {flag} trains all.')
   return [
       *lines,
       (

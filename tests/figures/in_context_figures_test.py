@@ -342,7 +342,9 @@ def test_the_bridge_shows_every_learner_four_times(
   missing = table.index[table['num_seeds'] == 0]
   assert len(missing) == 4 and all('predicted' in name for name in missing)
   text = made_up.layout(figure).meta['caption']
-  assert any(line.startswith('No run: linear, predicted') for line in text)
+  (line,) = (line for line in text if line.startswith('No run'))
+  assert line.startswith('No run: linear, predicted')
+  assert line.endswith('. --config=configs/amortised.py trains all.')
   # Three reference lines in each of two panels.
   assert len(made_up.layout(figure).shapes) == 6
 
