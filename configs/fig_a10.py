@@ -2,7 +2,7 @@
 
 The OOD accuracy of both hypernetworks on goals, random support, over hidden
 units, modules and outer learning rates. 'laptop' is thinned to two widths, two
-numbers of modules and one learning rate.
+numbers of modules and two learning rates.
 
   python -m modular_hyperteacher.main --config=configs/fig_a10.py
   python figures/make_all.py --only=fig_a10
@@ -16,7 +16,7 @@ from modular_hyperteacher.experiments import sweeps
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  widths, modules, rates = (32, 64), (8, 32), (3e-3,)
+  widths, modules, rates = (32, 64), (8, 32), (3e-3, 1e-2)
   if preset == 'paper':
     widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
   sweep = {
