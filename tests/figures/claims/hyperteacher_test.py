@@ -267,28 +267,32 @@ def test_tasks_of_all_modules_are_evaluated_though_trained_on() -> None:
 
 
 @pytest.mark.parametrize(
-    'fall, of_control, at_four, verdict',
+    'fall, at_four, of_control, of_control_at_two, verdict',
     [
-        (0.3, 0.1, 0.3, 'SUPPORTED'),
-        (0.3, 0.3, 0.3, 'UNDECIDED'),
+        (0.3, 0.3, 0.1, 0.0, 'SUPPORTED'),
+        (0.3, 0.3, 0.3, 0.0, 'UNDECIDED'),
         # The same as the control, of which four modules are held out, too.
-        (0.3, 0.1, 0.1, 'UNDECIDED'),
-        (0.1, 0.3, 0.1, 'CONTRADICTED'),
+        (0.3, 0.1, 0.1, 0.0, 'UNDECIDED'),
+        (0.1, 0.1, 0.3, 0.0, 'CONTRADICTED'),
+        # The control falls less, but only because it is worse on two modules.
+        (0.3, 0.3, 0.3, 0.2, 'UNDECIDED'),
     ],
 )
 def test_txt1_is_a_difference_from_a_control(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     fall: float,
-    of_control: float,
     at_four: float,
+    of_control: float,
+    of_control_at_two: float,
     verdict: str,
 ) -> None:
   monkeypatch.setattr(made_up, 'SPLITS', (*made_up.SPLITS, 'ood_k2'))
 
   def rule(fields: dict[str, Any], split: str, metric: str) -> float:
     if fields['task.max_active'] == 8:
-      falls = {'ood_k4': of_control, 'ood_k8': of_control}
+      falls = dict.fromkeys(('ood_k4', 'ood_k8'), of_control)
+      falls['ood_k2'] = of_control_at_two
     else:
       falls = {'ood_k4': at_four, 'ood_k8': fall}
     return 0.9 - falls.get(split, 0.0)
@@ -297,7 +301,7 @@ def test_txt1_is_a_difference_from_a_control(
   claim = next(claim for claim in claims.CLAIMS if claim.id == 'TXT-1')
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
-  assert len(entry['comparisons']) == 4
+  assert len(entry['comparisons']) == 8
   for folder in tmp_path.glob('*/*/8-linear_hypernetwork-*'):
     shutil.rmtree(folder)
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
