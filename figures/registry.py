@@ -122,6 +122,9 @@ SECTIONS = {
     'Hyperteacher': {
         'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
         'fig3b': _of(fig3b),
+        'fig3b_pairs': Figure(
+            fig3b.TITLE_PAIRS, ('fig3b_pairs',), fig3b.draw_pairs
+        ),
         'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
         'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
         'two_layers': _of(two_layers),

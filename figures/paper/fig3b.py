@@ -19,16 +19,26 @@ from figures.plotting import style
 
 EXPERIMENT = 'fig3b'
 TITLE = 'Figure 3B: accuracy on module combinations never seen in training'
+TITLE_PAIRS = 'Figure 3B with pairs of modules: does it hold for K = 2?'
 SUPPORTS = ('random', 'non_compositional')
 CELL = model_bars.CELL
 
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
+  return _draw(library, EXPERIMENT, TITLE)
+
+
+def draw_pairs(library: data.Library) -> cells.Drawn:
+  """Returns the figure of `configs/fig3b_pairs.py`, and its table."""
+  return _draw(library, 'fig3b_pairs', TITLE_PAIRS)
+
+
+def _draw(library: data.Library, experiment: str, title: str) -> cells.Drawn:
+  found = cells.read(library, experiment, CELL)
   figure = bars.draw(
       model_bars.panels(found, SUPPORTS, _bar),
-      title=TITLE,
+      title=title,
       y_title='OOD accuracy (fraction of query samples)',
       y_range=(0, 1),
       caption=_caption(found),

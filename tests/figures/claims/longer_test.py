@@ -1,4 +1,4 @@
-"""Longer runs of claims are those claims' own, but for steps."""
+"""Other runs of claims differ in one thing: steps, or the teacher of 3E."""
 
 import pathlib
 from typing import Any
@@ -20,7 +20,12 @@ def _longer(run: sweeps.Run, factor: int) -> dict[str, Any]:
   return run.config | {'training': training}
 
 
-@pytest.mark.parametrize('claim', longer.CLAIMS, ids=lambda claim: claim.id)
+_TRAINED_LONGER = [
+    claim for claim in longer.CLAIMS if claim.experiment.endswith('_longer')
+]
+
+
+@pytest.mark.parametrize('claim', _TRAINED_LONGER, ids=lambda claim: claim.id)
 def test_only_the_laptop_steps_differ(claim: verdicts.Claim) -> None:
   usual = claim.experiment.removesuffix('_longer')
   for preset, factor in (('smoke', 1), ('laptop', 4), ('paper', 1)):
@@ -28,6 +33,30 @@ def test_only_the_laptop_steps_differ(claim: verdicts.Claim) -> None:
     known = {reference.condition(_longer(run, factor)) for run in runs}
     found = reference.described_conditions(claim.experiment, preset)
     assert found and found <= known
+
+
+def test_only_the_laptop_teacher_of_3e_is_larger() -> None:
+  """It has eight of everything, as many as Figure 3B's."""
+  sizes = {'input_dim', 'teacher_hidden_dim', 'output_dim'}
+  for preset in ('smoke', 'laptop', 'paper'):
+    usual = {
+        run.config['model']['name']: run.config
+        for run in reference.described_runs('fig3e', preset)
+        if run.config['task']['num_modules'] == 8
+        and run.config['task']['max_active'] == 2
+    }
+    found = reference.described_runs('fig3e_teacher', preset)
+    assert len(found) == 3
+    for run in found:
+      task, model = run.config['task'], run.config['model']
+      before = usual[model['name']]
+      assert model == before['model']
+      assert run.config['training'] == before['training']
+      changed = {
+          field for field in task if task[field] != before['task'][field]
+      }
+      assert changed == (set() if preset == 'paper' else sizes)
+      assert preset == 'paper' or {task[size] for size in sizes} == {8}
 
 
 def test_each_claim_is_judged_by_its_longer_runs(
