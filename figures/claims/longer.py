@@ -97,6 +97,13 @@ CLAIMS = (
         ' times as many hidden units, modules, or both.',
     ),
     _part(
+        '3B-1',
+        'pairs',
+        'K = 2 in place of 3, after the usual 3,000 steps: OOD accuracy of both'
+        ' hypernetworks is higher than that of both monolithic models.',
+        runs='pairs',
+    ),
+    _part(
         '3E',
         'ANIL',
         'M = 8, K = 2: both hypernetworks reach a higher OOD accuracy than'
