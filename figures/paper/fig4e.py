@@ -50,6 +50,8 @@ def draw_4e(library: data.Library) -> cells.Drawn:
     right = 'Right: hypernetworks of as few modules as published'
     if scale != style.scale_note(found.frame, model_bars.CELL):
       right += f' ({scale})'
+    if len(data.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
+      right += ', at the learning rate of the lowest validation loss'
     notes = [f'{right}.', *fewer.excluded]
   figure = model_bars.draw_bars(
       found,
