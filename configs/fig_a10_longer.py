@@ -1,8 +1,8 @@
 """Figure A10, trained four times as long: does size stop to matter?
 
 The linear hypernetwork on goals, with 8 and 32 modules, at a learning rate of
-0.003. After 3,000 outer steps there, the larger one is better by more than claim
-A10 allows.
+0.003. After 3,000 outer steps, the larger one is better by more than claim A10
+allows.
 
   python -m modular_hyperteacher.main --config=configs/fig_a10_longer.py
   python figures/make_all.py --only=longer

@@ -1,4 +1,4 @@
-"""Claims, and parts of them, on other runs: trained longer, larger teacher."""
+"""Claims, and parts of them, on other runs: longer, or on another task."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -20,7 +20,7 @@ from figures.paper import fig3e
 from figures.plotting import style
 
 TITLE = (
-    'Claims that do not hold: do they with longer training, or another task?'
+    'Parts of claims: do they hold with longer training, or on another task?'
 )
 
 
@@ -116,6 +116,13 @@ CLAIMS = (
         'The same after the usual 3,000 steps, if the teacher has eight inputs,'
         ' units and outputs in place of four, six and four.',
         runs='teacher',
+        **_OF_3E,
+    ),
+    _part(
+        '3E',
+        'larger teacher, longer',
+        'The same with the larger teacher, after four times the steps.',
+        runs='teacher_longer',
         **_OF_3E,
     ),
     _part(

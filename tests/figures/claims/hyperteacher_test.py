@@ -291,7 +291,7 @@ def test_txt1_is_a_difference_from_a_control(
 
   def rule(fields: dict[str, Any], split: str, metric: str) -> float:
     if fields['task.max_active'] == 8:
-      falls = dict.fromkeys(('ood_k4', 'ood_k8'), of_control)
+      falls = {'ood_k4': of_control, 'ood_k8': of_control}
       falls['ood_k2'] = of_control_at_two
     else:
       falls = {'ood_k4': at_four, 'ood_k8': fall}

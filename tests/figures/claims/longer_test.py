@@ -1,4 +1,4 @@
-"""Other runs of claims differ in one thing: steps, or the teacher of 3E."""
+"""Other runs of claims differ in one thing: steps, or the task."""
 
 import pathlib
 from typing import Any
@@ -57,6 +57,18 @@ def test_only_the_laptop_teacher_of_3e_is_larger() -> None:
       }
       assert changed == (set() if preset == 'paper' else sizes)
       assert preset == 'paper' or {task[size] for size in sizes} == {8}
+
+
+def test_only_k_of_pairs_is_smaller() -> None:
+  for preset, before in (('smoke', 3), ('laptop', 3), ('paper', 2)):
+    usual = [run.config for run in reference.described_runs('fig3b', preset)]
+    found = reference.described_runs('fig3b_pairs', preset)
+    assert len(found) == 8
+    for run in found:
+      task = dict(run.config['task'])
+      assert task['max_active'] == 2
+      task['max_active'] = before
+      assert run.config | {'task': task} in usual
 
 
 def test_each_claim_is_judged_by_its_longer_runs(
