@@ -9,8 +9,8 @@ demonstrations that are predicted without a single mistake shows the same (A9;
 not decided here between the linear hypernetwork and MAML of equal size).
 'laptop' has mazes of 7 x 7 cells in place of 11 x 11, and hypernetworks of 32
 modules in place of 8, which learn faster at this learning rate (0.003): with 8,
-the linear one is not clearly better than ANIL (by 0.013 ± 0.012), but at 0.01 it
-is (by 0.07). Figure 4E draws those of 8 modules at the better rate, too.
+the linear one is not clearly better than ANIL (by 0.013 ± 0.012), at 0.01 it is
+(by 0.07). Figure 4E draws those of 8 modules at the better rate, too.
 'workstation' adds ANIL and MAML 480 wide, as large as the hypernetworks: a seed
 of MAML takes three hours of a core.
 
