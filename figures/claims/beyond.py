@@ -94,9 +94,9 @@ CLAIMS = (
     ),
     _claim(
         'SC-2',
-        'Ours: with a fixed total of support examples, both hypernetworks'
-        ' reach a higher OOD accuracy with twice the shots on half as many'
-        ' tasks.',
+        'Ours: with a fixed total of support examples in training, both'
+        ' hypernetworks reach a higher OOD accuracy with twice the shots (also'
+        ' at test) on half as many tasks, averaged over all doublings.',
         'sample_complexity',
         _more_shots_on_fewer_tasks,
         cell=sample_complexity.CELL,

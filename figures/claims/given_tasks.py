@@ -295,7 +295,7 @@ CLAIMS = (
         'SG-1',
         f'{_ANALOGUE} R2 on new combinations is higher with the largest'
         ' share of combinations in training than with the smallest, for'
-        ' every number of modules.',
+        ' every M and K.',
         figure='sg_data',
         compare=_more_combinations,
     ),
@@ -356,8 +356,9 @@ CLAIMS = (
     _published(
         'SG-9',
         f'{_ANALOGUE} the third of the networks that recompose worst,'
-        ' though given the latent itself, decode it worse from the last'
-        ' hidden layer than from the code, and worse than the best third.',
+        ' though given the latent itself, decode that of new combinations'
+        ' worse from the last hidden layer than from the code, and worse than'
+        ' the best third.',
         figure='sg_decoding',
         compare=_lost_in_depth,
     ),

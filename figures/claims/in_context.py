@@ -248,7 +248,7 @@ CLAIMS = (
     _claim(
         'IC-2',
         'On pairs of modules seen in training, the plain transformer has the'
-        ' larger error.',
+        ' larger error, each after all of its own steps.',
         'Kobayashi et al. (2024), Figure 3',
         compare=functools.partial(_bottleneck_above, split='test'),
     ),
@@ -261,9 +261,9 @@ CLAIMS = (
     ),
     _claim(
         'IC-4',
-        'The bottleneck makes latents decodable much earlier: after a tenth of'
-        " the plain transformer's training, R2 of decoding is higher by more"
-        ' than 0.2.',
+        'The bottleneck makes latents decodable much earlier: at the first'
+        " evaluation after a tenth of the plain transformer's training, R2 of"
+        ' decoding is higher by more than 0.2.',
         'Kobayashi et al. (2024), Figure 2B',
         compare=_decodable_earlier,
         read=data.Library.curves,
