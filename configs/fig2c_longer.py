@@ -11,8 +11,7 @@ have a lower alignment than those of the other two, which contradicts claim
 
 from configs import fig2c
 from configs.blocks import experiment
-
-_FAMILIES = ['triangles', 'chained_triples', 'halves_triangles']
+from modular_hyperteacher.tasks.supports import families
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -23,4 +22,5 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       for grid in config.sweep
       if grid['model'] == ['adam'] and grid['latent_type'] == ['continuous']
   )
-  return experiment.longer(config, grid | {'task_support': _FAMILIES})
+  supports = [families.TRIPLES, *families.WITH_TRIANGLES]
+  return experiment.longer(config, grid | {'task_support': supports})

@@ -18,6 +18,7 @@ from figures.library import data
 from figures.paper import fig2c
 from figures.paper import fig3e
 from figures.plotting import style
+from modular_hyperteacher.tasks.supports import families
 
 TITLE = (
     'Parts of claims: do they hold with longer training, or on another task?'
@@ -38,7 +39,7 @@ def _better_than_anil(
 def _triples_above_triangles(frame: pd.DataFrame) -> comparisons.Comparisons:
   triples, *disconnected = (
       dict(zip(fig2c.CELL, ('adamw', 'continuous', support)))
-      for support in ('chained_triples', 'triangles', 'halves_triangles')
+      for support in (families.TRIPLES, *families.WITH_TRIANGLES)
   )
   pairs = [(triples, cell) for cell in disconnected]
   return comparisons.better(frame, pairs, 'alignment')

@@ -21,6 +21,7 @@ from figures.library import reference
 from figures.plotting import layout
 from figures.plotting import lines
 from figures.plotting import style
+from modular_hyperteacher.experiments import settings
 
 TITLE = 'Effects over training: would longer training decide a claim?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
@@ -149,11 +150,15 @@ def at_steps(
   last = int(used['training.num_outer_steps'].max())
   preset = ' and '.join(used['preset'].unique())
   curves, _ = verdicts.select(data.Library.curves, *where)
-  measured = curves['step'][curves['run_id'].isin(used['run_id'])]
-  steps = sorted({int(step) for step in measured if 0 < step < last})
+  columns = ['step', 'training.evaluate_every']
+  measured = curves[curves['run_id'].isin(used['run_id'])][columns]
   # At these, training also measures alignment, R2 and acting.
-  analysed = [2**i - 1 for i in range(len(steps).bit_length())]
-  for step in (steps[i] for i in analysed):
+  analysed = {
+      step
+      for step, period in measured.drop_duplicates().astype(int).to_numpy()
+      if 0 < step < last and settings.is_analysed(int(step), int(period))
+  }
+  for step in sorted(map(int, analysed)):
     if claim.read is data.Library.curves:
       frame = curves[curves['step'] <= step]
     else:

@@ -91,6 +91,11 @@ class Experiment:
   execution: ExecutionConfig
 
 
+def is_analysed(step: int, evaluate_every: int) -> bool:
+  """Whether an evaluation is the first, second, fourth, eighth, ..."""
+  return (step // evaluate_every).bit_count() == 1
+
+
 def check_division(
     training: TrainingConfig, execution: ExecutionConfig, num_devices: int
 ) -> None:

@@ -71,7 +71,7 @@ class Trainer:
       guard: runs what is computed on the devices; raises to stop the loop.
       watch: receives the progress after every compiled call.
       check_lock: raises if another process has taken over the run.
-      analyse: analysis on the host, at the evaluations that `_is_analysed`.
+      analyse: analysis on the host, at evaluations that `is_analysed` and last.
     """
     self._programs = compiled
     self._folder = folder
@@ -185,11 +185,6 @@ class Trainer:
     """Whether an action takes place every so many steps, and at the last."""
     return step % period == 0 or step == self._training.num_outer_steps
 
-  def _is_analysed(self, step: int) -> bool:
-    """Whether an evaluation is the first, second, fourth, ... or the last."""
-    number = step // self._training.evaluate_every
-    return number.bit_count() == 1 or step == self._training.num_outer_steps
-
   def _train(
       self, num_steps: int
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
@@ -206,7 +201,8 @@ class Trainer:
 
   def _evaluate_if_due(self) -> None:
     step = self.step
-    due = self._is_due(step, self._training.evaluate_every)
+    evaluate_every = self._training.evaluate_every
+    due = self._is_due(step, evaluate_every)
     # A resumed run may have evaluated this step.
     if step == 0 or not due or step == self._last_evaluated:
       return
@@ -220,7 +216,10 @@ class Trainer:
         split: {name: values[:, i] for name, values in metrics.items()}
         for i, split in enumerate(self._splits)
     }
-    if self._analyse and self._is_analysed(step):
+    is_last = step == self._training.num_outer_steps
+    if self._analyse and (
+        is_last or settings.is_analysed(step, evaluate_every)
+    ):
       analysed = self._guard.call(
           self._analyse,
           programs.fetch(self._state.meta_params),

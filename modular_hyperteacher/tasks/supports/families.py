@@ -73,6 +73,10 @@ FAMILIES: Mapping[str, Families] = {
     },
 }
 
+# Continuous families that Figure `longer` compares.
+TRIPLES = 'chained_triples'
+WITH_TRIANGLES = ('triangles', 'halves_triangles')
+
 # Column of Table A9 -> (kind of latent, families).
 TABLE_A9 = {
     'DC1': ('discrete', 'singles_ring'),
