@@ -19,7 +19,7 @@ MLPs do that they are compared with.
   python figures/make_all.py --only=sg_support,sg_data,sg_model,sg_transformer
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from configs.blocks import experiment
@@ -58,53 +58,10 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   size = presets.choose(preset, smoke=8, laptop=8, paper=16)
   model = multitask.model(preset)
-  # All grids have the same axes, so that they share runs.
-  usual = {
-      'task_support': ['random'],
-      'num_modules': [size],
-      'max_active': [3],
-      'fraction_ood': [0.25],
-      'encoding': ['identity'],
-      'hidden_dim': [model['hidden_dim']],
-      'num_hidden': [model['num_hidden']],
-  }
-
-  def grid(**axes: list[Any]) -> sweeps.Grid:
-    return sweeps.grid(model=[multitask.NAME], **usual | axes)
-
-  def of_transformer(**axes: list[Any]) -> sweeps.Grid:
-    shared = {k: v for k, v in usual.items() if k not in model}
-    return sweeps.grid(model=[multitask.TRANSFORMER], **shared | axes)
-
-  if preset == 'paper':
-    sweep = [
-        grid(task_support=list(listed_splits.RULES)),
-        *(grid(**axes) for axes in _data(_PAPER_SHARES)),
-        grid(
-            encoding=CODES,
-            hidden_dim=[128, 256, 512, 1024, 2048],
-            num_hidden=[2, 4],
-        ),
-        *(of_transformer(**axes) for axes in _data(_PAPER_FEWER)),
-    ]
-  else:
-    supports = [s for s in listed_splits.RULES if s != 'disconnected']
-    narrow = 32 if preset == 'laptop' else 4
-    sweep = [
-        grid(task_support=supports),
-        grid(task_support=['random', 'disconnected'], fraction_ood=[0.7]),
-        *(grid(**axes) for axes in _data(_LAPTOP_SHARES)),
-        grid(
-            encoding=CODES,
-            hidden_dim=[narrow, model['hidden_dim']],
-            num_hidden=[2, 4],
-        ),
-        *(of_transformer(**axes) for axes in _data(_LAPTOP_FEWER)),
-    ]
   return experiment.make(
       'scaling',
       preset,
-      sweep,
+      _sweep(preset, size, model),
       task={
           'name': 'graded_hyperteacher',
           # M, and K: how many of them a task combines at most.
@@ -147,6 +104,47 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           )
       ),
   )
+
+
+def _sweep(
+    preset: str, size: int, model: Mapping[str, Any]
+) -> list[sweeps.Grid]:
+  """Returns the grids, all with the same axes, so that they share runs."""
+  usual = {
+      'task_support': ['random'],
+      'num_modules': [size],
+      'max_active': [3],
+      'fraction_ood': [0.25],
+      'encoding': ['identity'],
+      'hidden_dim': [model['hidden_dim']],
+      'num_hidden': [model['num_hidden']],
+  }
+
+  def grid(**axes: list[Any]) -> sweeps.Grid:
+    return sweeps.grid(model=[multitask.NAME], **usual | axes)
+
+  def of_transformer(**axes: list[Any]) -> sweeps.Grid:
+    shared = {k: v for k, v in usual.items() if k not in model}
+    return sweeps.grid(model=[multitask.TRANSFORMER], **shared | axes)
+
+  if preset == 'paper':
+    supports = [grid(task_support=list(listed_splits.RULES))]
+    shares, fewer = _PAPER_SHARES, _PAPER_FEWER
+    widths = [128, 256, 512, 1024, 2048]
+  else:
+    compositional = [s for s in listed_splits.RULES if s != 'disconnected']
+    supports = [
+        grid(task_support=compositional),
+        grid(task_support=['random', 'disconnected'], fraction_ood=[0.7]),
+    ]
+    shares, fewer = _LAPTOP_SHARES, _LAPTOP_FEWER
+    widths = [32 if preset == 'laptop' else 4, model['hidden_dim']]
+  return [
+      *supports,
+      *(grid(**axes) for axes in _data(shares)),
+      grid(encoding=CODES, hidden_dim=widths, num_hidden=[2, 4]),
+      *(of_transformer(**axes) for axes in _data(fewer)),
+  ]
 
 
 def _data(shares: _Shares) -> Iterator[dict[str, list[Any]]]:
