@@ -13,6 +13,7 @@ each of them with --coordinator, --num_processes and --process_id, or with
 --distributed if JAX can find the other processes by itself.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -152,9 +153,10 @@ def _train(planned: list[runner.PlannedRun], guard: preemption.Guard) -> None:
 
 def _leave(exit_code: int, message: str) -> None:
   """Exits at once, without waiting for other threads."""
-  print(message, file=sys.stderr)
-  sys.stdout.flush()
-  sys.stderr.flush()
+  with contextlib.suppress(BrokenPipeError):  # Nobody may read them any more.
+    print(message, file=sys.stderr)
+    sys.stderr.flush()
+    sys.stdout.flush()
   os._exit(exit_code)
 
 

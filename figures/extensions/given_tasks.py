@@ -8,7 +8,6 @@ output that hardly varies weighs heavily.
 
 from collections.abc import Iterable, Mapping
 import itertools
-import math
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,8 @@ from figures.plotting import bars
 from figures.plotting import layout
 from figures.plotting import lines
 from figures.plotting import style
+from modular_hyperteacher.tasks.supports import combinations
+from modular_hyperteacher.tasks.supports import listed_splits
 
 EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
@@ -111,14 +112,14 @@ def usual(frame: pd.DataFrame) -> cells.Cell:
 
 def count_masks(cell: cells.Cell) -> int:
   """Returns the number of all combinations of a cell."""
-  sizes = range(1, int(cell['task.max_active']) + 1)
-  return sum(math.comb(int(cell['task.num_modules']), k) for k in sizes)
+  return combinations.num_masks(*(int(cell[name]) for name in _SIZES))
 
 
 def count_training(cell: cells.Cell) -> int:
   """Returns the number of training combinations of a random split."""
-  total = count_masks(cell)
-  return total - int(total * cell['task.fraction_ood'])
+  num_modules, max_active = (int(cell[name]) for name in _SIZES)
+  fraction_ood = cell['task.fraction_ood']
+  return listed_splits.count('random', num_modules, max_active, fraction_ood)[0]
 
 
 def vary(found: cells.Cells, *columns: str) -> list[cells.Cell]:

@@ -1,15 +1,17 @@
 """Predictions of external learners, as bars beside the built-in models.
 
 A folder of files for `python -m modular_hyperteacher.worlds score` becomes one
-figure per world and preset, with a panel per task support and split. The name
-of a learner is the file name up to the first dot; its files for several seeds
-of a world become one bar. Built-in models are the finished runs of the config
-that describes the world, evaluated on other tasks of it.
+figure per world, with a panel per task support and split. Worlds of different
+experiments, presets or fields are different worlds. The name of a learner is
+the file name up to the first dot; its files for several seeds of a world become
+one bar. Built-in models are the finished runs of the config that describes the
+world, evaluated on other tasks of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 import functools
 import pathlib
+import textwrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -54,34 +56,60 @@ def read(folder: pathlib.Path) -> dict[str, _Figure]:
   by_figure: dict[tuple[str, str], list[files.Scored]] = {}
   for path in paths:
     scored = files.score(path)
-    key = scored.world.name, str(scored.world.preset)
-    by_figure.setdefault(key, []).append(scored)
+    by_figure.setdefault(_name(scored), []).append(scored)
   return {
-      f'predictions_{world}_{preset}': (
-          f'Predictions from files: {world}, {preset} preset',
-          tuple(dict.fromkeys(str(s.world.experiment) for s in scored)),
-          functools.partial(_draw, scored=scored),
+      name: (
+          title,
+          (str(scored[0].world.experiment),),
+          functools.partial(_draw, scored=scored, title=title),
       )
-      for (world, preset), scored in by_figure.items()
+      for (name, title), scored in by_figure.items()
   }
 
 
-def _draw(library: data.Library, scored: Sequence[files.Scored]) -> cells.Drawn:
-  """Returns the figure of a world and preset, and the table of its numbers."""
+def _name(scored: files.Scored) -> tuple[str, str]:
+  """Returns the name and the title of the figure of a file's world.
+
+  They tell the world from others of its experiment by all fields that differ,
+  except those of the task support, which panels show.
+  """
+  world = scored.world
+  experiment, preset = str(world.experiment), str(world.preset)
+  runs = sweeps.described_runs(experiment, preset)
+  blocks = [run.config['task'] for run in runs]
+  fields = {
+      field: value
+      for field, value in world.fields.items()
+      if not files.support({field: value})
+      and any(b['name'] == world.name and b.get(field) != value for b in blocks)
+  }
+  words = [f'{field}_{value}' for field, value in fields.items()]
+  shown = style.cell_name({f'task.{k}': v for k, v in fields.items()})
+  return (
+      '_'.join(['predictions', world.name, experiment, preset, *words]),
+      f'Predictions from files: {world.name} of {experiment}, {preset} preset'
+      + (f', {shown}' if shown else ''),
+  )
+
+
+def _draw(
+    library: data.Library, scored: Sequence[files.Scored], title: str
+) -> cells.Drawn:
+  """Returns the figure of a world, and the table of its numbers."""
   first = scored[0]
   metric = 'accuracy' if 'accuracy' in first.metrics else 'loss'
   panels: dict[str, list[bars.Bar]] = {}
   rows = []
   for (support, split), group in _grouped(scored).items():
     shown = _built_in(library, group[0]) + _from_files(group)
-    name = style.SUPPORT_NAMES.get(support, support)
-    panels[f'{name}, {style.split_name(split)}'] = [
+    names = style.SUPPORT_NAMES.get(support, support), style.split_name(split)
+    panels[', '.join(filter(None, names))] = [
         _to_bar(bar, metric) for bar in shown
     ]
     rows += [_to_row(bar, group[0]) for bar in shown]
   figure = bars.draw(
       panels,
-      title=f'Predictions from files: {first.world.name}',
+      title='<br>'.join(textwrap.wrap(title, 90)),  # Plotly breaks no lines.
       y_title='accuracy' if metric == 'accuracy' else 'loss',
       y_range=(0, 1) if metric == 'accuracy' else None,
       caption=_caption(library, scored),

@@ -181,7 +181,8 @@ def cell_name(cell: Mapping[str, Any]) -> str:
 def split_name(split: str) -> str:
   """Returns the name of a split: 'seen combinations', 'OOD, k = 4'."""
   name, _, number = split.partition('_k')
-  return f'{SPLIT_NAMES[name]}, k = {number}' if number else SPLIT_NAMES[name]
+  shown = SPLIT_NAMES.get(name, name.replace('_', ' '))
+  return f'{shown}, k = {number}' if number else shown
 
 
 def column_name(column: str) -> str:

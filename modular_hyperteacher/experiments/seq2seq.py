@@ -6,6 +6,7 @@ A new distribution or network needs a file and a line in a table here.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.seq2seq import learner
@@ -42,6 +43,12 @@ def build(
     num_devices: int,
 ) -> settings.Experiment:
   """Returns the experiment of a config; see `build.build`."""
+  errors.require(
+      execution.task_chunk_size in (None, 1),
+      'execution.task_chunk_size',
+      execution.task_chunk_size,
+      'it must be 1, as episodes are computed one at a time',
+  )
   task_block, model_block = dict(config['task']), dict(config['model'])
   make_task = components.choose(EPISODES, 'task', task_block)
   task_distribution = components.call(make_task, 'task', task_block)

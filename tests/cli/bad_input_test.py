@@ -192,6 +192,11 @@ _REFUSED.append((
     ['--config.task.name=tests.helpers.odd_tasks:without_valid'],
     "evaluation_splits .* one of them must be 'valid'",
 ))
+_REFUSED.append((
+    'configs/scan_me.py:smoke',
+    ['--config.execution.task_chunk_size=3'],
+    'execution.task_chunk_size is 3; it must be 1',
+))
 
 
 @pytest.fixture(scope='module', name='refusals')

@@ -18,10 +18,15 @@ _NUM_TASKS = 4
 
 
 def _write(
-    folder: pathlib.Path, learner: str, seed: int, split: str, part: float
+    folder: pathlib.Path,
+    learner: str,
+    seed: int,
+    split: str,
+    part: float,
+    **fields: Any,
 ) -> float:
   """Writes right logits for the first part of the queries; returns accuracy."""
-  world = worlds.make('hyperteacher', seed=seed)
+  world = worlds.make('hyperteacher', seed=seed, **fields)
   tasks = world.sample(split, _NUM_TASKS)
   logits = np.log(np.maximum(tasks.query_targets, 1e-9))
   logits[:, int(part * logits.shape[1]) :] *= -1
@@ -101,12 +106,85 @@ def test_the_command_draws_them(
       f'--output={tmp_path}',
   )
   assert run.returncode == 0, run.stderr
-  name = 'predictions_hyperteacher_laptop'
+  name = 'predictions_hyperteacher_fig3b_laptop'
   assert len(pd.read_csv(tmp_path / f'{name}.csv')) == 14
   row = worlds.score_file(folder / 'other.test.2020.npz').row()
   head = (tmp_path / f'{name}.md').read_text().splitlines()[0]
   assert head == f'| {" | ".join(row)} |'  # What `score` prints.
   assert f'id="{name}"' in (tmp_path / 'report.html').read_text()
+
+
+@pytest.mark.slow
+def test_every_world_has_a_figure(tmp_path: pathlib.Path) -> None:
+  expected = {
+      'fig3b': _write(tmp_path, 'mine.three', 2020, 'ood', 1.0),
+      'fig3c': _write(tmp_path, 'mine.two', 2020, 'ood', 0.0, max_active=2),
+  }
+  found = predictions.read(tmp_path)
+  assert list(found) == [
+      f'predictions_hyperteacher_{experiment}_laptop' for experiment in expected
+  ]
+  assert len({title for title, _, _ in found.values()}) == 2
+  for (_, (experiment,), draw), accuracy in zip(
+      found.values(), expected.values()
+  ):
+    figure: Any
+    figure, table = draw(data.Library(tmp_path))
+    assert experiment in figure.layout.title.text
+    rows = table.set_index('model')
+    assert rows.loc['mine', 'accuracy_mean'] == accuracy
+    cell = {
+        'model.name': 'linear_hypernetwork',
+        'task.task_support': 'random',
+    }
+    bundled = data.values(
+        data.Library(tmp_path).values(experiment), cell, 'ood'
+    )
+    assert rows.loc['linear_hypernetwork', 'accuracy_mean'] == pytest.approx(
+        bundled.mean()
+    )
+
+
+@pytest.mark.slow
+def test_worlds_of_an_experiment_are_told_apart(tmp_path: pathlib.Path) -> None:
+  for fraction in (0.25, 0.7):
+    world = worlds.make(
+        'graded_hyperteacher',
+        preset='smoke',
+        task_support='random',
+        max_active=3,
+        fraction_ood=fraction,
+    )
+    tasks = world.sample('ood', 2)
+    path = tmp_path / f'mine.{fraction}.npz'
+    worlds.write_predictions(path, tasks.query_targets, world, 'ood')
+  found = predictions.read(tmp_path)
+  for fraction, (name, (title, _, _)) in zip((0.25, 0.7), found.items()):
+    assert f'fraction_ood_{fraction}' in name
+    assert f'held out = {fraction}, K = 3, M = 8' in title
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'world, split, title',
+    [
+        ('modular_regression', 'ood_common', 'ring_chords, ood common'),
+        ('fuzzy_logic', 'ood_unknown_terms', 'ood unknown terms'),
+        ('sraven', 'ood', 'OOD'),
+    ],
+)
+def test_a_panel_is_named_by_support_and_split(
+    tmp_path: pathlib.Path, world: str, split: str, title: str
+) -> None:
+  made = worlds.make(world, preset='smoke')
+  tasks = made.sample(split, 2)
+  shape = made.prediction(tasks).shape
+  logits = np.zeros([int(n or 0) for n in shape], np.float32)
+  worlds.write_predictions(tmp_path / 'mine.npz', logits, made, split)
+  ((_, _, draw),) = predictions.read(tmp_path).values()
+  figure: Any
+  figure, _ = draw(data.Library(tmp_path))
+  assert title in [note.text for note in figure.layout.annotations]
 
 
 def test_a_folder_without_predictions_is_refused(

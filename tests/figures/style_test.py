@@ -1,5 +1,7 @@
 """Models that figures know, and those that they do not."""
 
+import pytest
+
 from figures.plotting import style
 
 
@@ -19,3 +21,18 @@ def test_an_unknown_model_has_a_style_that_depends_on_its_name_alone() -> None:
 def test_unknown_models_come_last_by_name() -> None:
   shuffled = ['zebra', 'maml', 'aardvark', 'anil', 'maml']
   assert style.sort_models(shuffled) == ['anil', 'maml', 'aardvark', 'zebra']
+
+
+@pytest.mark.parametrize(
+    'split, name',
+    [
+        ('ood', 'OOD'),
+        ('ood_k4', 'OOD, k = 4'),
+        ('all_k2', 'all, k = 2'),
+        ('ood_common', 'ood common'),
+        ('ood_unknown_terms', 'ood unknown terms'),
+        ('valid_fixed_context', 'valid fixed context'),
+    ],
+)
+def test_every_split_has_a_name(split: str, name: str) -> None:
+  assert style.split_name(split) == name
