@@ -17,8 +17,6 @@ from configs.blocks import experiment
 from configs.blocks import presets
 from configs.blocks import theory
 
-_FACTORS = (2, 4, 8, 16, 32)
-
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
@@ -27,20 +25,19 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   sizes = presets.choose(
       preset,
       smoke=[((1,), (1,)), ((2,), (4,))],
-      laptop=[((1,), (1,)), (_FACTORS[:3], _FACTORS[:3])],
-      paper=[(_FACTORS, _FACTORS)],
+      laptop=[((1,), (1,)), (theory.FACTORS[:3], theory.FACTORS[:3])],
+      paper=[(theory.FACTORS, theory.FACTORS)],
   )
   sweep = [
       theory.grid(
           preset,
           solver,
           steps,
-          hidden_dim=[16 * factor for factor in hidden_factors],
-          modules_per_teacher_module=module_factors,
+          **theory.size(*factors),
           latent_type=['discrete', 'continuous'],
       )
       for solver, steps in theory.solvers(preset, 2000, 1500).items()
-      for hidden_factors, module_factors in sizes
+      for factors in sizes
   ]
   return experiment.make(
       'fig2d', preset, sweep, **theory.blocks(preset, chunk_size=1)

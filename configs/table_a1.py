@@ -17,8 +17,6 @@ from configs.blocks import experiment
 from configs.blocks import presets
 from configs.blocks import theory
 
-_PAPER_FACTORS = (2, 4, 8, 16, 32)
-
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
@@ -27,19 +25,18 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       preset,
       smoke=[((2,), (2,))],
       laptop=[((2,), (2,)), ((4,), (4,))],
-      paper=[(_PAPER_FACTORS, _PAPER_FACTORS)],
+      paper=[(theory.FACTORS, theory.FACTORS)],
   )
   sweep = [
       theory.grid(
           preset,
           solver,
           steps,
-          hidden_dim=[16 * factor for factor in hidden_factors],
-          modules_per_teacher_module=module_factors,
+          **theory.size(*factors),
           **{'outer.weight_decay': _decays(preset, solver)},
       )
       for solver, steps in theory.solvers(preset, 300, 1500).items()
-      for hidden_factors, module_factors in sizes
+      for factors in sizes
   ]
   return experiment.make('table_a1', preset, sweep, **theory.blocks(preset))
 

@@ -8,6 +8,7 @@ training: fewer examples and tasks, a higher learning rate, and for 'adam' fewer
 and longer inner steps.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from ml_collections import config_dict
@@ -16,6 +17,8 @@ from configs.blocks import experiment
 from configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
+# Sizes of large students, as multiples of the teacher's.
+FACTORS = (2, 4, 8, 16, 32)
 _SMALL_TASK = {'num_support': 64, 'num_query': 64, 'num_evaluation_query': 256}
 
 
@@ -64,6 +67,21 @@ def grid(
   if preset == 'laptop':
     axes = {'num_outer_steps': [laptop_steps], **axes}
   return sweeps.grid(model=[solver], **axes)
+
+
+def size(
+    hidden_factors: Sequence[int], module_factors: Sequence[int]
+) -> dict[str, Sequence[int]]:
+  """Returns the axes of a grid: hidden units and modules of the student.
+
+  Args:
+    hidden_factors: hidden units, as multiples of the teacher's.
+    module_factors: modules, as multiples of the teacher's.
+  """
+  return {
+      'hidden_dim': [16 * factor for factor in hidden_factors],
+      'modules_per_teacher_module': module_factors,
+  }
 
 
 def solvers(preset: str, levenberg_marquardt: int, adam: int) -> dict[str, int]:
