@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.tasks import base
@@ -30,9 +31,7 @@ _MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Model to load.')
 _MAX_ACTIVE = flags.DEFINE_integer(
     'max_active', 3, 'Most modules that were combined in training.'
 )
-_RESULTS = flags.DEFINE_string(
-    'results', 'results', 'Folder with your results.'
-)
+command_line.define_results_flag()
 _NUM_TASKS = flags.DEFINE_integer(
     'tasks', 64, 'Tasks per number of modules.', lower_bound=1
 )
@@ -45,17 +44,18 @@ def main() -> None:
       model=_MODEL.value,
       task_support='random',
       max_active=_MAX_ACTIVE.value,
-      results_root=_RESULTS.value,
+      results_root=command_line.read_root(),
   )
   seeds = loaded.config['training']['seeds']
   accuracies = np.array([
       accuracy_by_modules(loaded.student(seed), _NUM_TASKS.value)
       for seed in seeds
   ])
-  errors = accuracies.std(0, ddof=1) / len(seeds) ** 0.5
-  print(f'{_MODEL.value}, {len(seeds)} seeds')
-  for k, (mean, error) in enumerate(zip(accuracies.mean(0), errors), start=1):
-    print(f'k = {k}: {mean:.3f} ± {error:.3f}')
+  number = len(seeds)
+  print(f'{_MODEL.value}, {number} seeds')
+  for k, values in enumerate(accuracies.T, start=1):
+    error = f' ± {values.std(ddof=1) / number**0.5:.3f}' if number > 1 else ''
+    print(f'k = {k}: {values.mean():.3f}{error}')
 
 
 def accuracy_by_modules(

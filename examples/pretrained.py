@@ -11,25 +11,25 @@ import jax
 import numpy as np
 
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 
 _NAME = flags.DEFINE_string(
     'name', 'fig3b/laptop', 'Experiment and preset to load.'
 )
 _MODEL = flags.DEFINE_string('model', 'linear_hypernetwork', 'Model to load.')
-_RESULTS = flags.DEFINE_string(
-    'results', 'results', 'Folder with your results.'
-)
+command_line.define_results_flag()
 
 
 def main() -> None:
   """Prints what can be loaded, then one task as a trained model sees it."""
-  print(pretrained.available(_RESULTS.value).to_string(index=False))
+  root = command_line.read_root()
+  print(pretrained.available(root).to_string(index=False))
   loaded = pretrained.load(
       _NAME.value,
       model=_MODEL.value,
       task_support='random',
-      results_root=_RESULTS.value,
+      results_root=root,
   )
   student = loaded.student()
   # A combination of modules not seen in training. For a support set of your

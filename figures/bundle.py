@@ -7,8 +7,10 @@ config no longer describes them. If several experiments share a run, only the
 first one bundles it. If its config no longer describes the run, the run moves
 to the bundle of another, with its parameters.
 
---parameters also bundles trained parameters, for `pretrained.load`. To keep the
-repository small, select runs and seeds with --only, --without and --num_seeds:
+--parameters also bundles trained parameters, for `pretrained.load`. Parameters
+that are already bundled stay with their runs; those of runs that were trained
+again are removed, as they are out of date. To keep the repository small, select
+runs and seeds with --only, --without and --num_seeds:
 
   python figures/bundle.py --experiment=fig4e --parameters --num_seeds=1 \\
       --only=task_support=random --without=model=nonlinear_hypernetwork
@@ -35,9 +37,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
 
-flags.DEFINE_string(  # Read by `command_line.read_root`.
-    'results', 'results', 'Folder with your results.'
-)
+command_line.define_results_flag()
 _EXPERIMENT = flags.DEFINE_string(
     'experiment', None, 'Experiment to bundle, such as fig3b.'
 )
@@ -74,13 +74,13 @@ def main() -> None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
   untrusted.check_name(experiment, '--experiment')
   source = command_line.read_root() / experiment / _PRESET.value
-  target = pathlib.Path(_OUTPUT.value, experiment, _PRESET.value)
+  target = _output() / experiment / _PRESET.value
   if not (bundles.has_results(source) or bundles.has_results(target)):
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
     )
-  run_folder.create_folder(pathlib.Path(_OUTPUT.value), '--output')
+  run_folder.create_folder(_output(), '--output')
   new = bundles.read_whole(source)[0].runs
   elsewhere = _held(_others(target))
   dropped = _dropped(experiment, target, new, elsewhere)
@@ -88,10 +88,15 @@ def main() -> None:
   # All that can fail for a wrong flag comes before anything is written.
   trained = _read_parameters(experiment, source, added)
   _hand_over(target, dropped, elsewhere)
+  before = _rows(target)
   finished = bundles.write_bundle(source, target, dropped)
-  # Parameters of runs that were trained again are out of date.
-  weights.remove(target / pretrained.FOLDER, {*new, *dropped})
-  _write_parameters(target / pretrained.FOLDER, trained)
+  # Of runs that were trained again, whose parameters are out of date.
+  changed = {run_id for run_id, *_ in before ^ _rows(target)}
+  parameters = target / pretrained.FOLDER
+  removed = weights.remove(parameters, {*changed, *dropped})
+  if lost := [run_id for run_id in removed if run_id not in trained]:
+    print(f'parameters removed from {parameters}: {", ".join(lost)}')
+  _write_parameters(parameters, trained)
   files = [path for path in target.rglob('*') if path.is_file()]
   print(
       f'{target}: {len(finished.runs)} runs, {len(finished.values)} values,'
@@ -102,6 +107,16 @@ def main() -> None:
     print(f'  {run_id}: seeds {seeds}')
   if _PARAMETERS.value:
     print(f'Parameters of all bundles: {_parameter_bytes() / 1e6:.1f} MB')
+
+
+def _output() -> pathlib.Path:
+  """Returns the folder of the bundles."""
+  return run_folder.locate(_OUTPUT.value, '--output')
+
+
+def _rows(target: pathlib.Path) -> set[tuple[Any, ...]]:
+  """Returns the rows of a bundle's results, each with the run's id first."""
+  return set(bundles.read(target).values.itertuples(index=False, name=None))
 
 
 def _dropped(
@@ -176,7 +191,7 @@ def _held(folders: Iterable[pathlib.Path]) -> dict[_Seed, pathlib.Path]:
 
 def _others(target: pathlib.Path) -> list[pathlib.Path]:
   """Returns the folders of the other bundles of this preset."""
-  folders = sorted(pathlib.Path(_OUTPUT.value).glob(f'*/{_PRESET.value}'))
+  folders = sorted(_output().glob(f'*/{_PRESET.value}'))
   return [f for f in folders if f != target and bundles.has_results(f)]
 
 
@@ -226,14 +241,14 @@ def _write_parameters(
     raise errors.UserError(
         f'--parameters: all bundles together would take {size / 1e6:.1f} MB; at'
         f' most {_MAX_PARAMETER_BYTES / 1e6:g} MB are allowed. Results were'
-        ' bundled, but no parameters; select fewer with --only, --without or'
-        ' --num_seeds.'
+        ' bundled, but not the parameters of these runs; select fewer with'
+        ' --only, --without or --num_seeds.'
     )
 
 
 def _parameter_bytes() -> int:
   """Returns the size of the parameters in all bundles, in bytes."""
-  files = pathlib.Path(_OUTPUT.value).glob(f'*/*/{pretrained.FOLDER}/*')
+  files = _output().glob(f'*/*/{pretrained.FOLDER}/*')
   return sum(path.stat().st_size for path in files)
 
 

@@ -43,6 +43,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.devices import compilation_options
+from modular_hyperteacher.runs import run_folder
 
 _ONLY = flags.DEFINE_list(
     'only',
@@ -50,9 +51,7 @@ _ONLY = flags.DEFINE_list(
     'Figures to draw, such as fig3b,fig4e; the report then has only these.'
     ' Default: all.',
 )
-flags.DEFINE_string(  # Read by `command_line.read_root`.
-    'results', 'results', 'Folder with your results.'
-)
+command_line.define_results_flag()
 _PREDICTIONS = flags.DEFINE_string(
     'predictions',
     None,
@@ -89,7 +88,8 @@ def main() -> None:
     errors.require_choice('--format', name, ['html', *images.FORMATS])
   names = _ONLY.value or list(registry.FIGURES)
   if _PREDICTIONS.value is not None:
-    found = predictions.read(pathlib.Path(_PREDICTIONS.value))
+    folder = run_folder.locate(_PREDICTIONS.value, '--predictions')
+    found = predictions.read(folder)
     added = {name: registry.Figure(*entry) for name, entry in found.items()}
     registry.add_section(predictions.HEADING, added)
     names += added
@@ -101,14 +101,11 @@ def main() -> None:
       f"'{root}'",
       'it must be a folder that exists',
   )
-  errors.require(
-      _OUTPUT.value, '--output', "''", 'name a folder, such as figures/output'
-  )
+  flag = '--site' if _SITE.value else '--output'
+  home = 'index.html' if _SITE.value else 'report.html'
+  output = run_folder.locate(_SITE.value or _OUTPUT.value, flag)
   library = _library(root)
   _print_origins(names, library)
-  folder = 'site' if _SITE.value else 'output'
-  home = 'index.html' if _SITE.value else 'report.html'
-  output = pathlib.Path(_SITE.value or _OUTPUT.value)
   try:
     output.mkdir(parents=True, exist_ok=True)
     if _SITE.value:
@@ -129,9 +126,11 @@ def main() -> None:
       _write(output, {home: whole.page(packed=False, links=links)})
     else:
       _write(output, {home: whole.page()})
+  except BrokenPipeError:
+    raise  # Nobody reads standard output any more; no file is at fault.
   except OSError as error:
     raise errors.UserError(
-        f'--{folder}: cannot write to {output} ({error.strerror}).'
+        f'{flag}: cannot write to {output} ({error.strerror}).'
     ) from error
 
   for name in names:

@@ -16,7 +16,6 @@ latent is compared with the one decoded from the adapted parameters:
 Trains nothing; the same arguments always give the same picture.
 """
 
-import pathlib
 from typing import Any
 
 from absl import flags
@@ -36,6 +35,7 @@ from figures.worlds import sraven_picture
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
+from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import run_folder
 
@@ -67,7 +67,7 @@ def define_flags() -> None:
       'With --run and --model: the task support that it was trained on.',
   )
   flags.DEFINE_string('split', 'ood', 'With --run: the split of the task.')
-  flags.DEFINE_string('results', 'results', 'Folder with your results.')
+  command_line.define_results_flag()
   flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
   flags.DEFINE_list(
       'format', ['html'], f'Files to write: {", ".join(_FORMATS)}.'
@@ -95,7 +95,7 @@ def main() -> None:
       figure, _ = fig3a.draw_task(seed, title, preset)
     else:
       figure, _ = _DRAW[world](seed, title)
-  folder = pathlib.Path(flags.FLAGS.output)
+  folder = run_folder.locate(flags.FLAGS.output, '--output')
   obstacle = None
   try:
     folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def _draw_run(seed: int) -> tuple[go.Figure, str]:
     which = {'model': model, 'task_support': flags.FLAGS.task_support}
   loaded = pretrained.load(
       flags.FLAGS.run,
-      results_root=flags.FLAGS.results,
+      results_root=command_line.read_root(),
       **which,
   )
   world = loaded.config['task']['name']

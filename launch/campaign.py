@@ -270,8 +270,7 @@ class _Campaign:
 
 def _check(argv: list[str]) -> None:
   """Raises UserError for arguments that a campaign does not accept."""
-  if len(argv) > 1:
-    raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+  command_line.check_words(argv)
   for name in ('config', 'only', 'runs_per_task'):
     if flags.FLAGS[name].present:
       raise errors.UserError(
@@ -285,7 +284,8 @@ def _check(argv: list[str]) -> None:
   if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
     raise errors.UserError('--nowait cannot be used in a campaign.')
   if _BUNDLE.value and not flags.FLAGS['dry_run'].value:
-    run_folder.create_folder(pathlib.Path(_BUNDLE.value), '--bundle')
+    folder = run_folder.locate(_BUNDLE.value, '--bundle')
+    run_folder.create_folder(folder, '--bundle')
 
 
 def _run(engine: Any) -> int:

@@ -27,6 +27,7 @@ from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.runs import run_folder
 
 _RESULTS = 'results'
 _ONLY = 'only'
@@ -46,7 +47,7 @@ class Sweep(NamedTuple):
 def define_sweep_flags() -> None:
   """Defines --config, --only, --results and --wandb."""
   define_config_flags()
-  flags.DEFINE_string(_RESULTS, 'results', 'Folder for results.')
+  define_results_flag()
   wandb_tracker.define_flag()
 
 
@@ -71,6 +72,11 @@ def define_config_flags(default: str | None = None) -> None:
   )
 
 
+def define_results_flag() -> None:
+  """Defines --results, for `read_root`."""
+  flags.DEFINE_string(_RESULTS, 'results', 'Folder of your results.')
+
+
 def define_host_devices_flag() -> None:
   """Defines --host_devices."""
   flags.DEFINE_integer(
@@ -78,8 +84,8 @@ def define_host_devices_flag() -> None:
       None,
       'Number of devices that a CPU is divided into; each computes a share of'
       ' every meta-batch. Default: the largest number, up to one per core, that'
-      ' divides the meta-batch; one per process if several processes train'
-      ' together.',
+      ' divides the meta-batches and the numbers of evaluation tasks of all'
+      ' runs; one per process if several processes train together.',
       lower_bound=1,
       upper_bound=host_devices.MOST,
   )
@@ -93,10 +99,15 @@ def divide_host(runs: list[sweeps.Run]) -> None:
   host_devices.divide(flags.FLAGS[_HOST_DEVICES].value, suitable)
 
 
-def check_arguments(argv: list[str]) -> None:
-  """Raises UserError for unknown words, or if --config is missing."""
+def check_words(argv: list[str]) -> None:
+  """Raises UserError for words that are not flags."""
   if len(argv) > 1:
     raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+
+
+def check_arguments(argv: list[str]) -> None:
+  """Raises UserError for unknown words, or if --config is missing."""
+  check_words(argv)
   if flags.FLAGS['config'].value is None:
     raise errors.UserError('--config is missing; try configs/fig3b.py.')
 
@@ -110,17 +121,7 @@ def read_sweep() -> Sweep:
 
 def read_root() -> pathlib.Path:
   """Returns the folder for results; raises UserError for a wrong name."""
-  root = flags.FLAGS[_RESULTS].value
-  if not root:
-    raise errors.UserError("--results is ''; name a folder, such as results.")
-  try:
-    path = pathlib.Path(root).expanduser()
-    path.exists()
-  except (OSError, RuntimeError) as error:  # No such home, for instance.
-    raise errors.UserError(
-        f"--results is '{root}', which cannot be a folder: {error}."
-    ) from error
-  return path
+  return run_folder.locate(flags.FLAGS[_RESULTS].value or '', '--results')
 
 
 def read_runs() -> list[sweeps.Run]:

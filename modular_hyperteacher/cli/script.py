@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from absl import logging
 
-from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import compilation_cache
 
@@ -14,8 +13,7 @@ def run(main: Callable[[], None]) -> None:
 
   def script(argv: list[str]) -> int:
     logging.set_verbosity(logging.ERROR)  # Kaleido logs every step.
-    if len(argv) > 1:
-      raise errors.UserError(f"unknown argument '{argv[1]}'; see --help.")
+    command_line.check_words(argv)
     compilation_cache.enable_by_default()
     main()
     return 0

@@ -129,13 +129,13 @@ def load(
     UserError: unless exactly one run matches; lists the alternatives.
   """
   errors.require_choice('kind', kind, weights.KINDS)
-  if run_folder.exists(pathlib.Path(name, 'summary.json')):
-    found = _read_run(pathlib.Path(name))
+  folder = run_folder.locate(name, 'name')
+  if run_folder.exists(folder / 'summary.json'):
+    found = _read_run(folder)
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
-    found = _named(
-        f'{experiment}/{preset}', pathlib.Path(results_root), bundled_root
-    )
+    root = run_folder.locate(results_root, 'results_root')
+    found = _named(f'{experiment}/{preset}', root, bundled_root)
     fields |= {'run_id': run_id} if run_id else {}
   for field, value in fields.items():
     found = _narrow(found, field, value)
@@ -151,6 +151,7 @@ def available(
     bundled_root: pathlib.Path = BUNDLED,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
+  root = run_folder.locate(results_root, 'results_root')
   columns = ('name', 'model', 'run_id', 'seeds', 'folder')
   rows = [
       (
@@ -160,7 +161,7 @@ def available(
           tuple(t.config['training']['seeds']),
           str(t.folder),
       )
-      for t in _find(pathlib.Path(results_root), bundled_root)
+      for t in _find(root, bundled_root)
   ]
   return pd.DataFrame(rows, columns=list(columns))
 

@@ -113,8 +113,8 @@ def copy(
   run_folder.RunFolder(target).write(_INDEX, read_index(target) | found)
 
 
-def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
-  """Removes the parameters of runs; ignores runs that have none."""
+def remove(folder: pathlib.Path, run_ids: Collection[str]) -> list[str]:
+  """Removes the parameters of runs; returns the ids of those that had some."""
   index = read_index(folder)
   gone = [run_id for run_id in index if run_id in run_ids]
   kept = {r: entry for r, entry in index.items() if r not in gone}
@@ -125,6 +125,7 @@ def remove(folder: pathlib.Path, run_ids: Collection[str]) -> None:
     if path.is_dir():
       raise errors.UserError(f'{path} is a folder; move it away.')
     path.unlink(missing_ok=True)
+  return gone
 
 
 def read_index(folder: pathlib.Path) -> dict[str, Any]:

@@ -182,6 +182,28 @@ def parse_table(
     raise errors.UserError(f'{path}, line {line}: {error}.') from error
 
 
+def locate(name: str | pathlib.Path, field: str) -> pathlib.Path:
+  """Returns the path of a folder that a user names; ~ is the home folder.
+
+  Args:
+    name: of the folder, which need not exist.
+    field: where the user names it, such as '--results'.
+
+  Raises:
+    UserError: if no folder can have this name.
+  """
+  if not name:
+    raise errors.UserError(f"{field} is ''; name a folder.")
+  try:
+    path = pathlib.Path(name).expanduser()
+    path.exists()
+  except (OSError, RuntimeError) as error:  # No such home, for instance.
+    raise errors.UserError(
+        f"{field} is '{name}', which cannot be a folder: {error}."
+    ) from error
+  return path
+
+
 def create_folder(folder: pathlib.Path, flag: str) -> None:
   """Creates a folder; raises UserError if it is not writable.
 

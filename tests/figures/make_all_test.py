@@ -24,24 +24,29 @@ from tests.helpers import made_up
 
 
 def run_script(
-    name: str, *arguments: str, browser: str | None = '/nonexistent'
+    name: str,
+    *arguments: str,
+    browser: str | None = '/nonexistent',
+    **variables: str,
 ) -> subprocess.CompletedProcess[str]:
-  command = (f'figures/{name}.py', *arguments)
-  if browser is None:
-    return commands.python(*command)
-  return commands.python(*command, BROWSER_PATH=browser)
+  if browser is not None:
+    variables['BROWSER_PATH'] = browser
+  script = f'figures/{name}.py'
+  return commands.python(script, *arguments, cwd=commands.ROOT, **variables)
 
 
 @pytest.mark.parametrize(
     'only', ['fig3b', pytest.param('', marks=pytest.mark.slow)]
 )
 def test_make_all_from_end_to_end(only: str, tmp_path: pathlib.Path) -> None:
-  root = made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
+  made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
   output = tmp_path / 'output'
   output.mkdir()
   (output / 'fig3b.png').write_text('an earlier image')
   run = run_script(
-      'make_all', f'--only={only}', f'--results={root}', f'--output={output}'
+      'make_all',
+      *(f'--only={only}', '--results=~/results', '--output=~/output'),
+      HOME=str(tmp_path),
   )
   assert run.returncode == 0, run.stderr
   assert run.stdout.count('no static images') == 1
@@ -133,6 +138,34 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   run = run_script('bundle', *arguments, '--experiment=fig9')
   assert run.returncode == 2
   assert run.stderr.startswith('error: --results: there is no finished run in')
+
+
+def test_parameters_stay_with_the_runs_that_they_gave(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Only those of runs that were trained again are out of date."""
+  results, folder = tmp_path / 'results', tmp_path / 'small/fig3b/laptop'
+  made_up.write_runs(results, made_up.AS_CLAIMED)
+  bundles.write_bundle(results / 'fig3b/laptop', folder)
+  parameters = folder / pretrained.FOLDER
+  for run_id in bundles.read(folder).runs:
+    params = {'bank': np.ones((1, 2))}
+    weights.write(
+        parameters, run_id, kind='last', seeds=[1], meta_params=params
+    )
+  before = weights.read_index(parameters)
+  made_up.write_runs(results, {('maml', 'random'): 0.3})
+  run = run_script(
+      'bundle',
+      *('--experiment=fig3b', '--results=~/results', '--output=~/small'),
+      HOME=str(tmp_path),
+  )
+  assert run.returncode == 0, run.stderr
+  after = weights.read_index(parameters)
+  (lost,) = before.keys() - after.keys()
+  assert lost.startswith('random-maml-') and len(after) == 7
+  assert {path.stem for path in parameters.glob('*.npz')} == after.keys()
+  assert f'parameters removed from {parameters}: {lost}\n' in run.stdout
 
 
 _LONG = 'x' * 300

@@ -118,10 +118,11 @@ def test_wrong_input_is_one_line(tmp_path: pathlib.Path) -> None:
 def test_writes_a_page(tmp_path: pathlib.Path) -> None:
   run = commands.python(
       *('-m', 'figures.render', '--world=preferences', '--seed=5'),
-      f'--output={tmp_path}',
+      '--output=~/pictures',
+      HOME=str(tmp_path),
   )
   assert run.returncode == 0, run.stderr
-  page = (tmp_path / 'preferences_5.html').read_text()
+  page = (tmp_path / 'pictures' / 'preferences_5.html').read_text()
   assert 'A task of preferences, seed 5' in page
   assert 'src="http' not in page
 

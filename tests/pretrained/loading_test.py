@@ -253,6 +253,22 @@ def test_a_run_can_be_named_by_its_folder(root: pathlib.Path) -> None:
   assert again.kind == 'best_validation'
 
 
+def test_a_tilde_is_the_home_folder(
+    root: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setenv('HOME', str(root))
+  found = pretrained.available('~/own', root / 'nothing')
+  assert len(found) == 2
+  name = f'fig3b/smoke/{found["run_id"].iloc[0]}'
+  for loaded in (
+      pretrained.load(name, results_root='~/own'),
+      pretrained.load(f'~/own/{name}'),
+  ):
+    assert loaded.folder == root.resolve() / 'own' / name
+  with pytest.raises(errors.UserError, match="results_root is '~no one/x'"):
+    pretrained.available('~no one/x')
+
+
 def test_a_changed_config_is_noticed(
     root: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
@@ -291,11 +307,11 @@ def test_some_seeds_of_some_runs_can_be_bundled(
   assert len(list(tmp_path.rglob('*.npz'))) == 1  # Nothing is lost.
   without = '--without=task_support=random'
   _bundle(root, tmp_path, '--parameters', without)
-  found = pretrained.available(tmp_path / 'nothing', tmp_path)
-  assert found['seeds'].tolist() == [(7, 8)]
-  assert 'non_compositional' in found['run_id'].iloc[0]
-  _bundle(root, tmp_path)  # Without any: none are left that could be another's.
-  assert not list(tmp_path.rglob('*.npz'))
+  for _ in range(2):  # Those of runs with the same results stay.
+    found = pretrained.available(tmp_path / 'nothing', tmp_path)
+    assert found['seeds'].tolist() == [(7, 8), (7,)]
+    assert 'non_compositional' in found['run_id'].iloc[0]
+    assert 'removed' not in _bundle(root, tmp_path).stdout
 
 
 def test_damaged_parameters_are_not_loaded(
@@ -424,7 +440,8 @@ def test_bundled_parameters_give_the_bundled_results() -> None:
 def test_the_example_runs(root: pathlib.Path) -> None:
   done = commands.python(
       *('examples/pretrained.py', '--name=fig3b/smoke'),
-      f'--results={root / "own"}',
+      '--results=~/own',
+      HOME=str(root),
   )
   assert done.returncode == 0, done.stderr
   assert 'accuracy 0.' in done.stdout and 'decoded [' in done.stdout
@@ -433,13 +450,17 @@ def test_the_example_runs(root: pathlib.Path) -> None:
 @pytest.mark.slow
 def test_a_run_can_be_drawn(root: pathlib.Path, tmp_path: pathlib.Path) -> None:
   arguments = ('-m', 'figures.render', '--run=fig3b/smoke', '--seed=4')
-  arguments += (f'--results={root / "own"}', f'--output={tmp_path}')
-  done = commands.python(*arguments, '--model=linear_hypernetwork')
+  arguments += ('--results=~/own', f'--output={tmp_path}')
+  done = commands.python(
+      *arguments, '--model=linear_hypernetwork', HOME=str(root)
+  )
   assert done.returncode == 0, done.stderr
   (page,) = tmp_path.glob('random-linear_hypernetwork-*_ood_4.html')
   assert 'Linear hypernetwork in a task of hyperteacher' in page.read_text()
   done = commands.python(
-      *arguments, '--model=linear_hypernetwork', '--world=goals'
+      *arguments,
+      *('--model=linear_hypernetwork', '--world=goals'),
+      HOME=str(root),
   )
   assert done.returncode == 2
   assert done.stderr == (
