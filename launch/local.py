@@ -32,6 +32,7 @@ from launch import attempts
 from launch import plan as plans
 from launch import progress as progresses
 from launch import worker
+from modular_hyperteacher.devices import host_devices
 
 _WORKERS = flags.DEFINE_integer(
     'workers',
@@ -77,7 +78,7 @@ def _gpus() -> list[str]:
 
 
 def _slots() -> list[_Slot]:
-  return make_slots(_WORKERS.value, sorted(os.sched_getaffinity(0)), _gpus())
+  return make_slots(_WORKERS.value, host_devices.cores(), _gpus())
 
 
 class _Worker:

@@ -216,7 +216,8 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__)
   parser.add_argument('--cores', type=json.loads, required=True)
   arguments = parser.parse_args()
-  os.sched_setaffinity(0, arguments.cores)
+  if hasattr(os, 'sched_setaffinity'):  # Linux.
+    os.sched_setaffinity(0, arguments.cores)
   answers = os.fdopen(os.dup(1), 'w')
   os.dup2(2, 1)  # Other output must not mix with the answers.
   # Between two runs there is nothing to save; the closed pipe ends the worker.

@@ -44,11 +44,16 @@ def divide(number: int | None, suitable: int) -> None:
     )
 
 
+def cores() -> list[int]:
+  """Returns the processor cores that this process may use."""
+  if hasattr(os, 'sched_getaffinity'):
+    return sorted(os.sched_getaffinity(0))
+  return list(range(os.cpu_count() or 1))  # Not Linux.
+
+
 def num_cores() -> int:
   """Returns the number of processor cores that this process may use."""
-  if hasattr(os, 'sched_getaffinity'):
-    return len(os.sched_getaffinity(0))
-  return os.cpu_count() or 1  # Not Linux.
+  return len(cores())
 
 
 def suit(configs: Iterable[Mapping[str, Any]], num_cores: int) -> int:

@@ -281,6 +281,23 @@ def test_workers_take_settings_of_any_length(tmp_path: pathlib.Path) -> None:
   one.stop(save=False)
 
 
+def test_workers_start_where_cores_cannot_be_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  """As on macOS."""
+  monkeypatch.delattr(os, 'sched_getaffinity')
+  assert local.num_cores() >= 1
+  code = 'import os; del os.sched_setaffinity; from launch import worker;'
+  done = subprocess.run(
+      [sys.executable, '-c', f'{code} worker.main()', '--cores=[0]'],
+      input=json.dumps(worker.Settings('nowhere', 1, '')) + '\n[]\n',
+      capture_output=True,
+      cwd=commands.ROOT,
+      text=True,
+  )
+  assert (done.returncode, done.stdout) == (0, '{}\n'), done.stderr
+
+
 def _children(process: subprocess.Popen[str]) -> list[int]:
   command = ['ps', '-o', 'pid=', '--ppid', str(process.pid)]
   return [int(pid) for pid in subprocess.check_output(command).split()]
