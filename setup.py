@@ -46,13 +46,13 @@ setuptools.setup(
         'tqdm>=4.70',
     ],
     extras_require={
-        # Several processes: a test suite that compiles is slow on one core.
         'lint': [
             'pandas-stubs==3.1.0.261029',
             'pyink==26.5.1',
             'pyright==1.1.414',
             'ruff==0.17.6',
         ],
+        # Several processes: a test suite that compiles is slow on one core.
         'test': [
             'hypothesis>=6.100',
             'markdown>=3.8',

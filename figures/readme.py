@@ -9,7 +9,7 @@ on all machines; a test compares them.
 """
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import pathlib
 import re
 import textwrap
@@ -204,11 +204,6 @@ def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
       }
       for runs, claims_ in few.items()
   ])
-
-
-def unplaced() -> Iterator[verdicts.Claim]:
-  """Yields claims that the README's table does not show."""
-  return (c for c in claims.CLAIMS if c.artefact not in _FINDINGS)
 
 
 def _levels(

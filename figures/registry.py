@@ -66,7 +66,7 @@ class Figure(NamedTuple):
     title: one line.
     experiments: those whose finished runs it reads; may be ().
     draw: library -> (figure, table of the plotted numbers). The figure is None
-      for a table of the paper.
+      for Tables A1, A10, A11 and A12, which are shown as tables.
   """
 
   title: str

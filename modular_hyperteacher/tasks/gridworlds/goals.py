@@ -207,7 +207,10 @@ def draw_split(
     shuffled = goals[np.asarray(order)]
     if _covers(shuffled[:num_train]):
       if redraw:
-        logging.info('Drew the split %d times to cover all goals', redraw + 1)
+        logging.info(
+            'Drew the split %d times to cover all values of every factor',
+            redraw + 1,
+        )
       return jnp.asarray(shuffled), jnp.asarray(num_train)
   raise errors.UserError(
       f'task.fraction_ood leaves {num_train} training goals: none of'
