@@ -4,13 +4,9 @@ import pathlib
 import runpy
 import subprocess
 import sys
-import types
 
-from absl import flags
 import pytest
 
-from examples import combined_modules
-from modular_hyperteacher import pretrained
 from modular_hyperteacher import worlds
 from tests.helpers import commands
 
@@ -82,23 +78,29 @@ def test_a_learner_in_pytorch_refuses_wrong_input(
   assert line.startswith('error: ') and name in line and value in line
 
 
-@pytest.mark.filterwarnings('error')
+_HALF_RIGHT = """
+import types
+from examples import combined_modules
+from modular_hyperteacher import pretrained
+from modular_hyperteacher.cli import script
+loaded = types.SimpleNamespace(
+    config={'training': {'seeds': %s}}, student=lambda seed: seed
+)
+pretrained.load = lambda *_, **__: loaded
+combined_modules.accuracy_by_modules = lambda *_: [0.5]
+script.run(combined_modules.main)
+"""
+
+
 @pytest.mark.parametrize(
     'seeds, line', [((7,), 'k = 1: 0.500'), ((7, 8), 'k = 1: 0.500 ± 0.000')]
 )
 def test_combined_modules_shows_an_error_from_two_seeds_on(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    seeds: tuple[int, ...],
-    line: str,
+    seeds: tuple[int, ...], line: str
 ) -> None:
-  config = {'training': {'seeds': seeds}}
-  loaded = types.SimpleNamespace(config=config, student=lambda seed: seed)
-  monkeypatch.setattr(pretrained, 'load', lambda *_, **__: loaded)
-  monkeypatch.setattr(combined_modules, 'accuracy_by_modules', lambda *_: [0.5])
-  flags.FLAGS(['tests'])
-  combined_modules.main()
-  assert capsys.readouterr().out.splitlines()[1:] == [line]
+  run = commands.python('-W', 'error', '-c', _HALF_RIGHT % (seeds,))
+  assert run.returncode == 0, run.stderr
+  assert run.stdout.splitlines()[1:] == [line]
 
 
 def test_combined_modules_refuses_a_negative_number_of_tasks() -> None:

@@ -138,14 +138,14 @@ def _claim(
     ours: bool = False,
 ) -> verdicts.Claim:
   source = (
-      "Ours, not the paper's, with ten inner steps"
+      "Ours, not the paper's: with ten inner steps,"
       if ours
       else 'Analogue on the hyperteacher, with ten inner steps (published:'
-      ' 35), of a finding on images'
+      ' 35), of a finding on images:'
   )
   return verdicts.Claim(
       id=f'SM-{number}',
-      sentence=f'{source}: {sentence}',
+      sentence=f'{source} {sentence}',
       artefact=verdicts.OURS if ours else _PUBLISHED,
       experiment=sparse_maml.EXPERIMENT,
       figure=figure,
