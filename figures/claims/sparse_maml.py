@@ -140,8 +140,10 @@ def _claim(
   source = (
       "Ours, not the paper's: with ten inner steps,"
       if ours
-      else 'Analogue on the hyperteacher, with ten inner steps (published:'
-      ' 35), of a finding on images:'
+      else (
+          'Analogue on the hyperteacher, with ten inner steps (published:'
+          ' 35), of a finding on images:'
+      )
   )
   return verdicts.Claim(
       id=f'SM-{number}',
