@@ -155,10 +155,10 @@ def at_steps(
   # At these, training also measures alignment, R2 and acting.
   analysed = {
       step
-      for step, period in measured.drop_duplicates().astype(int).to_numpy()
-      if 0 < step < last and settings.is_analysed(int(step), int(period))
+      for step, period in measured.drop_duplicates().astype(int).values.tolist()
+      if 0 < step < last and settings.is_analysed(step, period)
   }
-  for step in sorted(map(int, analysed)):
+  for step in sorted(analysed):
     if claim.read is data.Library.curves:
       frame = curves[curves['step'] <= step]
     else:

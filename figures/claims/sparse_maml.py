@@ -141,8 +141,8 @@ def _claim(
       "Ours, not the paper's: with ten inner steps,"
       if ours
       else (
-          'Analogue on the hyperteacher, with ten inner steps (published:'
-          ' 35), of a finding on images:'
+          'Analogue on the hyperteacher, with ten inner steps if not stated'
+          ' (published: 35), of a finding on images:'
       )
   )
   return verdicts.Claim(
