@@ -132,6 +132,11 @@ SECTIONS = {
         'fig3f': _of(fig3f),
         'fig_a3': _of(fig_a3),
         'fig_a3_students': _of(fig_a3_students),
+        'fig_a3_two_layers': Figure(
+            fig_a3.TITLE_TWO_LAYERS,
+            (fig_a3.TWO_LAYERS,),
+            fig_a3.draw_two_layers,
+        ),
         'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
         'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
         'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),

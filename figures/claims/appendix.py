@@ -1,6 +1,6 @@
 """Claims about the hyperteacher: Appendix B, Figures A3 to A6."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import itertools
 from typing import Any
 
@@ -22,12 +22,20 @@ from figures.plotting import style
 _NOTICEABLE = 0.05
 
 
-def _more_tasks_for_more_modules(
+def more_tasks_for_more_modules(
     curves: pd.DataFrame,
+    experiment: str = fig_a3.EXPERIMENT,
+    levels: Sequence[float] = fig_a3.LEVELS,
 ) -> comparisons.Comparisons:
-  """Slope of log2 tasks over M, at the accuracy level of `_level`."""
-  selected = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
-  groups: Any = fig_a3.make_table(selected).groupby(['model', 'K'])
+  """Returns slopes of log2 tasks over M, each at the level of `_level`.
+
+  Args:
+    curves: of all runs.
+    experiment: that they are of.
+    levels: of OOD accuracy to choose from.
+  """
+  selected = cells.select(experiment, curves, fig_a3.CELL)
+  groups: Any = fig_a3.make_table(selected, levels).groupby(['model', 'K'])
   found = []
   for (model, max_active), table in groups:
     level, sizes = _level(table), sorted(table['M'].unique())
@@ -180,7 +188,7 @@ CLAIMS = (
         'With more modules, both hypernetworks need more training tasks to'
         ' reach a given OOD accuracy.',
         'fig_a3',
-        _more_tasks_for_more_modules,
+        more_tasks_for_more_modules,
         cell=fig_a3.CELL,
         read=data.Library.curves,
     ),

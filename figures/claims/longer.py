@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from figures.claims import appendix
 from figures.claims import comparisons
 from figures.claims import gridworlds
 from figures.claims import hyperteacher
@@ -17,6 +18,7 @@ from figures.library import cells
 from figures.library import data
 from figures.paper import fig2c
 from figures.paper import fig3e
+from figures.paper import fig_a3
 from figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
 
@@ -63,7 +65,8 @@ def _part(
   """
   (whole,) = (
       claim
-      for claim in (*theory.CLAIMS, *hyperteacher.CLAIMS, *gridworlds.CLAIMS)
+      for module in (theory, hyperteacher, gridworlds, appendix)
+      for claim in module.CLAIMS
       if claim.id == id_
   )
   return dataclasses.replace(
@@ -149,6 +152,20 @@ CLAIMS = (
             metric='loss',
         ),
         models=(*style.HYPERNETWORKS, 'anil'),
+    ),
+    _part(
+        'A3',
+        'two layers',
+        'Two generated layers, K = 2, a teacher with eight inputs, units and'
+        ' outputs, after four times the steps: with more modules, both'
+        ' hypernetworks need more training tasks to reach a given OOD'
+        ' accuracy.',
+        runs='two_layers',
+        compare=functools.partial(
+            appendix.more_tasks_for_more_modules,
+            experiment=fig_a3.TWO_LAYERS,
+            levels=fig_a3.LEVELS_TWO_LAYERS,
+        ),
     ),
     _part(
         'A10',

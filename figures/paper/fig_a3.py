@@ -1,5 +1,6 @@
 """Figure A3: training tasks until OOD accuracy reaches a level, over M."""
 
+from collections.abc import Sequence
 import math
 
 import numpy as np
@@ -12,34 +13,50 @@ from figures.plotting import style
 
 EXPERIMENT = 'fig_a3'
 TITLE = 'Figure A3: training tasks until a given OOD accuracy'
+TWO_LAYERS = 'fig_a3_two_layers'
+TITLE_TWO_LAYERS = 'Figure A3 with two generated layers, K = 2'
 CELL = ('model.name', 'task.max_active', 'task.num_modules')
 LEVELS = (0.6, 0.7, 0.8, 0.9)
+# Chosen by the runs with eight modules, before the others were trained.
+LEVELS_TWO_LAYERS = (0.5, 0.525, 0.55, 0.575)
 _OF_CURVE = ['seed', 'step', 'value', 'training.meta_batch_size', 'preset']
 # From light to dark; distinct in greyscale, too.
-_COLOURS = dict(zip(LEVELS, ('#C9B45B', '#8A8779', '#575D6D', '#00224E')))
+_COLOURS = ('#C9B45B', '#8A8779', '#575D6D', '#00224E')
 
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
-  table = make_table(found)
-  reached = [
-      level
-      for level in LEVELS
+  return _draw(library, EXPERIMENT, TITLE, LEVELS)
+
+
+def draw_two_layers(library: data.Library) -> cells.Drawn:
+  """Returns the figure of `configs/fig_a3_two_layers.py`, and its table."""
+  return _draw(library, TWO_LAYERS, TITLE_TWO_LAYERS, LEVELS_TWO_LAYERS)
+
+
+def _draw(
+    library: data.Library, experiment: str, title: str, levels: Sequence[float]
+) -> cells.Drawn:
+  found = cells.select(experiment, library.curves(experiment), CELL)
+  table = make_table(found, levels)
+  colours = {
+      level: colour
+      for level, colour in zip(levels, _COLOURS)
       if table.loc[table['level'] == level, 'tasks'].notna().any()
-  ]
-  never = [f'{level:g}' for level in LEVELS if level not in reached]
+  }
+  never = [f'{level:g}' for level in levels if level not in colours]
   panels = {}
   for max_active in found.axis('max_active'):
     for model in found.models:
       if found.find(name=model, max_active=max_active):
         name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
         panels[name] = [
-            _line(table, model, max_active, level) for level in reached
+            _line(table, model, max_active, level, colour)
+            for level, colour in colours.items()
         ]
   figure = lines.draw(
       panels,
-      title=TITLE,
+      title=title,
       x_title='M, modules',
       y_title='training tasks (outer steps × tasks per step)',
       y_type='log',
@@ -63,8 +80,10 @@ def draw(library: data.Library) -> cells.Drawn:
   return figure, summary
 
 
-def make_table(found: cells.Cells) -> pd.DataFrame:
-  """Returns the training tasks of every seed to every level.
+def make_table(
+    found: cells.Cells, levels: Sequence[float] = LEVELS
+) -> pd.DataFrame:
+  """Returns the training tasks of every seed to every level of OOD accuracy.
 
   Returns:
     Columns model, K, M, level, seed, tasks (until the first evaluation at the
@@ -80,7 +99,7 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
     for seed, curve in runs.groupby('seed'):
       tasks = (curve['step'] * curve['training.meta_batch_size']).to_numpy()
       accuracy, preset = curve['value'].to_numpy(), curve['preset'].iloc[0]
-      for level in LEVELS:
+      for level in levels:
         reached = tasks_to_reach(tasks, accuracy, level)
         before = tasks[~(tasks >= reached)].max(initial=0)
         rows.append([*cell.values(), level, seed, reached, before, preset])
@@ -102,7 +121,11 @@ def tasks_to_reach(
 
 
 def _line(
-    table: pd.DataFrame, model: str, max_active: int, level: float
+    table: pd.DataFrame,
+    model: str,
+    max_active: int,
+    level: float,
+    colour: str,
 ) -> lines.Line:
   rows = table.loc[
       (table['model'] == model)
@@ -111,6 +134,6 @@ def _line(
   ].dropna(subset='tasks')
   return lines.Line(
       name=f'OOD accuracy {level:g}',
-      colour=_COLOURS[level],
+      colour=colour,
       seeds=rows.pivot_table(index='M', columns='seed', values='tasks'),
   )

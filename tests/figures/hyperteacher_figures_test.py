@@ -26,7 +26,7 @@ from tests.helpers import made_up_rules
 
 FIGURES = (
     *('fig3a', 'fig3b', 'fig3c', 'fig3d', 'fig3e', 'fig3f', 'fig_a3', 'fig_a4'),
-    'two_layers',
+    *('two_layers', 'fig_a3_two_layers'),
     *('fig_a5', 'fig_a6', 'fig_a7', 'table_a6', 'table_a8', 'table_a10'),
     *('scaling_law', 'sample_complexity'),
 )

@@ -11,6 +11,7 @@ import pytest
 
 from figures import claims
 from figures.claims import comparisons
+from figures.claims import longer
 from figures.claims import verdicts
 from figures.library import cells
 from figures.library import data
@@ -109,20 +110,31 @@ def test_r2_close_to_one_is_judged_at_the_published_scale(
 
 
 @pytest.mark.parametrize(
+    'claim_id, largest_num_modules', [('A3', 10), ('A3, two layers', 8)]
+)
+@pytest.mark.parametrize(
     'steps_per_module, verdict',
     [(1, 'SUPPORTED'), (-1, 'CONTRADICTED'), (0, 'UNDECIDED')],
 )
 def test_claim_a3_reads_the_curves(
-    tmp_path: pathlib.Path, steps_per_module: int, verdict: str
+    tmp_path: pathlib.Path,
+    claim_id: str,
+    largest_num_modules: int,
+    steps_per_module: int,
+    verdict: str,
 ) -> None:
   def curve(run: sweeps.Run, step: int) -> float:
     """Reaches 0.6 at the second evaluation; if M is large, at the third."""
     late = steps_per_module * (run.config['task']['num_modules'] - 7) > 0
     return 0.65 if step and not late else 0.1
 
-  made_up.write_by_rule(tmp_path, 'fig_a3', made_up_rules.constant, curve=curve)
-  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A3')
-  frame = made_up_rules.library(tmp_path).curves('fig_a3')
+  all_claims = (*claims.CLAIMS, *longer.CLAIMS)
+  claim = next(claim for claim in all_claims if claim.id == claim_id)
+  experiment = claim.experiment
+  made_up.write_by_rule(
+      tmp_path, experiment, made_up_rules.constant, curve=curve
+  )
+  frame = made_up_rules.library(tmp_path).curves(experiment)
   frame.loc[frame['step'] == 0, 'step'] = 250  # No run is evaluated untrained.
   third = frame[frame['step'] == 500].assign(step=750, value=0.65)
   curves = pd.concat([frame, third], ignore_index=True)
@@ -130,12 +142,13 @@ def test_claim_a3_reads_the_curves(
   assert len(found) == 2
   assert verdicts.judge(found, claim.cell).verdict == verdict
   # Seeds that miss the level count with all of their tasks, 750 steps of 32.
-  missed = (curves['task.num_modules'] == 10) & (curves['seed'] == 2020)
+  largest = curves['task.num_modules'] == largest_num_modules
+  missed = largest & (curves['seed'] == 2020)
   curves.loc[missed, 'value'] = 0.1
   for comparison in claim.compare(curves):
-    largest = comparison.samples[-1].values
-    assert largest[2020] == pytest.approx(math.log2(750 * 32))
-    assert largest[2020] > largest[2021]
+    tasks = comparison.samples[-1].values
+    assert tasks[2020] == pytest.approx(math.log2(750 * 32))
+    assert tasks[2020] > tasks[2021]
   # What every curve has reached by the first evaluation says nothing.
   curves['value'] = 0.65
   assert not claim.compare(data.select_conditions(curves, claim.cell)[0])
