@@ -11,7 +11,6 @@ jobs hold the same run, the first to start trains it and the others skip it.
 
 from collections.abc import Iterable
 import os
-import pathlib
 import re
 import subprocess
 import sys
@@ -31,6 +30,7 @@ from launch import progress as progresses
 from launch import worker
 from modular_hyperteacher import errors
 from modular_hyperteacher.runs import locks
+from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
 submitit = plans.need('submitit', 'slurm')
@@ -88,7 +88,7 @@ def _make_executor() -> Any:
     )
   try:
     executor = submitit.AutoExecutor(
-        pathlib.Path(_JOBS.value) / '%A',
+        run_folder.locate(_JOBS.value, '--jobs') / '%A',
         cluster='slurm',
         slurm_max_num_timeout=_REQUEUES.value,
     )

@@ -70,26 +70,26 @@ def main(argv: list[str]) -> int:
 
 def _run(argv: list[str]) -> int:
   command_line.check_arguments(argv)
-  _check_writable()
+  path = _locate_json()
   rows = _measure_all()
   frame = pd.DataFrame(rows)
   frame['peak_GiB'] = frame.pop('peak_bytes').astype(float) / 2**30
   print(frame.to_string(index=False, float_format='{:.3g}'.format))
-  if _JSON.value:
-    run_folder.write_atomically(
-        pathlib.Path(_JSON.value), json.dumps(rows, indent=2) + '\n'
-    )
+  if path:
+    run_folder.write_atomically(path, json.dumps(rows, indent=2) + '\n')
   return 0
 
 
-def _check_writable() -> None:
+def _locate_json() -> pathlib.Path | None:
+  """Returns the path to write to, if any; raises UserError if it cannot."""
   if not _JSON.value:
-    return
+    return None
+  path = run_folder.locate(_JSON.value, '--json')
   try:
-    if pathlib.Path(_JSON.value).is_dir():
+    if path.is_dir():
       raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    with tempfile.TemporaryFile(dir=pathlib.Path(_JSON.value).parent):
-      pass
+    with tempfile.TemporaryFile(dir=path.parent):
+      return path
   except OSError as error:
     raise errors.UserError(
         f"--json is '{_JSON.value}'; cannot write there ({error.strerror})."
