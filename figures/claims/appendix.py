@@ -39,7 +39,7 @@ def more_tasks_for_more_modules(
   found = []
   for (model, max_active), table in groups:
     level, sizes = _level(table), sorted(table['M'].unique())
-    if model in style.HYPERNETWORKS and level is not None and len(sizes) > 2:
+    if model in style.HYPERNETWORKS and level is not None and len(sizes) > 1:
       rows = data.rows(table, {'level': level})
       # A seed that never gets there counts with all of its tasks, and one that
       # does so before the first evaluation, with the tasks until then.

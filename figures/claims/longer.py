@@ -14,6 +14,7 @@ from figures.claims import hyperteacher
 from figures.claims import over_training
 from figures.claims import theory
 from figures.claims import verdicts
+from figures.extensions import fig_a3_students
 from figures.library import cells
 from figures.library import data
 from figures.paper import fig2c
@@ -36,6 +37,16 @@ def _better_than_anil(
       if pair[1][comparisons.MODEL] == 'anil'
   ]
   return comparisons.better(frame, pairs, metric)
+
+
+def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
+  """Compares ten modules with four, both learned by students of 40."""
+  _, max_active, num_modules = fig_a3.CELL
+  size = curves[num_modules] * curves[fig_a3_students.FACTOR]
+  same = (size == 40) & (curves[fig_a3_students.HELD_OUT] == 0.25)
+  return appendix.more_tasks_for_more_modules(
+      curves[same], fig_a3_students.EXPERIMENT
+  )
 
 
 def _triples_above_triangles(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -166,6 +177,16 @@ CLAIMS = (
             experiment=fig_a3.TWO_LAYERS,
             levels=fig_a3.LEVELS_TWO_LAYERS,
         ),
+    ),
+    _part(
+        'A3',
+        'equal students',
+        'Students of 40 modules: with ten modules, the linear hypernetwork needs'
+        ' more training tasks to reach a given OOD accuracy than with four.',
+        runs='students',
+        cell=fig_a3_students.CELL,
+        compare=_more_tasks_at_equal_size,
+        models=('linear_hypernetwork',),
     ),
     _part(
         'A10',

@@ -253,7 +253,7 @@ CLAIMS = (
         '2D-d',
         'Discrete tasks: module alignment is highest for students slightly'
         ' larger than their teacher, and falls by more than'
-        f' {_NOTICED:g} with many more hidden units or modules.',
+        f' {_NOTICED:g} with the most hidden units or modules that we trained.',
         'fig2d',
         cell=fig2d.CELL,
         compare=_falls_with_size,

@@ -11,9 +11,9 @@ from figures.plotting import style
 EXPERIMENT = 'fig_a3_students'
 TITLE = 'Figure A3 with one thing changed: what makes few modules slow?'
 _MODULES = 'task.num_modules'
-_FACTOR = 'model.modules_per_teacher_module'
-_HELD_OUT = 'task.fraction_ood'
-CELL = ('model.name', _MODULES, _FACTOR, _HELD_OUT)
+FACTOR = 'model.modules_per_teacher_module'
+HELD_OUT = 'task.fraction_ood'
+CELL = ('model.name', _MODULES, FACTOR, HELD_OUT)
 _SPLITS = {'New': 'ood', 'Seen': 'test'}
 
 
@@ -45,4 +45,4 @@ def draw(library: data.Library) -> cells.Drawn:
 
 def _name(cell: Mapping[str, Any]) -> str:
   modules = cell[_MODULES]
-  return f'{modules}<br>{modules * cell[_FACTOR]}<br>{cell[_HELD_OUT]:.0%}'
+  return f'{modules}<br>{modules * cell[FACTOR]}<br>{cell[HELD_OUT]:.0%}'

@@ -10,7 +10,7 @@ import pandas as pd
 from figures.claims import verdicts
 from figures.plotting import tables
 
-# Why claims are not supported by the bundled results.
+# Why claims are not supported by the bundled results, or only with a caveat.
 EXPLANATIONS = pathlib.Path(__file__).parent / 'explanations.csv'
 # Shapes repeat what colours say, for readers who cannot tell colours apart.
 SYMBOLS = {
@@ -33,7 +33,7 @@ class Claim(NamedTuple):
   symbol: str
   measured: str
   note: str
-  why: str  # Why it is not supported, if known; else empty.
+  why: str  # Why it is not supported, or its caveat; else empty.
   comparisons: dict[str, list[str]]  # Column -> cells of the table.
 
 
@@ -122,8 +122,8 @@ def _measured(entry: Mapping[str, Any]) -> str:
 
 
 def _why(entry: Mapping[str, Any]) -> str:
-  """Returns why the bundled results do not support a claim."""
-  if entry['verdict'] == 'SUPPORTED' or entry.get('source') == 'own':
+  """Returns the explanation of a verdict on the bundled results, if any."""
+  if entry.get('source') == 'own':
     return ''
   why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
   return str(why.get((entry['id'], entry['preset']), ''))

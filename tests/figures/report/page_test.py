@@ -156,17 +156,19 @@ def _article(text: str, name: str) -> str:
 
 def test_every_claim_that_is_not_supported_is_explained() -> None:
   entries = claims.evaluate(data.Library(pathlib.Path('nothing')))
-  failed = {
-      (e['id'], e['preset'])
+  decided = {
+      (e['id'], e['preset']): e['verdict']
       for e in entries
-      if e['verdict'] not in ('SUPPORTED', 'NOT RUN')
+      if e['verdict'] != 'NOT RUN'
   }
+  failed = {name for name in decided if decided[name] != 'SUPPORTED'}
   explained = pd.read_csv(overview.EXPLANATIONS)
-  assert failed == set(zip(explained['id'], explained['preset']))
+  names = set(zip(explained['id'], explained['preset']))
+  assert failed <= names <= set(decided)
   assert explained['why'].str.len().between(40, 600).all()
 
 
-def test_explanations_stand_beside_what_is_not_supported() -> None:
+def test_explanations_stand_beside_their_claims() -> None:
   (claim,) = [c for c in claims.CLAIMS if c.id == '4B']
   described = overview.describe(claim, _ENTRY)
   assert 'too little to recompose anything' in described.why
@@ -182,7 +184,6 @@ def test_explanations_stand_beside_what_is_not_supported() -> None:
   assert described.comparisons['to'] == ['0.700']
   assert described.comparisons['result'] == ['undecided']
   for other in (
-      {'verdict': 'SUPPORTED'},
       {'preset': 'paper'},
       {'source': 'own'},  # The explanation is of the bundled runs.
   ):
