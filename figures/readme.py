@@ -3,13 +3,15 @@
   python figures/readme.py
 
 README.md has a row per figure of the paper, docs/results.md a row per claim,
-docs/verdicts.md a row per experiment of few seeds, docs/ways_to_recompose.md a
-row per learner. All depend on the bundled results alone, so they are the same
-on all machines; a test compares them.
+docs/verdicts.md the verdicts that the seeds of the presets do not reach,
+docs/ways_to_recompose.md a row per learner. All depend on the bundled results
+alone, so they are the same on all machines; a test compares them.
 """
 
 import collections
 from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
 import pathlib
 import re
 import textwrap
@@ -39,7 +41,6 @@ RESULTS = _ROOT / 'docs' / 'results.md'
 VERDICTS = _ROOT / 'docs' / 'verdicts.md'
 WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
 
-_ENOUGH_SEEDS = 5
 _VARIANTS = ('-adam', 'TH-1-d')  # Of claims that count once.
 
 
@@ -188,22 +189,38 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
 
 
 def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
-  """Returns a row per experiment with claims of fewer than five seeds."""
-  few: dict[tuple[str, str], dict[str, int]] = {}
-  for entry in entries:
-    fewest = min((c['num_seeds'] for c in entry['comparisons']), default=0)
-    if 0 < fewest < _ENOUGH_SEEDS:
-      runs = entry['experiment'], entry['preset'] or 'laptop'
-      few.setdefault(runs, {})[entry['id']] = fewest
+  """Returns the claims whose verdict differs with the seeds of the preset."""
+  changed: dict[tuple[str, str], list[str]] = {}
+  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+    if reference.described_runs(claim.experiment, 'laptop'):
+      few = dataclasses.replace(claim, read=_of_preset(claim.read))
+      both = entry['verdict'], verdicts.evaluate(few, library)['verdict']
+      changed.setdefault(both, []).append(claim.id)
   return _table([
       {
-          'flag of `main`': _flag(*runs),
-          'claims': ', '.join(claims_),
-          'seeds': ' to '.join(map(str, sorted(set(claims_.values())))),
-          'minutes for one more seed': _minutes_per_seed(library, *runs),
+          'all bundled seeds': of_all,
+          'seeds of the preset': of_few,
+          'claims': ', '.join(ids),
       }
-      for runs, claims_ in few.items()
+      for (of_all, of_few), ids in sorted(changed.items(), reverse=True)
+      if of_all != of_few
   ])
+
+
+@functools.cache
+def _of_preset(read: verdicts.Read) -> verdicts.Read:
+  """Returns `read`, but only of the seeds that a preset trains."""
+
+  def read_few(library: data.Library, experiment: str) -> pd.DataFrame:
+    frame = read(library, experiment)
+    if frame.empty:
+      return frame
+    preset = frame['preset'].iloc[0]
+    runs = reference.described_runs(experiment, preset)
+    seeds = {seed for run in runs for seed in run.config['training']['seeds']}
+    return frame[frame['seed'].isin(seeds)]
+
+  return read_few
 
 
 def _levels(
@@ -257,20 +274,6 @@ def _flag(experiment: str, preset: str = '') -> str:
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed'
   return f'`{sweeps.config_flag(experiment, preset or "laptop")}`'
-
-
-def _minutes_per_seed(
-    library: data.Library, experiment: str, preset: str
-) -> str:
-  """Returns CPU minutes of one seed of every run, or wall minutes."""
-  runs = _bundled_runs(library, experiment, preset)
-  seconds = runs['cpu_s'].fillna(runs['wall_s'])
-  if seconds.isna().any():
-    return 'not timed'
-  totals = runs.assign(seconds=seconds).groupby('condition', observed=True)
-  totals = totals[['seconds', 'num_seeds']].sum()
-  minutes = (totals['seconds'] / totals['num_seeds']).sum() / 60
-  return f'{minutes:.0f}{" (wall)" * bool(runs["cpu_s"].isna().any())}'
 
 
 def _bundled_runs(

@@ -73,6 +73,19 @@ def test_only_the_modules_differ_in_a3_with_two_layers() -> None:
       assert run.config | {'task': task} in known
 
 
+def test_only_the_examples_of_anils_steps_differ() -> None:
+  for preset, before in (('smoke', None), ('laptop', None), ('paper', 64)):
+    usual = [run.config for run in reference.described_runs('fig4c', preset)]
+    found = reference.described_runs('fig4c_anil', preset)
+    assert len(found) == 3
+    for run in found:
+      model = run.config['model']
+      if model['name'] == 'anil':
+        assert model['inner']['batch_size'] == 64
+        model = model | {'inner': model['inner'] | {'batch_size': before}}
+      assert run.config | {'model': model} in usual
+
+
 def test_only_k_of_pairs_is_smaller() -> None:
   for preset, before in (('smoke', 3), ('laptop', 3), ('paper', 2)):
     usual = [run.config for run in reference.described_runs('fig3b', preset)]
