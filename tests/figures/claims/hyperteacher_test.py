@@ -110,7 +110,8 @@ def test_r2_close_to_one_is_judged_at_the_published_scale(
 
 
 @pytest.mark.parametrize(
-    'claim_id, largest_num_modules', [('A3', 10), ('A3, two layers', 8)]
+    'claim_id, largest_num_modules',
+    [('A3', 10), ('A3, two layers', 8), ('A3, equal students', 10)],
 )
 @pytest.mark.parametrize(
     'steps_per_module, verdict',
