@@ -3,8 +3,9 @@
 With one generated layer, the laptop preset of Figure A3 contradicts the paper:
 four modules are learned slowest. Four modules make few combinations there.
 Here, as published, two layers are generated, each combines up to K = 2 of its
-own M modules, and training is four times as long as the preset's. The runs with
-eight modules are those of `fig3e_teacher_longer`.
+own M modules, the teacher has eight inputs, units and outputs, and training is
+four times as long as the preset's. The runs with eight modules are those of
+`fig3e_teacher_longer`.
 
   python -m modular_hyperteacher.main --config=configs/fig_a3_two_layers.py
   python figures/make_all.py --only=fig_a3_two_layers

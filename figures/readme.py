@@ -215,9 +215,12 @@ def _of_preset(read: verdicts.Read) -> verdicts.Read:
     frame = read(library, experiment)
     if frame.empty:
       return frame
-    preset = frame['preset'].iloc[0]
-    runs = reference.described_runs(experiment, preset)
-    seeds = {seed for run in runs for seed in run.config['training']['seeds']}
+    seeds = {
+        seed
+        for preset in frame['preset'].unique()
+        for run in reference.described_runs(experiment, preset)
+        for seed in run.config['training']['seeds']
+    }
     return frame[frame['seed'].isin(seeds)]
 
   return read_few

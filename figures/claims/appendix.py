@@ -26,6 +26,7 @@ def more_tasks_for_more_modules(
     curves: pd.DataFrame,
     experiment: str = fig_a3.EXPERIMENT,
     levels: Sequence[float] = fig_a3.LEVELS,
+    num_sizes: int = 3,
 ) -> comparisons.Comparisons:
   """Returns slopes of log2 tasks over M, each at the level of `_level`.
 
@@ -33,13 +34,16 @@ def more_tasks_for_more_modules(
     curves: of all runs.
     experiment: that they are of.
     levels: of OOD accuracy to choose from.
+    num_sizes: values of M that it takes at least.
   """
   selected = cells.select(experiment, curves, fig_a3.CELL)
   groups: Any = fig_a3.make_table(selected, levels).groupby(['model', 'K'])
   found = []
   for (model, max_active), table in groups:
     level, sizes = _level(table), sorted(table['M'].unique())
-    if model in style.HYPERNETWORKS and level is not None and len(sizes) > 1:
+    if len(sizes) < num_sizes or level is None:
+      continue
+    if model in style.HYPERNETWORKS:
       rows = data.rows(table, {'level': level})
       # A seed that never gets there counts with all of its tasks, and one that
       # does so before the first evaluation, with the tasks until then.

@@ -45,7 +45,7 @@ def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
   size = curves[num_modules] * curves[fig_a3_students.FACTOR]
   same = (size == 40) & (curves[fig_a3_students.HELD_OUT] == 0.25)
   return appendix.more_tasks_for_more_modules(
-      curves[same], fig_a3_students.EXPERIMENT
+      curves[same], fig_a3_students.EXPERIMENT, num_sizes=2
   )
 
 
@@ -187,6 +187,7 @@ CLAIMS = (
             appendix.more_tasks_for_more_modules,
             experiment=fig_a3.TWO_LAYERS,
             levels=fig_a3.LEVELS_TWO_LAYERS,
+            num_sizes=2,
         ),
     ),
     _part(

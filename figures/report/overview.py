@@ -125,5 +125,6 @@ def _why(entry: Mapping[str, Any]) -> str:
   """Returns the explanation of a verdict on the bundled results, if any."""
   if entry.get('source') == 'own':
     return ''
-  why = pd.read_csv(EXPLANATIONS, index_col=['id', 'preset'])['why']
-  return str(why.get((entry['id'], entry['preset']), ''))
+  key = ['id', 'preset', 'verdict']
+  why = pd.read_csv(EXPLANATIONS, index_col=key)['why']
+  return str(why.get((entry['id'], entry['preset'], entry['verdict']), ''))

@@ -18,6 +18,7 @@ import pathlib
 import re
 import shutil
 import sys
+import time
 from typing import Any
 
 from absl import logging
@@ -99,7 +100,7 @@ class Checkpoints:
       (unfinished / _CHECKSUM).write_text(checksum)
       self._put(unfinished, step)
     except Exception as error:  # Orbax raises many types for full disks.
-      shutil.rmtree(unfinished, ignore_errors=True)
+      _remove(unfinished)
       raise errors.StorageError(
           self._folder / str(step), _reason(error)
       ) from error
@@ -243,6 +244,15 @@ def hash_arrays(named: Iterable[tuple[str, Any]]) -> str:
     digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
     digest.update(array.tobytes())
   return digest.hexdigest()
+
+
+def _remove(folder: pathlib.Path) -> None:
+  """Removes a folder that threads of Orbax may still be writing to."""
+  for _ in range(20):
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+      return
+    time.sleep(0.05)
 
 
 def _error_number(error: Exception) -> int | None:

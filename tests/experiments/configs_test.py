@@ -5,7 +5,6 @@ import functools
 import importlib
 import pathlib
 import re
-from typing import Any
 
 import jax
 import numpy as np
@@ -146,27 +145,14 @@ def _kinds(name: str) -> Iterable[sweeps.Run]:
   return kinds.values()
 
 
-def _program(run: sweeps.Run) -> frozenset[tuple[str, Any]]:
-  """Returns what decides the code that a run traces: all fields but sizes."""
-  fields = {name: run.config[name] for name in ('task', 'model')}
-  found = set()
-  for path, value in sweeps.flatten(fields):
-    if isinstance(value, float):
-      value = float
-    elif isinstance(value, int) and not path.endswith('num_hidden'):
-      value = min(value, 2)  # None, one or more may take different branches.
-    found.add((path, value))
-  return frozenset(found)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_every_kind_of_run_takes_a_step(name: str) -> None:
   others = _CONFIGS[: _CONFIGS.index(name)]
-  known = {_program(r) for c in others for r in _kinds(c)}
+  known = {sweeps.hash_identity(r.config) for c in others for r in _kinds(c)}
   for run in _kinds(name):
-    if _program(run) in known:
-      continue  # A run of another config takes the same step there.
+    if sweeps.hash_identity(run.config) in known:
+      continue  # Another config has the same run, which takes its step there.
     # The second system takes a single episode per step; here, one per device.
     devices = jax.device_count()
     sizes = {'meta_batch_size': devices, 'num_evaluation_tasks': devices}
