@@ -3,9 +3,10 @@
   python figures/readme.py
 
 README.md has a row per figure of the paper, docs/results.md a row per claim,
-docs/verdicts.md the verdicts that the seeds of the presets do not reach,
-docs/ways_to_recompose.md a row per learner. All depend on the bundled results
-alone, so they are the same on all machines; a test compares them.
+docs/verdicts.md the verdicts that the seeds of the presets do not reach and the
+claims that are not followed over training, docs/ways_to_recompose.md a row per
+learner. All depend on the bundled results alone, so they are the same on all
+machines; a test compares them.
 """
 
 import collections
@@ -22,6 +23,7 @@ import pandas as pd
 from figures import claims
 from figures import registry
 from figures.claims import comparisons
+from figures.claims import over_training
 from figures.claims import verdicts
 from figures.extensions import ways
 from figures.library import data
@@ -92,7 +94,10 @@ def pages(
           'claims': f'{all_claims}\n{total}\n\n{rule}\n',
           'published': published_table(library),
       },
-      VERDICTS: {'seeds': seeds_table(library, entries)},
+      VERDICTS: {
+          'seeds': seeds_table(library, entries),
+          'one point': one_point_table(library),
+      },
       WAYS: {'learners': tables.to_markdown(ways.table(library))},
   }
   return {
@@ -204,6 +209,18 @@ def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
       }
       for (of_all, of_few), ids in sorted(changed.items(), reverse=True)
       if of_all != of_few
+  ])
+
+
+def one_point_table(library: data.Library) -> str:
+  """Returns the claims that figure `over_training` shows as one point."""
+  ids: dict[str, list[str]] = {}
+  for claim in claims.CLAIMS:
+    if over_training.is_one_point(claim, library):
+      ids.setdefault(claim.experiment, []).append(claim.id)
+  return _table([
+      {'claims': ', '.join(found), 'flag of `main`': _flag(experiment)}
+      for experiment, found in ids.items()
   ])
 
 

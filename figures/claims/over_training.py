@@ -53,7 +53,7 @@ def draw(
   """
   entries = {claim.id: verdicts.evaluate(claim, library) for claim in claims}
   shown = [claim for claim in claims if entries[claim.id]['effect'] is not None]
-  shown = [claim for claim in shown if _published_steps(claim)]
+  shown = [claim for claim in shown if published_steps(claim)]
   table = pd.DataFrame(
       [row for claim in shown for row in make_rows(claim, library)],
       columns=[*_COLUMNS, 'preset'],
@@ -82,7 +82,7 @@ def draw(
       figure.add_trace(trace, row=row, col=column)
   figure.update_layout(
       shapes=[
-          layout.vertical_line(_published_steps(claim), index, dash='dot')
+          layout.vertical_line(published_steps(claim), index, dash='dot')
           for index, claim in enumerate(shown, start=1)
       ]
   )
@@ -132,6 +132,13 @@ def make_rows(
         )
 
 
+def is_one_point(claim: verdicts.Claim, library: data.Library) -> bool:
+  """Returns whether a trained claim's effects are known for its end only."""
+  if not published_steps(claim):
+    return False
+  return len({step for _, _, step, *_ in make_rows(claim, library)}) == 1
+
+
 def at_steps(
     claim: verdicts.Claim, library: data.Library
 ) -> Iterator[tuple[int, str, Sequence[comparisons.Comparison]]]:
@@ -176,7 +183,7 @@ def _at_step(
   return curves[curves['step'] == step].assign(kind='last')
 
 
-def _published_steps(claim: verdicts.Claim) -> int:
+def published_steps(claim: verdicts.Claim) -> int:
   """Returns the outer steps at the published scale; 0 without training."""
   runs = reference.described_runs(claim.experiment, 'paper')
   return max((r.config['training']['num_outer_steps'] for r in runs), default=0)
