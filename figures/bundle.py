@@ -2,8 +2,8 @@
 
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
-Runs that are already bundled are kept, unless they were trained again or the
-config no longer describes them. If several experiments share a run, only the
+Runs that are already bundled are kept, unless all their seeds were trained again
+or the config no longer describes them. If several experiments share a run, only the
 first one bundles it. If its config no longer describes the run, the run moves
 to the bundle of another, with its parameters.
 
@@ -89,7 +89,8 @@ def main() -> None:
   trained = _read_parameters(experiment, source, added)
   _hand_over(target, dropped, elsewhere)
   before = _rows(target)
-  finished = bundles.write_bundle(source, target, dropped)
+  replaced = _replaced(target, added)
+  finished = bundles.write_bundle(source, target, dropped | replaced)
   # Of runs that were trained again, whose parameters are out of date.
   changed = {run_id for run_id, *_ in before ^ _rows(target)}
   parameters = target / pretrained.FOLDER
@@ -151,6 +152,21 @@ def _dropped(
       print(f'{run_id}: left to {folder}, which holds the same seeds')
       dropped.add(run_id)
   return dropped
+
+
+def _replaced(
+    target: pathlib.Path, new: Mapping[str, dict[str, Any]]
+) -> set[str]:
+  """Returns the ids of bundled runs whose seeds are in new runs, and says so."""
+  again = {seed for run in new.values() for seed in _seeds(run)}
+  replaced = {
+      run_id
+      for run_id, run in bundles.read(target).runs.items()
+      if run_id not in new and _seeds(run) <= again
+  }
+  for run_id in sorted(replaced):
+    print(f'{run_id}: replaced, as its seeds were trained again')
+  return replaced
 
 
 def _hand_over(

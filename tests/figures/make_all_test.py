@@ -140,6 +140,41 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert run.stderr.startswith('error: --results: there is no finished run in')
 
 
+def test_a_run_with_the_seeds_of_others_replaces_them(
+    tmp_path: pathlib.Path,
+) -> None:
+  small = tmp_path / 'small/fig3b/laptop'
+  for seeds in ((2020, 2021), (2022,), (2023, 2024)):
+    results = made_up.write_runs(
+        tmp_path / str(len(list(tmp_path.iterdir()))),
+        made_up.AS_CLAIMED,
+        seeds=seeds,
+        spread=(0.0,) * len(seeds),
+    )
+    bundles.write_bundle(results / 'fig3b/laptop', small)
+  before = bundles.read(small).runs
+  results = made_up.write_runs(
+      tmp_path / 'results',
+      {('maml', 'random'): 0.3},
+      seeds=(2020, 2021, 2022, 2023),
+      spread=(0.0,) * 4,
+  )
+  run = run_script(
+      'bundle',
+      *('--experiment=fig3b', f'--results={results}'),
+      f'--output={tmp_path / "small"}',
+  )
+  assert run.returncode == 0, run.stderr
+  after = bundles.read(small).runs
+  gone = before.keys() - after.keys()
+  seeds = [before[r]['config']['training']['seeds'] for r in sorted(gone)]
+  assert sorted(seeds) == [[2020, 2021], [2022]]
+  assert all(r.startswith('random-maml-') for r in gone)
+  assert run.stdout.count('replaced, as its seeds were trained again') == 2
+  (new,) = after.keys() - before.keys()
+  assert after[new]['config']['training']['seeds'] == [2020, 2021, 2022, 2023]
+
+
 def test_parameters_stay_with_the_runs_that_they_gave(
     tmp_path: pathlib.Path,
 ) -> None:
