@@ -136,4 +136,7 @@ def _linear(width: int, name: str) -> hk.Linear:
 
 
 def _norm(name: str) -> hk.LayerNorm:
-  return hk.LayerNorm(-1, create_scale=True, create_offset=False, name=name)
+  # As released: flax's epsilon, not Haiku's.
+  return hk.LayerNorm(
+      -1, create_scale=True, create_offset=False, eps=1e-6, name=name
+  )

@@ -66,7 +66,7 @@ def draw(
   """
   check(task_support, num_modules, max_active, fraction_ood)
   masks = combinations.masks_up_to(num_modules, max_active)
-  num_ood = int(len(masks) * fraction_ood)
+  num_ood = len(masks) - _num_train(task_support, len(masks), fraction_ood)
   seed = np.asarray(jax.random.key_data(key))
   drawing = _Draw(masks, num_ood, fraction_ood, np.random.default_rng(seed))
   rule = RULES[task_support]
@@ -94,7 +94,7 @@ def count(
   """
   check(task_support, num_modules, max_active, fraction_ood)
   total = combinations.num_masks(num_modules, max_active)
-  train = total - int(total * fraction_ood)
+  train = _num_train(task_support, total, fraction_ood)
   if task_support == 'non_compositional':
     train = combinations.num_masks(num_modules - 1, max_active)
   elif task_support == 'disconnected':
@@ -124,6 +124,13 @@ def check(
       fraction_ood,
       f'it must be below 1, and hold out at least one of {number} masks',
   )
+
+
+def _num_train(task_support: str, total: int, fraction_ood: float) -> int:
+  """Returns how many masks to train on, rounded as released."""
+  if task_support in ('popular', 'unpopular'):
+    return int(total * (1 - fraction_ood))
+  return total - int(total * fraction_ood)
 
 
 def _num_inside(num_modules: int, max_active: int, cut: int) -> int:
@@ -237,7 +244,8 @@ def _unpopular(drawing: _Draw) -> np.ndarray:
   n = max(fitting)
   rare = masks[:, 0] & masks[:, n:].any(1) & (masks.sum(1) == 2)
   chosen = core(n) | rare
-  more = np.flatnonzero(core(n + 1) & masks[:, n] & ~chosen)
+  joins_core = core(n + 1) & masks[:, n] & masks[:, :n].any(1)
+  more = np.flatnonzero(joins_core & ~chosen)
   room = target - chosen.sum()
   return np.concatenate([np.flatnonzero(chosen), more[:room]])
 

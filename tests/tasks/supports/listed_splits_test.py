@@ -1,12 +1,14 @@
 """Splits by how often modules occur, against the published counts."""
 
 import itertools
+import math
 
 import jax
 import numpy as np
 import pytest
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import listed_splits
 
 # Support, M, K, fraction -> training and OOD masks, counted from the rules.
@@ -118,6 +120,41 @@ def test_popular_holds_out_masks_of_the_others_only() -> None:
   split = _draw('popular', 16, 3, 0.25)
   assert not split.ood[:, :6].any()
   assert split.train[:, :6].any(1).sum() == 521
+
+
+@pytest.mark.parametrize(
+    'num_modules, fraction', [(8, 0.25), (16, 0.25), (8, 0.4), (7, 0.3)]
+)
+def test_unpopular_as_the_rule_is_written(
+    num_modules: int, fraction: float
+) -> None:
+  """Mask after mask, of sets of up to three modules."""
+  sets = [
+      {*active}
+      for size in (1, 2, 3)
+      for active in itertools.combinations(range(num_modules), size)
+  ]
+  target = math.floor(len(sets) * (1 - fraction))
+  core, *_ = [
+      n
+      for n in reversed(range(1, num_modules))
+      if sum(max(s) < n for s in sets) + num_modules - n <= target
+  ]
+  chosen = [s for s in sets if max(s) < core]
+  chosen += [{0, rare} for rare in range(core, num_modules)]
+  # With the first rare module, in the order of the list.
+  listed = [
+      {*np.flatnonzero(mask).tolist()}
+      for mask in combinations.masks_up_to(num_modules, 3)
+  ]
+  for active in listed:
+    joins = core in active and len(active) > 1 and max(active) == core
+    if len(chosen) < target and joins and active not in chosen:
+      chosen.append(active)
+  train = _draw('unpopular', num_modules, 3, fraction).train
+  found = [{*np.flatnonzero(mask).tolist()} for mask in train]
+  assert sorted(map(sorted, found)) == sorted(map(sorted, chosen))
+  assert len(found) == target
 
 
 def test_unpopular_modules_are_rare() -> None:
