@@ -48,7 +48,7 @@ def _run(model: base.MetaModel, params: Any, rows: jax.Array) -> jax.Array:
 
 
 def _norm(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
-  return (x - x.mean()) / np.sqrt(x.var() + 1e-5) * scale
+  return (x - x.mean()) / np.sqrt(x.var() + 1e-6) * scale
 
 
 def _turn(x: np.ndarray, place: int) -> np.ndarray:
