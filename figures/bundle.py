@@ -2,10 +2,10 @@
 
   python figures/bundle.py --results=results --experiment=fig3b --preset=laptop
 
-Runs that are already bundled are kept, unless all their seeds were trained again
-or the config no longer describes them. If several experiments share a run, only the
-first one bundles it. If its config no longer describes the run, the run moves
-to the bundle of another, with its parameters.
+Runs that are already bundled are kept, unless all their seeds were trained
+again or the config no longer describes them. If several experiments share a
+run, only the first one bundles it. If its config no longer describes the run,
+the run moves to the bundle of another, with its parameters.
 
 --parameters also bundles trained parameters, for `pretrained.load`. Parameters
 that are already bundled stay with their runs; those of runs that were trained
@@ -157,7 +157,7 @@ def _dropped(
 def _replaced(
     target: pathlib.Path, new: Mapping[str, dict[str, Any]]
 ) -> set[str]:
-  """Returns the ids of bundled runs whose seeds are in new runs, and says so."""
+  """Returns and prints the bundled runs whose seeds are all in new runs."""
   again = {seed for run in new.values() for seed in _seeds(run)}
   replaced = {
       run_id

@@ -4,7 +4,9 @@ Source: Table A2 of Schug et al., "Attention as a Hypernetwork" (2025). An
 answer is allowed if, for some order of the features in each column, each
 feature follows some rule in all panels, the answer included. In their released
 code an instance counts as ambiguous if an answer is allowed that differs in
-*every* feature. We also count those where it differs in any.
+*every* feature. We also count those where it differs in any. Their check of
+'distribute three' is lenient: the three values may repeat, and so may the two
+that the last row shows. It allows the value that is shown least, or the lowest.
 
 Worked example: rows (3, 4, 7), (1, 4, 5) and (2, 5, ?) of a single feature
 follow 'addition', and with F = 8 also 'subtraction', as 4 = -4: both 7 and 5
@@ -24,6 +26,7 @@ class Ambiguous(NamedTuple):
 
   in_any_feature: np.ndarray
   in_every_feature: np.ndarray
+  as_released: np.ndarray  # In every feature, by the lenient check.
 
 
 def find(panels: np.ndarray, num_values: int) -> Ambiguous:
@@ -33,7 +36,15 @@ def find(panels: np.ndarray, num_values: int) -> Ambiguous:
     panels: of N instances, [N, 3 rows, 3 columns, K].
     num_values: F.
   """
-  allowed = _allow(panels, num_values)  # [N, i, j, l, F]
+  strict, lenient = _allow(panels, num_values)
+  return Ambiguous(*_search(panels, strict), _search(panels, lenient)[1])
+
+
+def _search(
+    panels: np.ndarray, allowed: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns whether another answer is possible, in any and in every feature."""
+  num_values = allowed.shape[-1]
   answer = panels[:, 2, 2, None, None, :, None]
   is_other = np.arange(num_values) != answer
   possible = np.asarray(allowed.any(-1))
@@ -48,14 +59,17 @@ def find(panels: np.ndarray, num_values: int) -> Ambiguous:
     is_valid = possible[chosen].all(1)
     in_any |= is_valid & differs[chosen].any(1)
     in_every |= differs[chosen].all(1)
-  return Ambiguous(in_any, in_every)
+  return in_any, in_every
 
 
-def _allow(panels: np.ndarray, num_values: int) -> np.ndarray:
-  """Returns which answers some rule allows, [N, K, K, K, F] bool.
+def _allow(
+    panels: np.ndarray, num_values: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns which answers some rule allows, [N, K, K, K, F] bool, in two ways.
 
-  Its indices are the features of the first, second and third column that are
-  taken to belong together, and the answer.
+  Their indices are the features of the first, second and third column that are
+  taken to belong together, and the answer. Those of the second array are by the
+  lenient check.
   """
   a, b, c = np.broadcast_arrays(
       panels[:, :, 0, :, None, None],
@@ -78,9 +92,12 @@ def _allow(panels: np.ndarray, num_values: int) -> np.ndarray:
     allowed |= allow((c == thirds)[:, :2].all(1), thirds[:, 2])
   rows = np.sort(np.stack([a, b, c], -1)[:, :2], -1)
   three = rows[:, 0]
-  fits = (np.diff(three) > 0).all(-1) & (three == rows[:, 1]).all(-1)
-  given = np.sort(np.stack([a, b], -1)[:, 2], -1)
-  for missing in range(3):
-    rest = np.delete(three, missing, axis=-1)
-    allowed |= allow(fits & (given == rest).all(-1), three[..., missing])
-  return allowed
+  is_given = np.stack([a, b], -1)[:, 2, ..., None] == three[..., None, :]
+  fits = (three == rows[:, 1]).all(-1) & is_given.any(-1).all(-1)
+  counts = is_given.sum(-2)
+  left = np.take_along_axis(three, counts.argmin(-1)[..., None], -1)[..., 0]
+  is_distinct = (np.diff(three) > 0).all(-1) & (counts.max(-1) == 1)
+  return (
+      allowed | allow(fits & is_distinct, left),
+      allowed | allow(fits, left),
+  )
