@@ -289,7 +289,7 @@ def _check(argv: list[str]) -> None:
 
 
 def _run(engine: Any) -> int:
-  lines = campaign_list.read(pathlib.Path(_LIST.value).expanduser())
+  lines = campaign_list.read(run_folder.locate(_LIST.value, '--list'))
   campaign = _Campaign(lines, engine)
   outcome = campaign.measure()
   if not outcome.left:

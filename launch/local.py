@@ -40,6 +40,7 @@ _WORKERS = flags.DEFINE_integer(
     'Number of workers, each of which trains one run at a time. Default: one'
     ' per GPU; without a GPU, one.',
     lower_bound=1,
+    upper_bound=1000,
 )
 
 _VISIBLE = 'CUDA_VISIBLE_DEVICES'

@@ -14,7 +14,6 @@ On a busy machine, compare CPU times: `cpu_mu` is a step's CPU time divided by
 that of the matrix product.
 """
 
-import errno
 import json
 import os
 import pathlib
@@ -39,13 +38,18 @@ from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.profiling import operations
+from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import run_folder
 
 command_line.define_config_flags('configs/fig3b.py:paper')
 command_line.define_host_devices_flag()
 _JSON = flags.DEFINE_string('json', None, 'File to write the measurements to.')
 _REPEATS = flags.DEFINE_integer(
-    'repeats', 5, 'Number of timings; the median is reported.', lower_bound=1
+    'repeats',
+    5,
+    'Number of timings; the median is reported.',
+    lower_bound=1,
+    upper_bound=1_000_000,
 )
 _STEPS = flags.DEFINE_integer(
     'steps',
@@ -54,9 +58,14 @@ _STEPS = flags.DEFINE_integer(
     ' starting a program may take longer than a step; the programs of training'
     ' take about a second.',
     lower_bound=1,
+    upper_bound=1_000_000,
 )
 _NUM_SEEDS = flags.DEFINE_integer(
-    'seeds', 1, 'Number of seeds trained together.', lower_bound=1
+    'seeds',
+    1,
+    'Number of seeds trained together.',
+    lower_bound=1,
+    upper_bound=10_000,
 )
 
 _SIZE = 3072
@@ -84,10 +93,15 @@ def _locate_json() -> pathlib.Path | None:
   """Returns the path to write to, if any; raises UserError if it cannot."""
   if not _JSON.value:
     return None
-  path = run_folder.locate(_JSON.value, '--json')
+  # Replacing the file would replace a link, a pipe or a device itself.
+  path = run_folder.locate(_JSON.value, '--json').resolve()
+  errors.require(
+      path.is_file() or not path.exists(),
+      '--json',
+      f"'{_JSON.value}'",
+      'it must be a file, or not exist yet',
+  )
   try:
-    if path.is_dir():
-      raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     with tempfile.TemporaryFile(dir=path.parent):
       return path
   except OSError as error:
@@ -109,7 +123,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   """Returns the measurements of one run's outer step."""
   seeds = list(range(_NUM_SEEDS.value))
   config = config | {'training': config['training'] | {'seeds': seeds}}
-  built = experiments.build(config, jax.device_count())
+  built = memory.build(config, jax.device_count())
   compiled = programs.Programs(
       built.system,
       experiments.root_keys(built.training),
@@ -121,7 +135,7 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   program = compiled.compile_training(state)
   compile_seconds = time.perf_counter() - started
   # JAX declares None for platforms that cannot tell.
-  memory: Any = program.memory_analysis()
+  used: Any = program.memory_analysis()
   state = train(compiled, state)
   steps, units = [], []
   for _ in range(_REPEATS.value):
@@ -144,11 +158,11 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
       ),
       'cpu_mu': step_cpu_seconds / unit_cpu_seconds,
       'peak_bytes': (
-          memory
+          used
           and (
-              memory.temp_size_in_bytes
-              + memory.argument_size_in_bytes
-              + memory.output_size_in_bytes
+              used.temp_size_in_bytes
+              + used.argument_size_in_bytes
+              + used.output_size_in_bytes
           )
       ),
       'operations': operations.count(program),

@@ -34,6 +34,11 @@ def require_positive(block: str, **fields: float) -> None:
     require(allowed, f'{block}.{field}', value, 'it must be positive')
 
 
+def line(message: str) -> str:
+  """Returns a message without line breaks and codes that a terminal obeys."""
+  return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+
+
 class MachineError(Exception):
   """A fault of the machine; nothing is lost, and a retry may succeed."""
 

@@ -12,6 +12,7 @@ from figures.claims import comparisons
 from figures.claims import verdicts
 from figures.extensions import sraven
 from figures.extensions import sraven_ambiguity
+from figures.library import cells
 from modular_hyperteacher.in_context import naming
 
 _VARIED = ('softmax', 'hyla')
@@ -90,7 +91,7 @@ def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _share(
     frame: pd.DataFrame, num_values: int, metric: str
 ) -> comparisons.Sample:
-  cell = dict(zip(sraven_ambiguity.CELL, (4, num_values)))
+  cell: cells.Cell = dict(zip(sraven_ambiguity.CELL, (4, num_values)))
   return comparisons.sample(frame, cell, 'test', metric)
 
 

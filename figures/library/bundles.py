@@ -73,7 +73,7 @@ def read(folder: pathlib.Path) -> FinishedRuns:
       return _read_bundle(folder)
     except errors.UserError as error:
       _warn(error)
-  for run in run_folder.find_finished(folder):
+  for run in _find_finished(folder):
     try:
       values, runs[run.path.name] = _read_run(run)
       rows += values
@@ -82,8 +82,19 @@ def read(folder: pathlib.Path) -> FinishedRuns:
   return FinishedRuns(pd.DataFrame(rows, columns=list(VALUE_COLUMNS)), runs)
 
 
+def _find_finished(folder: pathlib.Path) -> Iterator[run_folder.RunFolder]:
+  """Yields the finished runs in a folder, links included, in order."""
+  for path in sorted(folder.glob('*')):
+    run = run_folder.RunFolder(path)
+    try:
+      if run.finished:
+        yield run
+    except errors.UserError as error:
+      _warn(error)
+
+
 def _warn(error: Exception) -> None:
-  print(f'warning: {error} It is left out.', file=sys.stderr)
+  print(errors.line(f'warning: {error} It is left out.'), file=sys.stderr)
 
 
 def _read_record(folder: pathlib.Path) -> records.Bundle:
@@ -112,6 +123,7 @@ def _read_run(
   summary = run.read('summary.json', records.Summary)
   if config is None or provenance is None:
     raise errors.UserError(f'{run.path} lacks config.json or provenance.json.')
+  records.check_seeds(summary, config, str(run.path))
   untrusted.check_name(run.path.name, 'a run id')
   records.check_run(run.path.name, config, str(run.path))
   rows = list(_summary_rows(run.path.name, summary))
@@ -137,8 +149,14 @@ def _read_table(
         f'{path} unpacks to more than {untrusted.MAX_BYTES} bytes.'
     )
   table = run_folder.parse_table(path, content, columns)
-  if lost := stored['runs'].keys() - set(table['run_id']):
+  known, found = stored['runs'].keys(), set(table['run_id'])
+  if lost := known - found:
     raise errors.UserError(f'{path} has no row of {sorted(lost)[0]}.')
+  if unknown := found - known:
+    name = untrusted.shorten(sorted(unknown, key=str)[0])
+    raise errors.UserError(f'{path} has rows of {name}, of an unknown run.')
+  if table.duplicated(list(columns[:-1])).any():
+    raise errors.UserError(f'{path} has two rows for one value.')
   return table
 
 
@@ -239,7 +257,7 @@ def read_curves(folder: pathlib.Path) -> pd.DataFrame:
       return _read_table(folder, _CURVES, CURVE_COLUMNS, stored)
     except errors.UserError as error:
       _warn(error)
-  for run in run_folder.find_finished(folder):
+  for run in _find_finished(folder):
     try:
       frame = run.read_metrics()
     except errors.UserError as error:

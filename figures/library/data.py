@@ -21,6 +21,7 @@ import pandas as pd
 from configs.blocks import presets
 from figures.library import bundles
 from figures.library import reference
+from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
 
 BUNDLED = pathlib.Path(__file__).parents[1] / 'data'
@@ -422,10 +423,9 @@ def _read(origin: _Origin, folder: pathlib.Path) -> bundles.FinishedRuns:
       )
   }
   for run_id, field in odd.items():
-    print(
-        f'warning: {folder / run_id} is not drawn: {field} has another type'
-        f' than in configs/{origin.experiment}.py.',
-        file=sys.stderr,
+    _warn(
+        f'{folder / run_id} is not drawn: {field} has another type than in'
+        f' configs/{origin.experiment}.py.'
     )
   if not odd:
     return finished
@@ -435,14 +435,17 @@ def _read(origin: _Origin, folder: pathlib.Path) -> bundles.FinishedRuns:
   )
 
 
+def _warn(message: str) -> None:
+  print(errors.line(f'warning: {message}'), file=sys.stderr)
+
+
 def _is_preset(folder: pathlib.Path) -> bool:
   """Returns whether a preset is known; warns if it is not."""
   known = folder.name in presets.PRESETS
   if not known:
-    print(
-        f'warning: {folder} is not drawn: its preset is none of'
-        f' {", ".join(presets.PRESETS)}.',
-        file=sys.stderr,
+    _warn(
+        f'{folder} is not drawn: its preset is none of'
+        f' {", ".join(presets.PRESETS)}.'
     )
   return known
 

@@ -197,7 +197,7 @@ def guard(command: Callable[[], int]) -> int:
   except Exception as error:  # pylint: disable=broad-exception-caught
     if not isinstance(error, errors.MachineError) and not is_users(error):
       raise
-    print(f'error: {error}', file=sys.stderr)
+    print(errors.line(f'error: {error}'), file=sys.stderr)
     return 1 if isinstance(error, errors.MachineError) else 2
 
 

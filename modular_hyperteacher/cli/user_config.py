@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 import importlib.util
 import math
+import os
 import pathlib
 import re
 import runpy
@@ -31,7 +32,7 @@ def locate(argument: str) -> str:
   Any other argument is returned unchanged.
   """
   name, colon, preset = argument.partition(':')
-  if not re.fullmatch(r'\w+', name) or pathlib.Path(name).exists():
+  if not re.fullmatch(r'\w+', name) or os.path.exists(name):
     return argument
   spec = importlib.util.find_spec(f'configs.{name}')
   # A folder has a spec, too, but no origin.

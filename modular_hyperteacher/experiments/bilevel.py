@@ -165,7 +165,7 @@ def build(
   """Returns the experiment of a config; see `build.build`."""
   task_block = dict(config['task'])
   entry = task_entry(task_block)
-  task = components.call(entry.make, 'task', task_block)
+  task = components.call(entry.make, 'task', task_block, tasks.TaskDistribution)
   inner = components.call(
       inner_loop.InnerConfig,
       'model.inner',
@@ -291,7 +291,7 @@ def _make_model(
   key = id(make), repr(sorted(fields.items()))
   if known := _made.get(key):
     return known[1]
-  model = components.call(make, 'model', fields)
+  model = components.call(make, 'model', fields, models.MetaModel)
   model = model if model.reads_compact else models.densify(model)
   if len(_made) >= models.MAX_COUNTED:
     _made.pop(next(iter(_made), key), None)

@@ -17,6 +17,7 @@ from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings
 
 _T = TypeVar('_T')
+_MAX_INT = 2**31  # JAX counts with 32 bits.
 _allowed: dict[str, Any] = {}
 
 
@@ -88,14 +89,21 @@ def choose(
 
 
 def call(
-    function: Callable[..., _T], block: str, fields: Mapping[str, Any]
+    function: Callable[..., _T],
+    block: str,
+    fields: Mapping[str, Any],
+    kind: type = object,
 ) -> _T:
   """Calls a function with a block's fields, after checking their names.
 
   Raises:
-    UserError: if a field is unknown, missing, or not of the declared type.
+    UserError: if a field is unknown, missing, or not of the declared type, or
+      what is returned is not of this kind.
   """
-  parameters = inspect.signature(function).parameters
+  try:
+    parameters = inspect.signature(function).parameters
+  except ValueError as error:  # Of a function in C.
+    raise errors.UserError(f'{block}.name: {error}.') from error
   kinds = {parameter.kind for parameter in parameters.values()}
   for field in fields:
     if field not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -113,7 +121,15 @@ def call(
   kinds_of = _annotations(function)
   for field, value in fields.items():
     untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
-  return function(**fields)
+    if isinstance(value, int) and not -_MAX_INT < value < _MAX_INT:
+      raise untrusted.wrong(f'{block}.{field}', value, 'below 2**31')
+  made = function(**fields)
+  if not isinstance(made, kind):
+    raise errors.UserError(
+        f'{block}.name is a function that returns {untrusted.shorten(made)};'
+        f' it must return a {kind.__name__}.'
+    )
+  return made
 
 
 def block(model: Mapping[str, Any], name: str) -> Any:

@@ -99,7 +99,7 @@ def build(
   task_block = dict(config['task'])
   task_name = str(task_block.get('name'))
   make_task = bilevel.task_entry(task_block).make
-  task = components.call(make_task, 'task', task_block)
+  task = components.call(make_task, 'task', task_block, tasks.TaskDistribution)
   outer = components.call_outer(learner.OuterConfig, config['model'], training)
   outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
   system = systems.make_system(

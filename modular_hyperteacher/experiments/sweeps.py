@@ -146,6 +146,8 @@ def config_flag(experiment: str, preset: str) -> str:
 def _find_config(experiment: str) -> Any:
   """Returns the module `configs.<experiment>`, None if there is none."""
   name = f'configs.{experiment}'
+  if not experiment.isidentifier():  # A dot would name a module of a package.
+    return None
   try:
     return importlib.import_module(name)
   except ModuleNotFoundError as error:

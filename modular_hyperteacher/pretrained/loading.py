@@ -30,6 +30,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.pretrained import weights
+from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 
@@ -167,7 +168,7 @@ def available(
 
 
 def _load(trained: _Trained, kind: str) -> Pretrained:
-  experiment = experiments.build(trained.config, num_devices=1)
+  experiment = memory.build(trained.config, num_devices=1)
   if trained.kind is None:
     run = run_folder.RunFolder(trained.folder)
     meta_params = weights.restore(run, experiment, kind)
@@ -206,7 +207,7 @@ def _find(root: pathlib.Path, bundled_root: pathlib.Path) -> list[_Trained]:
       for trained in read():
         found.setdefault((trained.name, trained.run_id), trained)
     except errors.UserError as error:
-      print(f'warning: {error} It is ignored.', file=sys.stderr)
+      print(errors.line(f'warning: {error} It is ignored.'), file=sys.stderr)
   return list(found.values())
 
 

@@ -17,11 +17,12 @@ import sys
 import tempfile
 from typing import Any, NamedTuple
 
-from absl import app
 from absl import flags
 import jax
 import pandas as pd
 
+from modular_hyperteacher import errors
+from modular_hyperteacher.cli import script
 from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
@@ -239,14 +240,17 @@ def define_flags() -> None:
   flags.DEFINE_integer('repeats', 5, 'Steps that are timed.', lower_bound=1)
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
   """Measures missing cases and writes the page."""
-  if len(argv) > 1:
-    print(f"error: unknown argument '{argv[1]}'; see --help.", file=sys.stderr)
-    sys.exit(2)
+  given = flags.FLAGS
+  errors.require(
+      any(given.only in case.name for case in cases()),
+      '--only',
+      f"'{given.only}'",
+      f'it must be in one of {", ".join(case.name for case in cases())}',
+  )
   # Leave the GPU's memory to the measuring processes.
   os.environ['XLA_PYTHON_CLIENT_PREALLOCATE'] = 'false'
-  given = flags.FLAGS
   rows = known()
   for case in cases():
     is_known = case.name in rows and not given.again
@@ -261,4 +265,4 @@ def main(argv: list[str]) -> None:
 
 if __name__ == '__main__':
   define_flags()
-  app.run(main)
+  script.run(main)

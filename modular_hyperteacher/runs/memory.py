@@ -5,7 +5,8 @@ parameters and examples of a chunk of tasks, and keys and metrics per task. It
 does not include XLA's buffers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import math
 import pathlib
 import re
@@ -14,9 +15,32 @@ from typing import Any
 import jax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import settings
 
 _TASK_BYTES = 24  # Two keys and two metrics.
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+  """Turns the errors of NumPy and JAX for huge sizes into a UserError."""
+  try:
+    yield
+  except (MemoryError, OverflowError, jax.errors.JaxRuntimeError) as error:
+    reason = untrusted.shorten(' '.join(str(error).split()))
+    raise errors.UserError(
+        'the sizes in task, model or training are too large for this machine:'
+        f' {reason}.'
+    ) from error
+
+
+def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
+  """Returns a config's experiment; UserError if it is wrong or too large."""
+  with reported():
+    experiment = experiments.build(dict(config), num_devices)
+    check(experiment, config)
+  return experiment
 
 
 def check(experiment: settings.Experiment, config: Mapping[str, Any]) -> None:

@@ -123,6 +123,16 @@ class Parameters(TypedDict):
 Index: TypeAlias = dict[untrusted.Name, Parameters]
 
 
+def check_seeds(summary: _Summary, config: Config, field: str) -> None:
+  """Raises UserError unless results are of all seeds of the config."""
+  if summary['seeds'] != config['training']['seeds']:
+    raise errors.UserError(
+        f'{field}: summary.json has the seeds'
+        f' {untrusted.shorten(summary["seeds"])}, but config.json has'
+        f' {untrusted.shorten(config["training"]["seeds"])}.'
+    )
+
+
 def check_run(run_id: str, config: Config, field: str) -> None:
   """Raises UserError unless a run id ends in the hash of the config."""
   if sweeps.hash_identity(config) != sweeps.digest(run_id):

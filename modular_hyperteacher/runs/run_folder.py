@@ -61,9 +61,17 @@ class RunFolder:
   def check(self, identity: dict[str, Any]) -> None:
     """Raises UserError if the folder holds a different or a damaged run."""
     try:
-      self.read('summary.json', records.Summary)
+      summary = self.read('summary.json', records.Summary)
       self.read('provenance.json', records.Provenance)
       stored = self.read('config.json', records.Config)
+      if summary is not None:
+        errors.require(
+            stored is not None,
+            f'{self.path}/config.json',
+            'missing',
+            'there are results without it',
+        )
+        records.check_seeds(summary, stored, str(self.path))
     except errors.UserError as error:
       raise errors.UserError(
           f'--results: {error} Move {self.path} away, or repair the file.'
@@ -84,8 +92,13 @@ class RunFolder:
   def open(self, config: dict[str, Any]) -> None:
     """Creates or cleans up the folder and writes config.json."""
     self.create()
-    for path in self.path.glob(_UNFINISHED % '*'):
-      path.unlink(missing_ok=True)  # of killed processes
+    for path in self.path.glob(_UNFINISHED % '*'):  # Of killed processes.
+      try:
+        path.unlink(missing_ok=True)
+      except OSError as error:
+        raise errors.UserError(
+            f'--results: {path} cannot be removed ({error.strerror}).'
+        ) from error
     self.write('config.json', config)
 
   def write(self, name: str, value: Any) -> None:
@@ -268,13 +281,6 @@ def exists(path: pathlib.Path) -> bool:
     raise errors.UserError(
         f'{path} cannot be read ({error.strerror}).'
     ) from error
-
-
-def find_finished(root: pathlib.Path) -> list[RunFolder]:
-  """Returns the folders of all finished runs below a folder, sorted."""
-  return [
-      RunFolder(path.parent) for path in sorted(root.glob('**/summary.json'))
-  ]
 
 
 def _plain(value: Any) -> Any:

@@ -43,10 +43,7 @@ class PlannedRun:
   def experiment(self) -> base.Experiment:
     """The experiment; ValueError if the config is wrong or too large."""
     try:
-      with _told_as_too_large():
-        built = experiments.build(self.spec.config, jax.device_count())
-        memory.check(built, self.spec.config)
-      return built
+      return memory.build(self.spec.config, jax.device_count())
     except ValueError as error:
       if str(error).startswith('model.') and 'model' in self.spec.point:
         block = f'config.models.{self.spec.point["model"]}'
@@ -58,7 +55,7 @@ class PlannedRun:
     """Every seed's tasks; ValueError if they cannot be drawn."""
     key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
-      with _told_as_too_large():
+      with memory.reported():
         drawn = experiments.draw_tasks(self.experiment)
         self.drawn[key] = jax.block_until_ready(drawn)
     return self.drawn[key]
@@ -103,19 +100,6 @@ class PlannedRun:
         ]
         for split in ('train', *system.evaluation_splits)
     }
-
-
-@contextlib.contextmanager
-def _told_as_too_large() -> Iterator[None]:
-  """Turns the errors of NumPy and JAX for huge sizes into a UserError."""
-  try:
-    yield
-  except (MemoryError, OverflowError, jax.errors.JaxRuntimeError) as error:
-    reason = untrusted.shorten(' '.join(str(error).split()))
-    raise errors.UserError(
-        'the sizes in task, model or training are too large for this machine:'
-        f' {reason}.'
-    ) from error
 
 
 def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:

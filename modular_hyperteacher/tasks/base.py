@@ -168,6 +168,15 @@ class TaskDistribution:
   code_dim: int = 0
   sequence_lengths: tuple[int, int] | None = None
 
+  def __post_init__(self) -> None:
+    splits = self.evaluation_splits
+    errors.require(
+        isinstance(splits, tuple) and all(isinstance(s, str) for s in splits),
+        'evaluation_splits',
+        repr(splits),
+        'it must be a tuple of names',
+    )
+
   def sample(self, params: TaskParams, key: jax.Array, split: str) -> Task:
     """Returns a task of the given split."""
     latent_key, example_key = jax.random.split(key)

@@ -173,6 +173,15 @@ def _hints(kind: Any) -> dict[str, Any]:
   return typing.get_type_hints(kind, include_extras=True)
 
 
+def _is_unicode(text: str) -> bool:
+  """Whether text can be written; half a surrogate pair cannot."""
+  try:
+    text.encode()
+  except UnicodeEncodeError:
+    return False
+  return True
+
+
 def _is_nan_or_infinite(value: Any) -> bool:
   return isinstance(value, float) and not math.isfinite(value)
 
@@ -188,6 +197,8 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, dict)
   if origin in (list, tuple):
     return isinstance(value, (list, tuple))
+  if isinstance(value, str):
+    return origin not in _KINDS or (origin is str and _is_unicode(value))
   number = isinstance(value, (int, float)) and not isinstance(value, bool)
   if origin is int:
     return number and isinstance(value, int) and abs(value) < _MAX_INT

@@ -34,6 +34,19 @@ _BAD_INPUT = [
         "evaluation_splits .* one of them must be 'valid'",
     ),
     (
+        ['--config.task.name=tests.helpers.odd_tasks:nothing'],
+        'task.name is a function that returns None; it must return a TaskDist',
+    ),
+    (
+        ['--config.task.name=tests.helpers.odd_tasks:without_tuple'],
+        "evaluation_splits is 'valid'; it must be a tuple of names",
+    ),
+    (['--config.task.name=builtins:dict'], 'task.name: no signature found'),
+    (
+        ['--config.models.maml.inner.num_steps=2147483648', _MAML],
+        r'model.inner.num_steps is 2147483648; it must be below 2\*\*31',
+    ),
+    (
         ['--config.task.name=tests.helpers.odd_tasks:partial'],
         'a mistake in a partial function',
     ),
@@ -170,6 +183,7 @@ _BAD_INPUT = [
 _BAD_CONFIGS = [
     ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
     ('configs/none.py', 'there is no file configs/none.py'),
+    ('x' * 5000, 'there is no file xxx'),
     ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),
     # Environments of Python 3.12 have no setuptools.
     ('setup.py', 'is not a config; .* (SystemExit|ModuleNotFoundError)'),

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 import errno
 import gzip
+import hashlib
+import json
 import math
 import pathlib
+import shutil
 from typing import Any
 
 import pandas as pd
@@ -148,6 +151,8 @@ def test_of_equally_long_conditions_that_of_the_config_is_shown(
         ('summary.json', '1.0', 'NaN'),
         ('config.json', '"input_dim": 8', '"input_dim": 9'),
         ('provenance.json', '60.0', '"60"'),
+        ('summary.json', '2021', '2031'),
+        ('summary.json', '"ood"', '"\\ud800"'),
     ],
 )
 def test_a_damaged_run_is_named_and_the_others_are_read(
@@ -183,6 +188,70 @@ def test_a_bundle_that_was_cut_is_named(
   assert 'results.csv.gz was changed' in capsys.readouterr().err
   with pytest.raises(errors.UserError, match='was changed'):
     bundles.write_bundle(tmp_path / 'own' / 'fig3b' / 'laptop', folder)
+
+
+def _edit_provenance(folder: pathlib.Path) -> None:
+  path = folder / 'provenance.json'
+  record = json.loads(path.read_text())
+  record['runs'].popitem()
+  path.write_text(json.dumps(record))
+
+
+def _repeat_a_row(folder: pathlib.Path) -> None:
+  path = folder / 'results.csv.gz'
+  *_, last = lines = gzip.decompress(path.read_bytes()).splitlines(True)
+  path.write_bytes(content := gzip.compress(b''.join([*lines, last])))
+  record = json.loads((folder / 'provenance.json').read_text())
+  record['sha256'][path.name] = hashlib.sha256(content).hexdigest()
+  (folder / 'provenance.json').write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    'damage, said',
+    [
+        (_edit_provenance, 'of an unknown run'),
+        (_repeat_a_row, 'two rows for one value'),
+    ],
+)
+def test_rows_of_a_bundle_that_does_not_hold_together_are_not_lost(
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[pathlib.Path], None],
+    said: str,
+) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  folder = tmp_path / 'bundles' / 'fig3b' / 'laptop'
+  bundles.write_bundle(tmp_path / 'own' / 'fig3b' / 'laptop', folder)
+  damage(folder)
+  before = (folder / 'results.csv.gz').read_bytes()
+  with pytest.raises(errors.UserError, match=said):
+    bundles.write_bundle(tmp_path / 'nothing', folder)
+  assert (folder / 'results.csv.gz').read_bytes() == before
+  assert not bundles.read(folder).runs
+  assert said in capsys.readouterr().err
+
+
+def test_runs_that_are_links_are_drawn_and_copies_in_folders_are_not(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  folder = tmp_path / 'own' / 'fig3b' / 'laptop'
+  moved, copied, *_ = sorted(folder.iterdir())
+  moved.rename(tmp_path / 'elsewhere')
+  moved.symlink_to(tmp_path / 'elsewhere')
+  shutil.copytree(copied, folder / 'backup' / copied.name)
+  frame = data.Library(tmp_path / 'own', tmp_path / 'nothing').values('fig3b')
+  assert frame['run_id'].nunique() == 8
+  assert len(bundles.read(folder).values) == len(frame)
+
+
+def test_a_folder_with_a_dot_in_its_name_is_read_like_others(
+    tmp_path: pathlib.Path,
+) -> None:
+  made_up.write_runs(tmp_path / 'own', made_up.AS_CLAIMED)
+  (tmp_path / 'own' / 'fig3b').rename(tmp_path / 'own' / 'blocks.models')
+  library = data.Library(tmp_path / 'own', tmp_path / 'nothing')
+  assert library.values('fig3b')['run_id'].nunique() == 8
 
 
 def test_damaged_curves_are_not_replaced(tmp_path: pathlib.Path) -> None:

@@ -14,6 +14,16 @@ def without_valid(**fields: Any) -> base.TaskDistribution:
   return dataclasses.replace(task, evaluation_splits=('test', 'ood'))
 
 
+def nothing(**unused_fields: Any) -> None:
+  """Lacks its `return`."""
+
+
+def without_tuple(**fields: Any) -> base.TaskDistribution:
+  """Returns the hyperteacher with splits that are no tuple."""
+  task = hyperteacher.make(**fields)
+  return dataclasses.replace(task, evaluation_splits='valid')
+
+
 def _mistaken(**unused_fields: Any) -> base.TaskDistribution:
   raise ValueError('a mistake in a partial function')
 

@@ -86,7 +86,9 @@ _REFUSED = {
     '--config.task.max_active=9': 'task.max_active is 9',
     'stray': "unknown argument 'stray'",
     '--json=nowhere/rows.json': "--json is 'nowhere/rows.json'; cannot",
-    '--json=/tmp': "--json is '/tmp'; cannot",
+    '--json=/tmp': "--json is '/tmp'; it must be a file, or not exist",
+    '--json=/dev/null': "--json is '/dev/null'; it must be a file",
+    '--seeds=99999999999': 'flag --seeds=99999999999: 99999999999 is not',
 }
 
 

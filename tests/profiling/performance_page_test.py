@@ -80,7 +80,7 @@ def test_only_what_the_machine_has_is_measured(
   monkeypatch.setattr(
       performance_page.flags, 'FLAGS', types.SimpleNamespace(**given)
   )
-  performance_page.main([])
+  performance_page.main()
   on_gpu = [case.table == 'gpu' for case in performance_page.cases()]
   assert len(measured) == on_gpu.count(backend == 'gpu')
   assert set(measured) == {backend == 'gpu'}

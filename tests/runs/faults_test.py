@@ -207,3 +207,33 @@ def test_a_folder_that_may_not_be_read_is_named(
   monkeypatch.setattr(pathlib.Path, 'exists', refuse)
   with pytest.raises(errors.UserError, match='cannot be read .Permission den'):
     _ = run_folder.RunFolder(tmp_path).finished
+
+
+def test_results_without_their_config_are_not_finished(
+    tmp_path: pathlib.Path,
+) -> None:
+  folder = run_folder.RunFolder(tmp_path)
+  results = {'seeds': [1], 'last': {}, 'best_validation': {}}
+  folder.write('summary.json', {'run_id': 'a-1'} | results)
+  with pytest.raises(errors.UserError, match='config.json is missing'):
+    folder.check({})
+  config = {
+      'task': {'name': 'a'},
+      'model': {'name': 'b'},
+      'training': {'seeds': [1], 'num_outer_steps': 2},
+      'execution': {},
+  }
+  folder.write('config.json', config)
+  folder.check({})
+  folder.write(
+      'config.json',
+      config | {'training': {**config['training'], 'seeds': [1, 2]}},
+  )
+  with pytest.raises(errors.UserError, match=r'seeds \[1\], but config.json'):
+    folder.check({})
+
+
+def test_what_cannot_be_cleaned_up_is_named(tmp_path: pathlib.Path) -> None:
+  (tmp_path / '.writing-x').mkdir()
+  with pytest.raises(errors.UserError, match='.writing-x cannot be removed'):
+    run_folder.RunFolder(tmp_path).open({})

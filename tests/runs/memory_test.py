@@ -80,13 +80,19 @@ def _plan(
     'module, model, field, value, said',
     [
         (fig3b, 'maml', 'models.maml.hidden_dim', 10**6, 'sizes of model'),
-        (fig3b, 'maml', 'training.meta_batch_size', 10**12, 'meta_batch_size'),
-        (fig3b, 'anil', 'task.num_query', 10**10, 'task.num_query'),
+        (
+            fig3b,
+            'maml',
+            'training.meta_batch_size',
+            2 * 10**9,
+            'meta_batch_size',
+        ),
+        (fig3b, 'anil', 'task.num_query', 2 * 10**9, 'task.num_query'),
         (
             fig4c,
             'linear_hypernetwork',
             'training.num_evaluation_tasks',
-            10**12,
+            2 * 10**9,
             'num_evaluation_tasks',
         ),
     ],

@@ -30,6 +30,17 @@ def test_optional_fields_may_be_missing_or_sound() -> None:
   untrusted.check(sound, records.Bundle, 'file')
 
 
+def test_text_that_cannot_be_written_is_refused() -> None:
+  session = {'sessions': [{'commit': '\ud800'}]}
+  with pytest.raises(errors.UserError, match='commit is .*it must be'):
+    untrusted.check(session, records.Provenance, 'file')
+
+
+def test_messages_are_one_line_without_codes() -> None:
+  said = errors.line('error: a\nb \x1b[31m \u2028 \U0001f600 ö')
+  assert said == 'error: a\\nb \\x1b[31m \\u2028 \U0001f600 ö'
+
+
 @pytest.mark.parametrize('wrong', [None, 4.5, {'a': None}, [None], [[]]])
 @pytest.mark.parametrize('field', _OPTIONAL)
 def test_optional_fields_of_a_summary(field: str, wrong: Any) -> None:
