@@ -93,15 +93,15 @@ def _locate_json() -> pathlib.Path | None:
   """Returns the path to write to, if any; raises UserError if it cannot."""
   if not _JSON.value:
     return None
-  # Replacing the file would replace a link, a pipe or a device itself.
   path = run_folder.locate(_JSON.value, '--json').resolve()
-  errors.require(
-      path.is_file() or not path.exists(),
-      '--json',
-      f"'{_JSON.value}'",
-      'it must be a file, or not exist yet',
-  )
   try:
+    # Writing replaces what is there, be it a pipe or a device.
+    errors.require(
+        path.is_file() or not path.exists(),
+        '--json',
+        f"'{_JSON.value}'",
+        'it must be a file, or not exist yet',
+    )
     with tempfile.TemporaryFile(dir=path.parent):
       return path
   except OSError as error:
