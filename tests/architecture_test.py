@@ -11,9 +11,9 @@ _ROOT = pathlib.Path(__file__).parents[1]
 _LAYERS = {
     'modular_hyperteacher': (
         ('main', 'benchmark', 'worlds'),
+        ('profiling',),
         ('cli',),
         ('pretrained',),
-        ('profiling',),
         ('runs',),
         ('experiments',),
         ('analysis',),
