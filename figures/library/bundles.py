@@ -33,7 +33,7 @@ CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
 # Whatever claims compare, so that effects over training can be drawn.
 CURVE_SPLITS = r'valid|test|unrelated|ood(_\w+)?'
 CURVE_METRICS = (
-    r'loss|pooled_relative_loss|refit_relative_loss_max'
+    r'loss|variance|pooled_relative_loss|refit_relative_loss_max'
     r'|accuracy(_all|_withheld)?|closed(_\w+)?|(term|rule)_f1_\w+'
     r'|(prediction_|relative_)?r2|decoding_r2(_\w+)?'
     r'|alignment|identification_residual_direct'
