@@ -97,14 +97,24 @@ def test_the_released_check_lets_values_repeat(
 
 
 @pytest.mark.parametrize(
-    'num_values, published',
-    slow.mark([(4, 0.0642), (8, 0.0032), (16, 0.0005)], [(16, 0.0005)]),
+    'num_values, published, error',
+    slow.mark(
+        [(4, 0.0642, 0.0038), (8, 0.0032, 0.0009), (16, 0.0005, 0.0003)],
+        [(16, 0.0005, 0.0003)],
+    ),
 )
 def test_shares_are_those_of_table_a2(
-    num_values: int, published: float
+    num_values: int, published: float, error: float
 ) -> None:
-  """Each from 4,096 instances; published errors are those of such a share."""
-  found = ambiguity.find(_draw(4, num_values, 4096), num_values)
-  error = math.sqrt(2 * published * (1 - published) / 4096)
-  assert abs(found.as_released.mean() - published) < 3 * error
-  assert found.in_every_feature.mean() <= found.as_released.mean()
+  """Each from 4,096 instances; another answer in every feature.
+
+  Values that repeat are frequent among four; without them it is 0.044.
+  """
+  number = 4096
+  found = ambiguity.find(_draw(4, num_values, number), num_values)
+  ours = math.sqrt(published * (1 - published) / number)
+  bound = 3 * math.hypot(error, ours)
+  assert abs(found.as_released.mean() - published) < bound
+  strict = found.in_every_feature.mean()
+  assert strict <= found.as_released.mean()
+  assert num_values == 4 or abs(strict - published) < bound
