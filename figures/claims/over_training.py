@@ -7,6 +7,8 @@ each claim are computed at evaluations during training.
 from collections.abc import Iterator, Sequence
 import functools
 import math
+import types
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -169,18 +171,29 @@ def at_steps(
     if claim.read is data.Library.curves:
       frame = curves[curves['step'] <= step]
     else:
-      frame = _at_step(step, *where)
+      frame = _at_step(step, claim.read, *where)
     yield step, preset, claim.compare(frame)
   yield last, preset, found
 
 
 @functools.lru_cache(maxsize=256)
 def _at_step(
-    step: int, experiment: str, cell: tuple[str, ...], library: data.Library
+    step: int,
+    read: verdicts.Read,
+    experiment: str,
+    cell: tuple[str, ...],
+    library: data.Library,
 ) -> pd.DataFrame:
-  """Returns curves at one step as `Library.values`; not to be changed."""
+  """Returns what `read` makes of curves at one step; not to be changed."""
   curves, _ = verdicts.select(data.Library.curves, experiment, cell, library)
-  return curves[curves['step'] == step].assign(kind='last')
+  frame = curves[curves['step'] == step].assign(kind='last')
+  if read is data.Library.values:
+    return frame
+  # Others compute further metrics from `library.values`, or join experiments.
+  reader: Any = types.SimpleNamespace(
+      values=lambda name: frame if name == experiment else data.empty()
+  )
+  return read(reader, experiment)
 
 
 def published_steps(claim: verdicts.Claim) -> int:

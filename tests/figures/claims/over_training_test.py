@@ -125,3 +125,22 @@ def test_without_runs_there_is_no_panel(tmp_path: pathlib.Path) -> None:
   )
   assert table.empty and 'preset' in table
   assert made_up.layout(figure).title.text == over_training.TITLE
+
+
+def test_derived_metrics_are_derived_at_every_step() -> None:
+  """R2 of networks that are given the task is 1 - loss / variance."""
+  library = data.Library(data.BUNDLED / 'nothing')
+  claim = _CLAIMS['SG-7']
+  curves = library.curves(claim.experiment)
+  for step, _, found in over_training.at_steps(claim, library):
+    comparison = found[0]
+    means = []
+    for sample in comparison.samples:
+      rows = curves[
+          (curves['step'] == step)
+          & (curves['split'] == 'ood')
+          & curves['run_id'].isin(sample.runs['run_id'])
+      ].pivot_table('value', 'seed', 'metric', observed=True)
+      means.append((1 - rows['loss'] / rows['variance']).mean())
+    effect = means[0] - means[1]
+    assert comparison.estimate.value == pytest.approx(effect, abs=1e-4), step
