@@ -1,7 +1,6 @@
 """Figures A8 and A10: the students' width and modules, on the grid worlds.
 
-Of several outer learning rates, the one with the lowest validation loss is
-shown; the choice does not use OOD tasks.
+Learning rates are chosen as for Figure 3F.
 """
 
 from collections.abc import Mapping
@@ -55,13 +54,11 @@ def _draw(
     **options: Any,
 ) -> cells.Drawn:
   found = cells.read(library, experiment, CELL)
-  if len(found.axis('learning_rate')) > 1:
-    notes += ('Of several learning rates, that of the lowest validation loss.',)
   figure = heatmaps.draw(
       fig3f.make_panels(found, metric, SIZE),
       x_title="student's width",
       y_title="student's modules",
-      caption=found.caption(*notes),
+      caption=found.caption(*notes, *fig3f.notes(found)),
       **options,
   )
   return figure, cells.make_table(found, measures)
