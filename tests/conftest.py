@@ -16,13 +16,13 @@ os.environ['XLA_FLAGS'] = ' '.join((
     os.environ.get('XLA_FLAGS', ''),
     '--xla_force_host_platform_device_count=8',
 ))
-# Many tests need the same small programs: workers and commands that tests start
-# share what is compiled.
+# Many tests need the same small programs, down to single operations: workers and
+# commands that tests start share what is compiled.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
   _COMPILED = tempfile.mkdtemp(prefix='compiled-')
   atexit.register(shutil.rmtree, _COMPILED, ignore_errors=True)
   os.environ['JAX_COMPILATION_CACHE_DIR'] = _COMPILED
-  os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0.1'
+  os.environ['JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS'] = '0'
 
 import jax  # pylint: disable=wrong-import-position
 import pytest  # pylint: disable=wrong-import-position
