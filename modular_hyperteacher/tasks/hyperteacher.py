@@ -65,6 +65,24 @@ class Teacher:
     """L, the number of generated layers."""
     return max(self.num_hidden - 1, 1)
 
+  @property
+  def fan_in(self) -> int:
+    """Rows of a generated matrix."""
+    return self.input_dim if self.num_hidden == 1 else self.hidden_dim
+
+  def draw_weights(
+      self, key: jax.Array, num_modules: int
+  ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns W_in, Gamma and W_out of a seed, as in `HyperteacherParams`."""
+    in_key, generator_key, out_key = jax.random.split(key, 3)
+    fixed = (self.input_dim, self.hidden_dim) if self.num_hidden > 1 else (0, 0)
+    size = self.num_layers * self.fan_in * self.hidden_dim
+    return (
+        _truncated_normal(in_key, fixed),
+        _truncated_normal(generator_key, (self.num_layers * num_modules, size)),
+        _truncated_normal(out_key, (self.hidden_dim, self.output_dim)),
+    )
+
   def generate(self, generator: jax.Array, latent: jax.Array) -> jax.Array:
     """Returns the generated matrices, [L, fan_in, H], of a latent [L, M]."""
     flat = latent.reshape(-1) @ generator
@@ -160,15 +178,14 @@ def make(
   teacher = Teacher(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
   )
-  generated = teacher.num_layers**2 * num_modules * teacher_hidden_dim
-  for size, fields in (
-      (
-          generated * max(teacher_hidden_dim, input_dim),
-          'num_modules, task.teacher_hidden_dim and task.teacher_num_hidden',
-      ),
-      (num_standardisation * input_dim, 'num_standardisation'),
-  ):
-    base.check_size(fields, size)
+  base.check_size(
+      'num_modules, task.teacher_hidden_dim and task.teacher_num_hidden',
+      teacher.num_layers**2
+      * num_modules
+      * teacher_hidden_dim
+      * max(teacher_hidden_dim, input_dim),
+  )
+  base.check_size('num_standardisation', num_standardisation * input_dim)
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
   ood_names = tuple(f'ood_k{k}' for k in ood_ks)
   task_support_ = splits.make(
@@ -181,21 +198,8 @@ def make(
   )
 
   def init(key: jax.Array) -> HyperteacherParams:
-    in_key, generator_key, out_key = jax.random.split(
-        randomness.stream(key, 'teacher'), 3
-    )
-    width, num_layers = teacher_hidden_dim, teacher.num_layers
-    fixed_input = teacher_num_hidden > 1
-    fan_in = width if fixed_input else input_dim
     return HyperteacherParams(
-        input_weights=_truncated_normal(
-            in_key, (input_dim, width) if fixed_input else (0, 0)
-        ),
-        generator=_truncated_normal(
-            generator_key,
-            (num_layers * num_modules, num_layers * fan_in * width),
-        ),
-        output_weights=_truncated_normal(out_key, (width, output_dim)),
+        *teacher.draw_weights(randomness.stream(key, 'teacher'), num_modules),
         standardisation_inputs=_uniform(
             randomness.stream(key, 'standardisation'),
             (num_standardisation, input_dim),
