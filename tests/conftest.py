@@ -16,7 +16,7 @@ os.environ['XLA_FLAGS'] = ' '.join((
     os.environ.get('XLA_FLAGS', ''),
     '--xla_force_host_platform_device_count=8',
 ))
-# Many tests need the same small programs, down to single operations: workers and
+# Many tests need the same programs, down to single operations: workers and
 # commands that tests start share what is compiled.
 if 'JAX_COMPILATION_CACHE_DIR' not in os.environ:
   _COMPILED = tempfile.mkdtemp(prefix='compiled-')

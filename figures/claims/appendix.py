@@ -104,6 +104,7 @@ def tasks_to_level(
       cell,
       'ood',
       'log2 tasks',
+      comparisons.diverged(curves, cell),
   )
 
 
@@ -113,7 +114,7 @@ def _more_shots_help(frame: pd.DataFrame) -> comparisons.Comparisons:
       hyperteacher.sizes(frame), style.HYPERNETWORKS
   ):
     cell: cells.Cell = dict(zip(fig_a4.CELL_A4, (model, m, k)))
-    shots = sorted(set(data.rows(frame, cell)['task.num_support']))
+    shots = _values(frame, fig_a4.CELL_A4, cell, 'num_support')
     if len(shots) > 1:
       samples = [
           comparisons.sample(frame, {**cell, 'task.num_support': s})
@@ -124,13 +125,26 @@ def _more_shots_help(frame: pd.DataFrame) -> comparisons.Comparisons:
   return found
 
 
+def _values(
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    cell: cells.Cell,
+    name: str,
+) -> list[Any]:
+  """Returns the values of a field, in the config or in runs, in order."""
+  found = cells.select(str(frame['experiment'].iloc[0]), frame, columns)
+  kept = [c for c in found.cells if c.items() >= cell.items()]
+  return sorted({c[f'task.{name}'] for c in kept})
+
+
 def _robust_for_more_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the fall with more held-out combinations at small and large M."""
   found = []
   for model in style.HYPERNETWORKS:
-    runs = data.rows(frame, {comparisons.MODEL: model})
-    held_out = sorted(runs['task.fraction_ood'].unique())
-    num_modules = sorted(runs['task.num_modules'].unique())
+    held_out, num_modules = (
+        _values(frame, fig_a4.CELL_A5, {comparisons.MODEL: model}, name)
+        for name in ('fraction_ood', 'num_modules')
+    )
     if len(held_out) < 2 or len(num_modules) < 2:
       continue
     corners: list[cells.Cell] = [

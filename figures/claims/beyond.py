@@ -73,6 +73,7 @@ def _after(
       cell,
       'ood',
       'accuracy after some tasks',
+      comparisons.diverged(curves, cell),
   )
 
 

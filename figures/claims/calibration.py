@@ -20,7 +20,7 @@ from figures.plotting import tables
 SEEDS = (3, 5, 12)
 COMPARISONS = (1, 4)
 EFFECTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # In standard deviations.
-ADDED = ((5,), (3, 5), (5, 12), (3, 12), (3, 5, 12))
+ADDED = ((5,), (3, 5), (5, 12), (3, 12), (3, 5, 12), (3, 5, 8, 12))
 _SHARED = 0.5  # Share of variance that comparisons of a claim share.
 
 

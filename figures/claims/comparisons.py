@@ -126,6 +126,12 @@ def sample(
   )
 
 
+def diverged(curves: pd.DataFrame, cell: Mapping[str, Any]) -> tuple[int, ...]:
+  """Returns the seeds of a cell whose training diverged, given curves."""
+  rows = data.rows(curves, cell)
+  return tuple(sorted(set(rows['seed'][data.has_diverged(rows)])))
+
+
 def difference(
     higher: Sample,
     lower: Sample,
@@ -285,9 +291,11 @@ def widths(
   trained = set(runs[WIDTH].dropna()) if WIDTH in runs else set()
   if len(trained) < 2:
     return [cell]
-  for support in supports:
-    trained &= set(data.rows(runs, {SUPPORT: support})[WIDTH])
-  return [{**cell, WIDTH: width} for width in sorted(trained)]
+  common = trained.intersection(
+      *(data.rows(runs, {SUPPORT: support})[WIDTH] for support in supports)
+  )
+  # Without a common width, the comparisons name what was not trained.
+  return [{**cell, WIDTH: width} for width in sorted(common or trained)]
 
 
 def pairs(

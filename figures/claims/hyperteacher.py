@@ -81,9 +81,10 @@ def _needs_combined_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
-  """Returns the pairs (M, K) that have runs."""
-  found = frame[['task.num_modules', 'task.max_active']].drop_duplicates()
-  return sorted(found.astype(int).itertuples(index=False, name=None))
+  """Returns the pairs (M, K) that the config describes or that have runs."""
+  experiment = str(frame['experiment'].iloc[0])
+  found = cells.select(experiment, frame, fig3e.CELL).cells
+  return sorted({tuple(int(c[name]) for name in fig3e.CELL[1:]) for c in found})
 
 
 def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:

@@ -189,9 +189,10 @@ def _at_step(
   frame = curves[curves['step'] == step].assign(kind='last')
   if read is data.Library.values:
     return frame
-  # Others compute further metrics from `library.values`, or join experiments.
+  # Others compute further metrics from `library.values`, or join experiments,
+  # which count with their last step.
   reader: Any = types.SimpleNamespace(
-      values=lambda name: frame if name == experiment else data.empty()
+      values=lambda name: frame if name == experiment else library.values(name)
   )
   return read(reader, experiment)
 

@@ -105,7 +105,7 @@ def _decay_does_not_help(
   pairs = [
       (cell | {theory_cells.WEIGHT_DECAY: 0.0}, cell)
       for cell in found.find(solver=solver)
-      if cell[theory_cells.MODULES] > 2 and cell[theory_cells.WEIGHT_DECAY]
+      if cell[theory_cells.WEIGHT_DECAY]
   ]
   return [
       comparison

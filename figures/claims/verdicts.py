@@ -177,6 +177,7 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
   notes = [
       judgement.note,
       *_scale_notes(samples),
+      *_width_notes(claim.experiment, samples),
       *_published_notes(claim.experiment, found),
       *(
           f'not used: {run}'
@@ -388,12 +389,12 @@ def _differing(
 ) -> list[str]:
   """Returns the fields that differ but should not.
 
-  Those of task and training, and those of the model if there is only one.
+  Those of task and training, and those of each model.
   """
   runs = [s.runs for s in comparison.samples]
-  blocks = ['task.', 'training.', 'preset']
-  if len({s.cell.get('model.name') for s in comparison.samples}) == 1:
-    blocks.append('model.')
+  by_model: dict[Any, list[pd.DataFrame]] = {}
+  for sample in comparison.samples:
+    by_model.setdefault(sample.cell.get('model.name'), []).append(sample.runs)
   # What OOD(K=k) is evaluated on where nothing was held out.
   free = {
       *cell,
@@ -402,12 +403,20 @@ def _differing(
       'task.repeat_empty',
       'task.repeat_ood',
   }
+
+  def differ(column: str, group: list[pd.DataFrame]) -> bool:
+    # Missing values are equal to one another.
+    return len({v if v == v else None for r in group for v in r[column]}) > 1
+
   return [
       column.rpartition('.')[2]
+      for blocks, groups in (
+          (('task.', 'training.', 'preset'), [runs]),
+          ('model.', list(by_model.values())),
+      )
       for column in map(str, runs[0].columns)
-      if column.startswith(tuple(blocks)) and column not in free
-      # Missing values are equal to one another.
-      and len({v if v == v else None for r in runs for v in r[column]}) > 1
+      if column.startswith(blocks) and column not in free
+      if any(differ(column, group) for group in groups)
   ]
 
 
@@ -418,6 +427,29 @@ def _scale_notes(samples: Iterable[comparisons_lib.Sample]) -> Iterator[str]:
     if (changed & (s.runs['preset'] == 'paper')).any():
       yield 'fields of the paper preset were changed: not the published scale'
       return
+
+
+def _width_notes(
+    experiment: str, samples: Iterable[comparisons_lib.Sample]
+) -> Iterator[str]:
+  """Yields which described widths of monolithic models no sample has."""
+  name, width = comparisons_lib.MODEL, comparisons_lib.WIDTH
+  trained: dict[str, set[float]] = {}
+  presets = set()
+  for s in samples:
+    if s.cell.get(name) in style.MONOLITHIC and len(s.runs):
+      trained.setdefault(s.cell[name], set()).update(s.runs[width])
+      presets.update(s.runs['preset'])
+  described = [
+      fields
+      for preset in sorted(presets)
+      for fields in reference.described_fields(experiment, preset)
+  ]
+  for model, found in trained.items():
+    every = {f[width] for f in described if f[name] == model}
+    if absent := sorted(every - found):
+      names = ' and '.join(f'{number:g}' for number in absent)
+      yield f'not compared with {style.MODEL_NAMES[model]} {names} wide'
 
 
 def _published_notes(experiment: str, found: _Comparisons) -> Iterator[str]:

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.library import bundles
 from figures.library import data
 from figures.library import reference
 from figures.plotting import bars
@@ -159,12 +157,7 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
   """Returns a line on the seeds whose training diverged, if any did."""
   if frame.empty:
     return []
-  did = frame['metric'] == bundles.DIVERGED
-  if 'step' in frame:  # Of curves.
-    last = frame.groupby('run_id', observed=True)['step'].transform('max')
-    is_loss = (frame['split'] == 'valid') & (frame['metric'] == 'loss')
-    did |= is_loss & (frame['step'] == last) & ~np.isfinite(frame['value'])
-  rows = frame[did]
+  rows = frame[data.has_diverged(frame)]
   counts = rows.groupby('run_id', observed=True)['seed'].nunique()
   names = '; '.join(
       f'{number} seed{"s" * (number != 1)} of {run}'

@@ -235,10 +235,11 @@ class Library:
         for run_id in run_ids
     ])
     joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
-    # Runs of two folders may share some of their seeds.
-    point = ['condition', 'seed', 'split', 'metric']
-    point.append('kind' if 'kind' in joined else 'step')
-    joined = joined.drop_duplicates(point, ignore_index=True)
+    # Runs may share some of their seeds. All values of a seed are of the first
+    # run that has it: another may have diverged, or measured something else.
+    seed = ['condition', 'seed']
+    of_run = joined[[*seed, 'run_id']].drop_duplicates().drop_duplicates(seed)
+    joined = joined.merge(of_run, on=list(of_run))
     # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))
@@ -291,6 +292,16 @@ def runs(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
 def seeds(frame: pd.DataFrame, cell: Mapping[str, Any]) -> set[int]:
   """Returns the seeds of the rows with these values."""
   return set(frame['seed'].to_numpy()[_matches(frame, cell)])
+
+
+def has_diverged(frame: pd.DataFrame) -> pd.Series:
+  """Returns which rows, of results or curves, say that a seed diverged."""
+  did = frame['metric'] == bundles.DIVERGED
+  if 'step' in frame:  # Of curves.
+    last = frame.groupby('run_id', observed=True)['step'].transform('max')
+    is_loss = (frame['split'] == 'valid') & (frame['metric'] == 'loss')
+    did |= is_loss & (frame['step'] == last) & ~np.isfinite(frame['value'])
+  return did
 
 
 def has_rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> bool:

@@ -5,6 +5,7 @@ points, whichever is larger. Even a perfect reproduction misses some, because
 both sides are means over a few seeds; a simulation says how many.
 """
 
+from collections.abc import Sequence
 import functools
 from typing import Any, NamedTuple
 
@@ -40,8 +41,9 @@ class Value(NamedTuple):
 class Agreement(NamedTuple):
   """How many values agree."""
 
-  agree: list[str]
-  differ: list[str]  # With both numbers.
+  compared: list[Value]
+  num_seeds: int  # Of ours: the fewest of these values.
+  differ: list[str]  # Those that do not agree, with both numbers.
   empty: list[str]  # No such tasks in ours; the authors repeat a single one.
   no_run: list[str]  # Cells, not values.
 
@@ -63,36 +65,37 @@ def count(frame: pd.DataFrame) -> Agreement:
   """Compares all published values with runs at the published scale.
 
   Args:
-    frame: as of `Library.every_preset`, one condition per cell and preset.
+    frame: as of `Library.every_preset`.
   """
   at_scale = frame[frame['published_scale'].astype(bool)]
-  agreement = Agreement([], [], [], [])
+  at_scale, _ = data.select_conditions(at_scale, CELL)
+  compared, num_seeds, differ, empty, no_run = [], [], [], [], []
   for value in published():
     if data.rows(at_scale, value.cell).empty:
       name = style.cell_name(value.cell)
-      if name not in agreement.no_run:
-        agreement.no_run.append(name)
+      if name not in no_run:
+        no_run.append(name)
       continue
-    ours = stats.mean(data.values(at_scale, value.cell, value.split)).value
-    if np.isnan(ours):
-      agreement.empty.append(value.name)
-    elif reference.agrees(ours, (value.mean, value.dispersion)):
-      agreement.agree.append(value.name)
-    else:
-      agreement.differ.append(
-          f'{value.name}: {ours:.3f}, published {value.mean:.3f}'
+    ours = stats.mean(data.values(at_scale, value.cell, value.split))
+    if not ours.num_seeds:
+      empty.append(value.name)
+      continue
+    compared.append(value)
+    num_seeds.append(ours.num_seeds)
+    if not reference.agrees(ours.value, (value.mean, value.dispersion)):
+      differ.append(
+          f'{value.name}: {ours.value:.3f}, published {value.mean:.3f}'
       )
-  return agreement
+  return Agreement(compared, min(num_seeds, default=0), differ, empty, no_run)
 
 
 def summarise(library: data.Library) -> list[str]:
   """Returns how many values agree, and lines that name all others."""
-  frame, _ = data.select_conditions(library.every_preset(EXPERIMENT), CELL)
-  found = count(frame)
-  compared = len(found.agree) + len(found.differ)
-  if not compared:
+  found = count(library.every_preset(EXPERIMENT))
+  if not found.compared:
     return ['NOT RUN']
-  low, high = misses_by_chance()
+  low, high = misses_by_chance(found.compared, found.num_seeds)
+  compared = len(found.compared)
   others = {
       'Apart': found.differ,
       'No such tasks in ours': found.empty,
@@ -100,22 +103,22 @@ def summarise(library: data.Library) -> list[str]:
   }
   return [
       (
-          f'{len(found.agree)} of {compared} values agree; a perfect'
-          f' reproduction misses {low} to {high} of {len(published())}'
+          f'{compared - len(found.differ)} of {compared} values agree; a'
+          f' perfect reproduction misses {low} to {high} of them'
       ),
       *(f'{name}: {"; ".join(v)}' for name, v in others.items() if v),
   ]
 
 
-@functools.cache
-def misses_by_chance(num_seeds: int = 3) -> tuple[int, int]:
-  """Returns how many published values a perfect reproduction misses, 5 to 95%.
+def misses_by_chance(
+    values: Sequence[Value], num_seeds: int
+) -> tuple[int, int]:
+  """Returns how many of these values a perfect reproduction misses, 5 to 95%.
 
   The paper does not say whether its dispersions are deviations over seeds or
   standard errors: the range covers both. All splits of a run are taken to err
   together, as they share its training.
   """
-  values = published()
   spread = np.array([value.dispersion for value in values])
   cells = [style.cell_name(value.cell) for value in values]
   run = np.unique(cells, return_inverse=True)[1]

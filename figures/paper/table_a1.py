@@ -6,6 +6,7 @@ sizes that are as close as the closest, within its error, are counted.
 """
 
 import itertools
+import math
 
 import numpy as np
 import pandas as pd
@@ -32,7 +33,8 @@ def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
   frame, _ = data.select_conditions(library.values(EXPERIMENT), CELL)
   cells = data.distinct(frame.sort_values(list(CELL)), CELL)
   table = theory_cells.make_table(frame, cells)
-  grid = data.rows(library.values('fig2d'), _DISCRETE)
+  (preset,) = frame['preset'].unique() if len(frame) else ('laptop',)
+  grid = data.rows(library.values('fig2d', preset), _DISCRETE)
   sizes, _ = data.select_conditions(pd.concat([frame, grid]), CELL)
   if theory_cells.MODULES in sizes:
     # The published grid starts at twice the teacher's size.
@@ -57,7 +59,7 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
   Returns:
     A row per column: the closest sizes, closest first, their distance, and how
     many sizes, the closest included, are within two standard errors of the
-    closest (the larger of both errors).
+    difference from the closest.
   """
   rows = []
   sizes = data.rows(frame, _PUBLISHED).sort_values(list(CELL))
@@ -79,7 +81,7 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
       continue
     sizes.sort()
     distance, error, _ = sizes[0]
-    alike = [s for s in sizes if s[0] <= distance + 2 * max(error, s[1])]
+    alike = [s for s in sizes if s[0] <= distance + 2 * math.hypot(error, s[1])]
     rows.append({
         'solver': f'published, column {column}: closest sizes',
         'closest': '; '.join(f'{name}: {d:.3f}' for d, _, name in sizes[:4]),

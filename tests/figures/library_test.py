@@ -336,6 +336,17 @@ def test_seeds_that_two_folders_share_count_once(
   assert len(found) == 2 and max(found.values()) < 0.6
 
 
+def test_all_values_of_a_seed_are_of_one_run(tmp_path: pathlib.Path) -> None:
+  config = fig3b_config.get_config()
+  for seeds, metric in (((2020, 2021), 'accuracy'), ((2021, 2022), 'r2')):
+    config.training.seeds = seeds
+    summary = {'ood': {metric: [0.5, 0.5]}, 'valid': {'loss': [1.0, 1.0]}}
+    made_up.write_experiment(tmp_path, config, lambda run, s=summary: s)
+  frame = data.Library(tmp_path, tmp_path / 'no').values('fig3b')
+  runs = frame.groupby(['condition', 'seed'], observed=True)['run_id']
+  assert len(runs) == 8 * 3 and set(runs.nunique()) == {1}
+
+
 def test_runs_with_fields_of_odd_types_are_not_drawn(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from figures.extensions import restarts
 from figures.library import data
 from figures.library import reference
 from figures.paper import counterexamples
+from figures.paper import table_a1
 from figures.paper import theory_cells
 from modular_hyperteacher.experiments import sweeps
 from tests.helpers import made_up
@@ -36,10 +37,11 @@ def write(
     experiment: str,
     alignment: Callable[[Any], float],
     loss: Callable[[Any, str, int], float] = lambda config, split, seed: 1e-6,
+    preset: str = 'laptop',
     **swept: list[Any],
 ) -> pathlib.Path:
-  """Writes an experiment's laptop runs, with results by two rules."""
-  config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
+  """Writes an experiment's runs, with results by two rules."""
+  config = importlib.import_module(f'configs.{experiment}').get_config(preset)
   config.sweep = tuple({**grid, **swept} for grid in config.sweep)
 
   def measure(run: sweeps.Run) -> made_up.Summary:
@@ -279,6 +281,17 @@ def test_claim_of_table_a1(
   found = verdicts_of(tmp_path)['A1']
   assert found['verdict'] == verdict
   assert ('nothing to raise' in found['note']) == (verdict == 'UNDECIDED')
+
+
+def test_sizes_of_another_preset_are_not_ranked_for_table_a1(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'table_a1', lambda config: 0.8, preset='paper')
+  write(tmp_path, 'fig2d', lambda config: 0.2)
+  _, table = table_a1.draw(library(tmp_path))
+  closest = table.dropna(subset='closest')
+  assert set(closest['preset']) == {'paper'}
+  assert set(closest['num_sizes']) == {25}
 
 
 def test_without_a_run_to_compare_table_a1_is_not_run(

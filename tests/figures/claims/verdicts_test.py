@@ -51,6 +51,8 @@ def test_what_the_paper_says_is_supported(
   entry = evaluate_claim(
       made_up.write_runs(tmp_path, made_up.AS_CLAIMED), claim_id
   )
+  # That `:workstation` would compare with larger ones, too, is said.
+  assert 'not compared with MAML 218 wide' in entry['note']
   assert entry['verdict'] == 'SUPPORTED'
   assert entry['num_seeds'] == 3
   assert entry['preset'] == 'laptop'
@@ -403,7 +405,9 @@ def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
     )
 
   made_up.write_by_rule(tmp_path, 'fig3b', rule(64))
-  assert evaluate_claim(tmp_path, '3B-1')['verdict'] == 'SUPPORTED'
+  entry = evaluate_claim(tmp_path, '3B-1')
+  assert entry['verdict'] == 'SUPPORTED'
+  assert 'not compared' not in entry['note']
   config = fig3b.get_config()
   config.models.maml.hidden_dim = 300
   measured = {
@@ -467,6 +471,33 @@ def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
   )
   found = comparisons.difference(wide, narrow)
   assert verdicts.judge([found]).verdict == 'SUPPORTED'
+  # Two models, each with another width on either side.
+  four = [
+      dataclasses.replace(
+          s,
+          name=f'{s.name} {model}',
+          cell={'model.name': model},
+          frame=s.frame.assign(**{'model.name': model}),
+      )
+      for model in ('anil', 'maml')
+      for s in (wide, narrow)
+  ]
+  found = comparisons.between('', four[:1] + four[2:], (1, 1, -1))
+  assert verdicts.judge([found]).note == 'the runs differ in hidden_dim'
+
+
+def test_without_a_common_width_what_is_missing_is_named() -> None:
+  runs = pd.DataFrame({
+      comparisons.MODEL: 'maml',
+      comparisons.WIDTH: [64, 480],
+      comparisons.SUPPORT: ['non_compositional', 'random'],
+  })
+  supports = ('random', 'non_compositional')
+  both = comparisons.widths(runs, 'maml', supports=supports)
+  assert [cell[comparisons.WIDTH] for cell in both] == [64, 480]
+  more = pd.concat([runs, runs.assign(**{comparisons.SUPPORT: 'random'})])
+  (common,) = comparisons.widths(more, 'maml', supports=supports)
+  assert common[comparisons.WIDTH] == 64
 
 
 def test_every_claim_names_a_figure_and_an_experiment_with_a_config() -> None:
