@@ -84,7 +84,8 @@ def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
   """Returns the pairs (M, K) that the config describes or that have runs."""
   experiment = str(frame['experiment'].iloc[0])
   found = cells.select(experiment, frame, fig3e.CELL).cells
-  return sorted({tuple(int(c[name]) for name in fig3e.CELL[1:]) for c in found})
+  m, k = fig3e.CELL[1:]
+  return sorted({(int(cell[m]), int(cell[k])) for cell in found})
 
 
 def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
