@@ -4,6 +4,7 @@ from collections.abc import Iterator
 import functools
 import itertools
 
+import numpy as np
 import pandas as pd
 
 from figures.claims import comparisons
@@ -80,7 +81,9 @@ def _whole_demonstrations(frame: pd.DataFrame) -> comparisons.Comparisons:
     # Seeds that some of the runs lack do not count as lost.
     table = comparisons.by_seed(samples)
     modular, modular_without, other, other_without = table.to_numpy().T
-    kept = other_without / other - modular_without / modular
+    # A seed without any whole demonstration has no share to lose: not finite.
+    with np.errstate(divide='ignore', invalid='ignore'):
+      kept = other_without / other - modular_without / modular
     found.append(
         comparisons.Comparison(
             f'relative {name}', pd.Series(kept, table.index), tuple(samples)

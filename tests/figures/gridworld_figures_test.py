@@ -361,6 +361,22 @@ def test_seeds_of_one_support_alone_do_not_undecide_a9(
   assert {tested['num_seeds'] for tested in judged.tested} == {3}
 
 
+def test_a_seed_without_a_whole_demonstration_leaves_a9_undecided(
+    tmp_path: pathlib.Path,
+) -> None:
+  write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.1), supports(0.5, 0.4)))
+  frame = library(tmp_path).values('fig4e')
+  seed = frame['seed'].min()
+  none = (frame['model.name'] == 'maml') & (frame['seed'] == seed)
+  none &= frame['task.task_support'] == 'random'
+  frame.loc[none & (frame['metric'] == 'accuracy_all'), 'value'] = 0.0
+  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A9')
+  found = claim.compare(data.select_conditions(frame, claim.cell)[0])
+  judged = verdicts.judge(found, claim.cell)
+  assert judged.verdict == 'UNDECIDED'
+  assert judged.note.startswith(f'no finite value of seed {seed}')
+
+
 @pytest.mark.parametrize(
     'claim_id, num_comparisons', [('4E', 6), ('4F', 4), ('A9', 10)]
 )
