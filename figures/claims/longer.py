@@ -156,6 +156,14 @@ CLAIMS = (
         models=('linear_hypernetwork',),
     ),
     _part(
+        '3F',
+        'wider',
+        'The same after the usual 3,000 steps, for four widths of the linear'
+        " hypernetwork with four times the teacher's modules, and of the"
+        ' nonlinear one with 16 times.',
+        runs='wider',
+    ),
+    _part(
         '4B',
         'whole',
         'OOD loss of both hypernetworks is lower with connected than with'
