@@ -1,12 +1,13 @@
 """Figure 3F: OOD accuracy over the student's size.
 
 Hypernetworks on the hyperteacher with M = 4 modules, K = 2 and a teacher of
-half the width; the student's width and number of modules vary. OOD accuracy
-rises with some overparameterisation and then falls. At the published scale each
-cell has three outer learning rates; the figure shows the one with the lowest
-validation loss. 'laptop' is thinned to three widths, three numbers of modules
-and one learning rate, with M = 6 and K = 3: its teacher generates one layer,
-for which M = 4 modules make too few combinations.
+half the width; the student's width and number of modules vary. The paper finds
+that OOD accuracy rises with some overparameterisation and then falls; at laptop
+scale the fall is undecided. At the published scale each cell has three outer
+learning rates; the figure shows the one with the lowest validation loss.
+'laptop' is thinned to three widths, three numbers of modules and one learning
+rate, with M = 6 and K = 3: its teacher generates one layer, for which M = 4
+modules make too few combinations.
 
   python -m modular_hyperteacher.main --config=configs/fig3f.py
   python figures/make_all.py --only=fig3f

@@ -2,8 +2,9 @@
 
 Models on the hyperteacher with M modules, up to K of them combined. The number
 of training tasks (outer steps times tasks per step) until OOD accuracy reaches
-a given level grows with M. 'laptop' is thinned to the hypernetworks, K = 3 and
-four values of M, and evaluated more often.
+a given level grows with M, the paper finds; at laptop scale, four modules take
+most. 'laptop' is thinned to the hypernetworks, K = 3 and four values of M, and
+evaluated more often.
 
   python -m modular_hyperteacher.main --config=configs/fig_a3.py
   python figures/make_all.py --only=fig_a3

@@ -9,8 +9,6 @@ learner. All depend on the bundled results alone, so they are the same on all
 machines; a test compares them.
 """
 
-import collections
-from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
@@ -32,6 +30,7 @@ from figures.paper import agreement
 from figures.paper import published_scale
 from figures.plotting import style
 from figures.plotting import tables
+from figures.report import overview
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import markdown
@@ -42,23 +41,6 @@ README = _ROOT / 'README.md'
 RESULTS = _ROOT / 'docs' / 'results.md'
 VERDICTS = _ROOT / 'docs' / 'verdicts.md'
 WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
-
-_VARIANTS = ('-adam', 'TH-1-d')  # Of claims that count once.
-
-
-def _read_findings() -> dict[str, dict[str, str]]:
-  """Returns part of the paper -> 'published' and 'here', at laptop scale.
-
-  'here' stands whatever the verdict. In it, '{fig3b random accuracy}' stands
-  for the accuracies on OOD tasks of the models that Figure 3B trains with
-  random support.
-  """
-  table = pd.read_csv(_ROOT / 'figures' / 'report' / 'findings.csv')
-  found: Any = table.set_index('artefact').to_dict('index')
-  return found
-
-
-_FINDINGS = _read_findings()
 
 
 def main() -> None:
@@ -84,7 +66,10 @@ def pages(
   """
   total, rule = (
       textwrap.fill(text, 118, break_on_hyphens=False)
-      for text in (summary(entries), verdicts.RULE)
+      for text in (
+          overview.summarise(claims.CLAIMS, entries),
+          verdicts.RULE,
+      )
   )
   figures = f'{figure_table(library, entries)}\n{total}\n'
   all_claims = claim_table(library, entries)
@@ -109,7 +94,7 @@ def pages(
 def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns the README's table: a row per figure or table of the paper."""
   rows = []
-  for artefact, finding in _FINDINGS.items():
+  for artefact, finding in overview.FINDINGS.items():
     of_artefact = [
         (claim, entry)
         for claim, entry in zip(claims.CLAIMS, entries, strict=True)
@@ -135,22 +120,7 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'verdict': verdict or agreement.summarise(library)[0],
         'flag of `main`': _flag([*experiments, agreement.EXPERIMENT][0]),
     })
-  return _table(rows)
-
-
-def summary(entries: list[verdicts.Entry]) -> str:
-  """Returns how many claims on the rows of `figure_table` hold."""
-  of_paper = [
-      entry
-      for claim, entry in zip(claims.CLAIMS, entries, strict=True)
-      if claim.artefact in _FINDINGS and not claim.id.endswith(_VARIANTS)
-  ]
-  found = collections.Counter(entry['verdict'] for entry in of_paper)
-  counts = [f'{found[verdict]} {verdict}' for verdict in verdicts.VERDICTS]
-  return (
-      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (without"
-      ' variants: `-adam`, TH-1-d). Tables A2 to A8 make none.'
-  )
+  return tables.to_markdown(pd.DataFrame(rows))
 
 
 def published_table(library: data.Library) -> str:
@@ -159,7 +129,9 @@ def published_table(library: data.Library) -> str:
   experiments = dict.fromkeys(e for f in figures for e in f.experiments)
   rows = published_scale.rows(library, list(experiments))
   counted = '. '.join(agreement.summarise(library))
-  return f'Tables A2 to A8: {counted}.\n\n{_table(rows)}'
+  return (
+      f'Tables A2 to A8: {counted}.\n\n{tables.to_markdown(pd.DataFrame(rows))}'
+  )
 
 
 def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
@@ -190,7 +162,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
             'flag of `main`': _flag(experiment),
             'cost': _cost(library, experiment, seen),
         })
-  return _table(rows)
+  return tables.to_markdown(pd.DataFrame(rows))
 
 
 def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
@@ -201,7 +173,7 @@ def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
       few = dataclasses.replace(claim, read=_of_preset(claim.read))
       both = entry['verdict'], verdicts.evaluate(few, library)['verdict']
       changed.setdefault(both, []).append(claim.id)
-  return _table([
+  rows = [
       {
           'all bundled seeds': of_all,
           'seeds of the preset': of_few,
@@ -209,7 +181,8 @@ def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
       }
       for (of_all, of_few), ids in sorted(changed.items(), reverse=True)
       if of_all != of_few
-  ])
+  ]
+  return tables.to_markdown(pd.DataFrame(rows))
 
 
 def one_point_table(library: data.Library) -> str:
@@ -218,10 +191,11 @@ def one_point_table(library: data.Library) -> str:
   for claim in claims.CLAIMS:
     if over_training.is_one_point(claim, library):
       ids.setdefault(claim.experiment, []).append(claim.id)
-  return _table([
+  rows = [
       {'claims': ', '.join(found), 'flag of `main`': _flag(experiment)}
       for experiment, found in ids.items()
-  ])
+  ]
+  return tables.to_markdown(pd.DataFrame(rows))
 
 
 @functools.cache
@@ -286,23 +260,10 @@ def _levels(
   )
 
 
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-  return markdown.table({name: [r[name] for r in rows] for name in rows[0]})
-
-
 def _flag(experiment: str, preset: str = '') -> str:
   if not reference.described_runs(experiment, 'laptop'):
     return 'none: constructed'
   return f'`{sweeps.config_flag(experiment, preset or "laptop")}`'
-
-
-def _bundled_runs(
-    library: data.Library, experiment: str, preset: str
-) -> pd.DataFrame:
-  """Returns a row per bundled run that a preset describes."""
-  described = reference.described_conditions(experiment, preset)
-  runs = library.values(experiment, preset).drop_duplicates('run_id')
-  return runs[runs['condition'].isin(described)]
 
 
 def _cost(
@@ -316,7 +277,8 @@ def _cost(
   if experiment in seen or not described:
     return 'as above' if described else ''
   seen.add(experiment)
-  runs = _bundled_runs(library, experiment, preset)
+  runs = library.values(experiment, preset).drop_duplicates('run_id')
+  runs = runs[runs['condition'].isin(described)]
   if runs.empty:
     return 'not run'
   number = runs['condition'].nunique()

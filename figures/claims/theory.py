@@ -34,7 +34,7 @@ _NOTICED = 0.05
 # A loss, relative to target power, above which a student does not fit.
 _UNFITTED = 0.02
 # Largest ratio of the worst OOD loss to the training loss that counts as a fit.
-# Students that do not fit have ratios above a million.
+# Students that do not fit have ratios of 800,000 and more.
 _LARGEST_RATIO = 1000
 
 

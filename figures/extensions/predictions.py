@@ -114,8 +114,6 @@ def _draw(
       y_range=(0, 1) if metric == 'accuracy' else None,
       caption=_caption(library, scored),
   )
-  # Plotly would tilt labels into the caption.
-  figure.update_xaxes(tickangle=0, tickfont={'size': 11})
   return figure, pd.DataFrame(rows)
 
 
@@ -134,11 +132,9 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   frame = _frame(library, scored)
   found = []
   for run in _described(scored):
-    is_run = frame['condition'] == reference.condition(run.config)
-    rows = frame[is_run & (frame['split'] == scored.split)]
-    rows = rows[rows['kind'] == 'last'].drop_duplicates(['seed', 'metric'])
+    cell = {'condition': reference.condition(run.config)}
     values = {
-        metric: data.values(rows, {}, scored.split, metric=metric)
+        metric: data.values(frame, cell, scored.split, metric=metric)
         for metric in scored.metrics
     }
     fixed = scored.world.fixed_sizes.get(scored.split)
@@ -156,8 +152,8 @@ def _described(scored: files.Scored) -> list[sweeps.Run]:
 
 
 def _frame(library: data.Library, scored: files.Scored) -> pd.DataFrame:
-  frame = library.every_preset(str(scored.world.experiment))
-  return frame[frame['preset'] == scored.world.preset]
+  world = scored.world
+  return library.values(str(world.experiment), str(world.preset))
 
 
 def _from_files(group: Sequence[files.Scored]) -> list[_Bar]:

@@ -290,5 +290,4 @@ def _estimate(
 ) -> stats.Estimate:
   """Returns a metric of a run at the last step."""
   cell = {'condition': reference.condition(run.config)}
-  values = data.values(frame, cell, split, metric=metric)
-  return stats.mean(values[~values.index.duplicated()])
+  return stats.mean(data.values(frame, cell, split, metric=metric))

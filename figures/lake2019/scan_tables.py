@@ -106,7 +106,7 @@ def make_table(
   for title, entries in panels.items():
     for label, trained, metric in entries:
       frame = frames[trained.experiment]
-      test = _values(frame, trained, metric)
+      test = data.values(frame, trained.cell, 'ood', metric=metric)
       training = data.values(frame, trained.cell, 'test')
       mean, deviation = _published(trained, metric) or (math.nan, math.nan)
       runs = data.rows(frame, trained.cell)
@@ -125,17 +125,11 @@ def make_table(
   return pd.DataFrame(rows)
 
 
-def _values(
-    frame: pd.DataFrame, trained: cells.Trained, metric: str
-) -> pd.Series:
-  return data.values(frame, trained.cell, 'ood', metric=metric)
-
-
 def _bar(frame: pd.DataFrame, row: _Row) -> bars.Bar:
   return bars.Bar(
       label=row.label,
       colour=row.trained.network.colour,
-      seeds=_values(frame, row.trained, row.metric),
+      seeds=data.values(frame, row.trained.cell, 'ood', metric=row.metric),
       missing='no finished run',
       beside=_published(row.trained, row.metric),
   )

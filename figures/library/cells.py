@@ -45,12 +45,8 @@ class Cells(NamedTuple):
           f' {"; ".join(names)}{f"; and {more} more" if more else ""}.'
           f' {self.flag} trains all.'
       )
-    return [*lines, *self.excluded, *self.notes, *notes]
-
-  @property
-  def excluded(self) -> list[str]:
-    """Lines on diverged runs, and on runs that are left out."""
-    return excluded(self.frame, self.left_out)
+    shown = excluded(self.frame, self.left_out)
+    return [*lines, *shown, *self.notes, *notes]
 
   def find(self, **values: Any) -> list[Cell]:
     """Returns the cells with these values in the columns that end in names."""

@@ -93,7 +93,7 @@ def summarise(library: data.Library) -> list[str]:
   """Returns how many values agree, and lines that name all others."""
   found = count(library.every_preset(EXPERIMENT))
   if not found.compared:
-    return ['NOT RUN']
+    return ['NOT RUN', f'Without a finished run: all {len(found.no_run)} cells']
   low, high = misses_by_chance(found.compared, found.num_seeds)
   compared = len(found.compared)
   others = {

@@ -52,7 +52,7 @@ def draw_4e(library: data.Library) -> cells.Drawn:
       right += f' ({scale})'
     if len(data.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
       right += ', at the learning rate of the lowest validation loss'
-    notes = [f'{right}.', *fewer.excluded]
+    notes = [f'{right}.', *cells.excluded(fewer.frame, fewer.left_out)]
   figure = model_bars.draw_bars(
       found,
       'accuracy',

@@ -57,15 +57,13 @@ def _experiment_rows(
   for condition, config in described.items():
     runs = data.rows(frame, {'condition': condition})
     facts: Any = runs.drop_duplicates('run_id')[['device', 'wall_s']]
-    # A seed counts once if several runs have it.
-    once = runs.drop_duplicates(['seed', 'kind', 'split', 'metric'])
     flat = dict(sweeps.flatten(config))
     cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
     for split in dict.fromkeys(runs['split']):
       published = reference.tabulated(config, split)
       if published is None:
         continue
-      ours = stats.mean(data.values(once, {}, split))
+      ours = stats.mean(data.values(runs, {}, split))
       yield {
           'experiment': experiment,
           'value': f'{style.cell_name(cell)}, {style.split_name(split)}',

@@ -118,12 +118,12 @@ def name_missing(
     figure: go.Figure, reason: str, x: float, row: int, column: int
 ) -> None:
   """Writes why x has no value, vertically at the bottom of a panel."""
-  x_axis, y_axis = _axes(figure, row, column)
   figure.add_annotation(
+      row=row,
+      col=column,
       x=x,
-      xref=x_axis,
       y=0.02,
-      yref=f'{y_axis} domain',
+      yref='y domain',
       text=reason,
       textangle=-90,
       yanchor='bottom',
@@ -134,13 +134,14 @@ def name_missing(
 
 def name_empty(figure: go.Figure, reason: str, row: int, column: int) -> None:
   """Writes into a panel why it is empty."""
-  x_axis, y_axis = _axes(figure, row, column)
   keep_empty(figure, row, column)
   figure.add_annotation(
+      row=row,
+      col=column,
       x=0.5,
-      xref=f'{x_axis} domain',
+      xref='x domain',
       y=0.5,
-      yref=f'{y_axis} domain',
+      yref='y domain',
       text=reason,
       showarrow=False,
       font={'color': style.MUTED},
@@ -152,13 +153,6 @@ def keep_empty(figure: go.Figure, row: int, column: int) -> None:
   figure.add_trace(
       go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column
   )
-
-
-def _axes(figure: go.Figure, row: int, column: int) -> tuple[str, str]:
-  """Returns the names by which traces refer to a panel's axes: 'x2', 'y2'."""
-  panel: Any = figure.get_subplot(row, column)
-  x_axis, y_axis = panel.xaxis.plotly_name, panel.yaxis.plotly_name
-  return x_axis.replace('axis', ''), y_axis.replace('axis', '')
 
 
 def explain(

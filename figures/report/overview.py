@@ -1,6 +1,7 @@
 """Text of each claim on the page, and its mark in the overview picture."""
 
-from collections.abc import Iterable, Mapping
+import collections
+from collections.abc import Iterable, Mapping, Sequence
 import math
 import pathlib
 from typing import Any, NamedTuple
@@ -10,8 +11,16 @@ import pandas as pd
 from figures.claims import verdicts
 from figures.plotting import tables
 
+_FOLDER = pathlib.Path(__file__).parent
 # Why claims are not supported by the bundled results, or only with a caveat.
-EXPLANATIONS = pathlib.Path(__file__).parent / 'explanations.csv'
+EXPLANATIONS = _FOLDER / 'explanations.csv'
+# Part of the paper -> what it says, 'published', and what was found, 'here', at
+# laptop scale and whatever the verdict. There, '{fig3b random accuracy}' stands
+# for the accuracies on OOD tasks of the models that Figure 3B trains with this
+# support.
+FINDINGS: Mapping[str, Mapping[str, str]] = pd.read_csv(
+    _FOLDER / 'findings.csv', index_col='artefact'
+).to_dict('index')
 # Shapes repeat what colours say, for readers who cannot tell colours apart.
 SYMBOLS = {
     'SUPPORTED': '●',
@@ -19,6 +28,8 @@ SYMBOLS = {
     'UNDECIDED': '◇',
     'NOT RUN': '✕',
 }
+_VARIANTS = ('-adam', 'TH-1-d')  # Of claims that count once.
+_NARROW = 0.02  # A supported claim's p above which it is named.
 _EDGE = 30.0  # Marks beyond this are drawn at the edge.
 TICKS = (-30, -10, -3, 0, 3, 10, 30)
 
@@ -99,6 +110,29 @@ def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
       for verdict in dict.fromkeys([*SYMBOLS, *found.index])
       if verdict in found
   ]
+
+
+def summarise(
+    claims: Sequence[verdicts.Claim], entries: Sequence[verdicts.Entry]
+) -> str:
+  """Returns how many of the paper's claims hold, and which only narrowly."""
+  of_paper = [
+      entry
+      for claim, entry in zip(claims, entries, strict=True)
+      if claim.artefact in FINDINGS and not claim.id.endswith(_VARIANTS)
+  ]
+  found = collections.Counter(entry['verdict'] for entry in of_paper)
+  counts = [f'{found[verdict]} {verdict}' for verdict in verdicts.VERDICTS]
+  narrow = [
+      entry['id']
+      for entry in of_paper
+      if entry['verdict'] == 'SUPPORTED' and entry['p'] > _NARROW
+  ]
+  named = f' Narrowly supported (p above {_NARROW:g}): {", ".join(narrow)}.'
+  return (
+      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (without"
+      f' variants: -adam, TH-1-d).{named if narrow else ""}'
+  )
 
 
 def _measured(entry: Mapping[str, Any]) -> str:

@@ -133,6 +133,7 @@ class Report:
         findings=list(self._findings()),
         shown=[c.id for c in self.claims if c.figure in self.drawn],
         worlds=self._worlds(),
+        summary=overview.summarise(self.claims, self.entries),
         counts=overview.count(self._described.values()),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
         rule=verdicts.RULE,

@@ -173,9 +173,8 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
     run = run_folder.RunFolder(trained.folder)
     meta_params = weights.restore(run, experiment, kind)
   elif trained.kind == kind:
-    meta_params = weights.read(
-        trained.folder, trained.run_id, weights.shapes(experiment)
-    )
+    like = weights.state_shapes(experiment).meta_params
+    meta_params = weights.read(trained.folder, trained.run_id, like)
   else:
     raise errors.UserError(
         f"kind is '{kind}'; of {trained.run_id} only '{trained.kind}' is"

@@ -29,11 +29,6 @@ KINDS = ('last', 'best_validation')
 _INDEX = 'index.json'
 
 
-def shapes(experiment: base.Experiment) -> Any:
-  """Returns the meta-parameters of all seeds as shapes; computes nothing."""
-  return _state_shapes(experiment).meta_params
-
-
 def restore(
     folder: run_folder.RunFolder, experiment: base.Experiment, kind: str
 ) -> Any:
@@ -43,7 +38,7 @@ def restore(
     UserError: if there is no checkpoint, or it cannot be read.
   """
   state = jax.tree.map(
-      lambda x: np.zeros(x.shape, x.dtype), _state_shapes(experiment)
+      lambda x: np.zeros(x.shape, x.dtype), state_shapes(experiment)
   )
   loss = np.zeros(len(experiment.training.seeds), np.float32)
   saved = checkpoints.Checkpoints(folder.checkpoints).restore(
@@ -171,7 +166,7 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
-def _state_shapes(experiment: base.Experiment) -> Any:
+def state_shapes(experiment: base.Experiment) -> Any:
   """Returns an `outer_loop.TrainState` of shapes [R, ...]."""
   keys = jax.random.split(jax.random.key(0), len(experiment.training.seeds))
   return jax.eval_shape(jax.vmap(experiment.system.init), keys)

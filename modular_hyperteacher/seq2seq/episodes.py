@@ -121,11 +121,6 @@ def check_distinct(field: str, number: int, size: int) -> None:
     )
 
 
-def stack(episodes: list[Episode]) -> Episode:
-  """Stacks episodes of equal shapes: [E, ...]."""
-  return jax.tree.map(lambda *leaves: jnp.stack(leaves), *episodes)
-
-
 def chunk(
     rows: vocabulary.Pairs,
     supports: list[vocabulary.Pairs],
@@ -166,4 +161,5 @@ def chunk(
       jnp.tile(jnp.asarray(x.reshape(per_support, size)), (len(supports), 1))
       for x in (weights, is_row)
   )
-  return TestSet(stack(episodes), *tiled)
+  stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *episodes)
+  return TestSet(stacked, *tiled)

@@ -627,6 +627,6 @@ def test_seeds_that_diverged_are_named_below_curves(
   made_up.write_experiment(tmp_path, config, lambda run: summary, rows=rows)
   curves = data.Library(tmp_path, tmp_path / 'no').curves('fig3e')
   found = cells.select('fig3e', curves, fig3e.CELL)
-  (line,) = found.excluded
+  (line,) = cells.excluded(found.frame, found.left_out)
   assert line.startswith('Diverged, and left out of the means: 1 seed of ')
   assert line.count('1 seed of') == curves['run_id'].nunique()

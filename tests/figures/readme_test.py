@@ -13,6 +13,7 @@ from figures import readme
 from figures.claims import verdicts
 from figures.library import data
 from figures.paper import table_a1
+from figures.report import overview
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
@@ -124,10 +125,29 @@ def test_the_summary_counts_the_verdicts_of_the_rows(
       and claim.id != 'TH-1-d'
       and '-adam' not in claim.id
   ]
-  summary = readme.summary(entries)
+  summary = overview.summarise(claims.CLAIMS, entries)
   assert f"Of the paper's {len(kept)} claims" in summary
   for verdict in verdicts.VERDICTS:
     assert f' {kept.count(verdict)} {verdict}' in summary
+
+
+def test_the_summary_names_narrow_verdicts_of_the_paper(
+    entries: list[verdicts.Entry],
+) -> None:
+  p = {'3B-1': 0.03, '3B-2': 0.01, '4C-1': 0.03, 'SG-7': 0.03}
+  changed: Any = [
+      dict(
+          entry,
+          p=p.get(entry['id'], 0.001),
+          verdict='UNDECIDED' if entry['id'] == '4C-1' else 'SUPPORTED',
+      )
+      for entry in entries
+  ]
+  summary = overview.summarise(claims.CLAIMS, changed)
+  assert summary.endswith('Narrowly supported (p above 0.02): 3B-1.')
+  for entry in changed:
+    entry['p'] = 0.001
+  assert 'Narrowly' not in overview.summarise(claims.CLAIMS, changed)
 
 
 def test_different_verdicts_are_shown_with_their_claims(
