@@ -100,6 +100,11 @@ def _of_lake(module: Any, name: str, *experiments: str) -> Figure:
   return Figure(module.TITLES[name], experiments, draw)
 
 
+def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
+  """Returns the figure of a sampled task, which shows no results."""
+  return Figure(title, (), lambda library: draw(fig4a.SEED, title))
+
+
 # Heading -> name -> figure, in the order of the report.
 SECTIONS = {
     'Theory': {
@@ -120,7 +125,7 @@ SECTIONS = {
         'inference': _of(inference),
     },
     'Hyperteacher': {
-        'fig3a': Figure(fig3a.TITLE, (), fig3a.draw),
+        'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
         'fig3b': _of(fig3b),
         'fig3b_pairs': Figure(
             fig3b.TITLE_PAIRS, ('fig3b_pairs',), fig3b.draw_pairs
@@ -170,10 +175,10 @@ SECTIONS = {
         ),
     },
     'Grid worlds': {
-        'fig4a': Figure(fig4a.TITLE_4A, (), fig4a.draw_4a),
+        'fig4a': _of_task(fig4a.TITLE_4A, fig4a.draw_preferences),
         'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
         'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
-        'fig4d': Figure(fig4a.TITLE_4D, (), fig4a.draw_4d),
+        'fig4d': _of_task(fig4a.TITLE_4D, fig4a.draw_goals),
         'fig4e': Figure(fig4e.TITLE_4E, ('fig4e', 'fig_a10'), fig4e.draw_4e),
         'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
         'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),

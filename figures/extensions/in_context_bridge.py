@@ -34,11 +34,6 @@ CELL: tuple[str, ...] = (
 )
 
 
-def _in_context(name: str, model: str) -> ways.Learner:
-  fields = {'model.name': model}
-  return ways.Learner(name, 'in context', EXPERIMENT, fields, 'decoding_r2')
-
-
 def _predicted(name: str, model: str, num_steps: int) -> ways.Learner:
   fields = dict(zip(CELL, (f'amortised_{model}', 32, num_steps)))
   return ways.Learner(name, 'forward pass', 'amortised', fields, 'r2_exact')
@@ -52,8 +47,8 @@ def _gradients(name: str, model: str, width: int) -> ways.Learner:
 _LINEAR, _NONLINEAR = style.HYPERNETWORKS
 # MAML and ANIL with as many parameters as the hypernetworks.
 LEARNERS = (
-    _in_context('transformer', 'transformer'),
-    _in_context('transformer, bottleneck', 'hypernetwork_transformer'),
+    ways.in_context('transformer', 'transformer'),
+    ways.in_context('hypernetwork_transformer', 'transformer, bottleneck'),
     _predicted('linear, predicted', _LINEAR, 0),
     _predicted('nonlinear, predicted', _NONLINEAR, 0),
     _predicted('linear, predicted + 3 steps', _LINEAR, 3),

@@ -151,22 +151,17 @@ def timed_configs(preset: str) -> list[dict[str, Any]]:
   return list(found.values())
 
 
-def measure_preset(
-    preset: str, rounds: int = _ROUNDS, calls: int | None = None
-) -> pd.DataFrame:
+def measure_preset(preset: str) -> pd.DataFrame:
   """Returns the rows of all learners of a preset."""
   configs = timed_configs(preset)
-  programs = {
-      index: make_infer(config, NUM_TASKS)
-      for index, config in enumerate(configs)
-  }
-  seconds = measure(programs, rounds, calls or CALLS[preset])
+  programs = dict(enumerate(make_infer(c, NUM_TASKS) for c in configs))
+  seconds = measure(programs, _ROUNDS, CALLS[preset])
   return pd.DataFrame([
       {
           'preset': preset,
           **dict(zip(FIELDS, describe(configs[index]).values())),
           'cpu_ms_per_task': 1e3 * values.min() / NUM_TASKS,
-          'rounds': rounds,
+          'rounds': _ROUNDS,
       }
       for index, values in seconds.items()
   ])

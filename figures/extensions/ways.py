@@ -73,7 +73,8 @@ def _gated(gates: str, name: str, infers: str = '10 steps, gated') -> Learner:
   return Learner(name, infers, 'sparse_maml', fields)
 
 
-def _in_context(model: str, name: str) -> Learner:
+def in_context(model: str, name: str) -> Learner:
+  """Returns a transformer that learns the hyperteacher in context."""
   fields = {'model.name': model}
   experiment = 'in_context_hyperteacher'
   return Learner(name, 'in context', experiment, fields, 'decoding_r2')
@@ -92,8 +93,8 @@ _LEARNERS = (
     _gated('body', 'BOIL', '10 steps, body'),
     _gated('binary', 'sparse-MAML'),
     _gated('rates', 'Meta-SGD'),
-    _in_context('transformer', 'transformer'),
-    _in_context('hypernetwork_transformer', 'transformer with bottleneck'),
+    in_context('transformer', 'transformer'),
+    in_context('hypernetwork_transformer', 'transformer with bottleneck'),
     Learner(
         'MLP',
         'given: the mask',

@@ -14,21 +14,13 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
-from figures.library import data
 from figures.plotting import layout
 from figures.worlds import sampled
 from modular_hyperteacher.tasks import hyperteacher
 
 TITLE = 'Figure 3A: a task of the hyperteacher'
-_SEED = 2020
 _NUM_DRAWN = 4  # Tasks to choose from.
 _NUM_SHOWN = 12  # Examples whose targets are drawn.
-
-
-def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-  """Returns the figure and the table of the examples' targets."""
-  del library  # A task, not a result.
-  return draw_task(_SEED, TITLE)
 
 
 def draw_task(

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from figures.library import cells
-from figures.library import data
 from figures.plotting import pictures
 from figures.worlds import gridworld_pictures
 from figures.worlds import sampled
@@ -23,18 +22,6 @@ TITLE_4A = 'Figure 4A: a task of compositional preferences'
 TITLE_4D = 'Figure 4D: a task of compositional goals'
 SEED = 2020
 _NUM_SHOWN = 2  # Instances of a task.
-
-
-def draw_4a(library: data.Library) -> cells.Drawn:
-  """Returns Figure 4A and the table of what the colours are worth."""
-  del library  # A task, not a result.
-  return draw_preferences(SEED, TITLE_4A)
-
-
-def draw_4d(library: data.Library) -> cells.Drawn:
-  """Returns Figure 4D and the table of the demonstrated actions."""
-  del library  # A task, not a result.
-  return draw_goals(SEED, TITLE_4D)
 
 
 def draw_preferences(seed: int, title: str) -> cells.Drawn:
