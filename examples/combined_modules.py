@@ -1,7 +1,7 @@
 """How accurate is a trained model on tasks of more and more modules?
 
   python examples/combined_modules.py
-  python examples/combined_modules.py --max_active=8 --results=results
+  python examples/combined_modules.py --max_active=8 --results=any_size
 
 Prints the accuracy on random tasks of the hyperteacher that combine exactly k
 modules, for every k, whether seen in training or not. Difficulty depends on k,
@@ -10,7 +10,7 @@ takes five minutes:
 
   python -m modular_hyperteacher.main --config=configs/fig3b.py \
       --config.task.max_active=8 --only=task_support=random \
-      --only=model=linear_hypernetwork
+      --only=model=linear_hypernetwork --results=any_size
 """
 
 from absl import flags

@@ -3,7 +3,7 @@
   python examples/pretrained.py
   python examples/pretrained.py --name=fig3b/laptop --results=results
 
-The first line of output lists what can be loaded; nothing is trained.
+First prints a table of what can be loaded; nothing is trained.
 """
 
 from absl import flags

@@ -303,9 +303,12 @@ def _get(trained: _Trained, field: str) -> Any:
 def _differences(found: Sequence[_Trained]) -> str:
   """Returns the fields of model, task and training in which runs differ."""
   values = {}
+  models = {trained.config['model']['name'] for trained in found}
+  # Fields of different models say no more than their names.
+  more = ('model',) if len(models) == 1 else ()
   for trained in found:
     fields = {'model': trained.config['model']['name']}
-    for block in ('task', 'training'):
+    for block in ('task', 'training', *more):
       fields |= dict(sweeps.flatten(trained.config[block]))
     for field, value in fields.items():
       values.setdefault(field, {})[repr(value)] = None

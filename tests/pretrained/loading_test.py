@@ -337,6 +337,22 @@ def test_damaged_parameters_are_not_loaded(
     pretrained.load('fig3b/smoke', **where)
 
 
+def test_runs_of_one_model_are_told_apart_by_its_fields(
+    tmp_path: pathlib.Path,
+) -> None:
+  for run in sweeps.described_runs('fig3b', 'laptop'):
+    support = run.config['task']['task_support']
+    if (run.config['model']['name'], support) == ('maml', 'random'):
+      folder = tmp_path / 'fig3b' / 'laptop' / run.run_id
+      (folder / 'checkpoints' / '1').mkdir(parents=True)
+      (folder / 'config.json').write_text(json.dumps(run.config))
+      (folder / 'summary.json').write_text('{}')
+  with pytest.raises(errors.UserError, match='add one of hidden_dim: .*218'):
+    pretrained.load(
+        'fig3b/laptop', results_root=tmp_path, bundled_root=tmp_path / 'no'
+    )
+
+
 @pytest.mark.parametrize(
     'name, fields, message',
     [
