@@ -158,6 +158,19 @@ def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
   )
 
 
+def draw_start(
+    config: InnerConfig, fast_params: models.FastParams, key: jax.Array
+) -> tuple[models.FastParams, jax.Array]:
+  """Returns where a task's inner loop starts, and the key of its steps."""
+  if not config.random_start:
+    return fast_params, key
+  key, start_key = jax.random.split(key)
+  normal = optax.tree.random_like(
+      start_key, fast_params, sampler=jax.random.normal
+  )
+  return normal, key
+
+
 def make_adapt(
     model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
 ) -> Adapt:
@@ -177,11 +190,6 @@ def make_adapt(
   ) -> models.FastParams:
     if config.num_steps == 0:
       return fast_params
-    if config.random_start:
-      key, start_key = jax.random.split(key)
-      fast_params = optax.tree.random_like(
-          start_key, fast_params, sampler=jax.random.normal
-      )
     if config.second_order or config.first_order:
       return solve(meta_params, fast_params, draw, key)
     fixed = lax.stop_gradient((meta_params, fast_params))

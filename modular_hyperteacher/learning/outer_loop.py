@@ -218,11 +218,13 @@ def make_learner(
   solve = inner_loop.make_adapt(model, objective, inner)
 
   def start(
-      meta_params: models.MetaParams, task: tasks.Task
-  ) -> models.FastParams:
+      meta_params: models.MetaParams, task: tasks.Task, key: jax.Array
+  ) -> tuple[models.FastParams, jax.Array]:
     if model.infer is None:
-      return model.init_fast(meta_params)
-    return model.infer(meta_params, task.support)
+      fast_params = model.init_fast(meta_params)
+    else:
+      fast_params = model.infer(meta_params, task.support)
+    return inner_loop.draw_start(inner, fast_params, key)
 
   def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
     return batch._replace(inputs=model.encode(meta_params, batch.inputs))
@@ -245,7 +247,8 @@ def make_learner(
       draw = inner_loop.from_support(
           encode(meta_params, task.support), inner.batch_size
       )
-    return solve(meta_params, start(meta_params, task), draw, key)
+    fast_params, key = start(meta_params, task, key)
+    return solve(meta_params, fast_params, draw, key)
 
   def score(
       meta_params: models.MetaParams,
@@ -279,7 +282,7 @@ def make_learner(
       task: tasks.Task,
       key: jax.Array,
   ) -> tuple[Metrics, models.FastParams]:
-    initial = start(meta_params, task)
+    initial, _ = start(meta_params, task, key)
     fast_params = adapt(meta_params, task_params, task, key)
     before, _ = score(meta_params, initial, task.support)
     after, _ = score(meta_params, fast_params, task.support)
