@@ -18,9 +18,8 @@ EXPLANATIONS = _FOLDER / 'explanations.csv'
 # laptop scale and whatever the verdict. There, '{fig3b random accuracy}' stands
 # for the accuracies on OOD tasks of the models that Figure 3B trains with this
 # support.
-FINDINGS: Mapping[str, Mapping[str, str]] = pd.read_csv(
-    _FOLDER / 'findings.csv', index_col='artefact'
-).to_dict('index')
+_TABLE: Any = pd.read_csv(_FOLDER / 'findings.csv', index_col='artefact')
+FINDINGS: Mapping[str, Mapping[str, str]] = _TABLE.to_dict('index')
 # Shapes repeat what colours say, for readers who cannot tell colours apart.
 SYMBOLS = {
     'SUPPORTED': '●',
@@ -126,7 +125,7 @@ def summarise(
   narrow = [
       entry['id']
       for entry in of_paper
-      if entry['verdict'] == 'SUPPORTED' and entry['p'] > _NARROW
+      if entry['verdict'] == 'SUPPORTED' and (entry['p'] or 0) > _NARROW
   ]
   named = f' Narrowly supported (p above {_NARROW:g}): {", ".join(narrow)}.'
   return (
