@@ -11,12 +11,13 @@ have a lower alignment than those of the other two, which contradicts claim
 
 from configs import fig2c
 from configs.blocks import experiment
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.tasks.supports import families
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = fig2c.get_config(preset)
+  config = fig2c.get_config(sweeps.full_preset('fig2c', preset))
   (grid,) = (
       grid
       for grid in config.sweep

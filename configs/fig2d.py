@@ -7,7 +7,8 @@ for discrete tasks, and stays for continuous ones. Figure A2 shows the OOD loss
 of the same runs.
 
 Expected at laptop scale, converged inference: 0.98 to 1.00 from twice the
-teacher's size on, with discrete latents, too.
+teacher's size on, with discrete latents, too. 'workstation' adds the published
+solver, Adam.
 
   python -m modular_hyperteacher.main --config=configs/fig2d.py
   python figures/make_all.py --only=fig2d,fig_a2
@@ -17,9 +18,13 @@ from configs.blocks import experiment
 from configs.blocks import presets
 from configs.blocks import theory
 
+WORKSTATION = presets.WORKSTATION
+
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
+  """Returns a config: 'smoke', 'laptop', 'workstation' or 'paper'."""
+  solvers = theory.solvers(preset, 2000, 1500)
+  preset = presets.scale(preset)
   # Hidden units and modules, as multiples of the teacher's: every one of these
   # with every one of those.
   sizes = presets.choose(
@@ -36,7 +41,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           **theory.size(*factors),
           latent_type=['discrete', 'continuous'],
       )
-      for solver, steps in theory.solvers(preset, 2000, 1500).items()
+      for solver, steps in solvers.items()
       for factors in sizes
   ]
   return experiment.make(

@@ -11,11 +11,12 @@ outer steps, alignment rises with the number of modules, which contradicts claim
 
 from configs import fig2d
 from configs.blocks import experiment
+from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  config = fig2d.get_config(preset)
+  config = fig2d.get_config(sweeps.full_preset('fig2d', preset))
   *_, grid = (grid for grid in config.sweep if grid['model'] == ['adam'])
   sizes = ('hidden_dim', 'modules_per_teacher_module')
   ends = {size: sorted({grid[size][0], grid[size][-1]}) for size in sizes}

@@ -7,7 +7,6 @@ from ml_collections import config_dict
 
 from configs.blocks import experiment
 from configs.blocks import presets
-from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
@@ -30,12 +29,7 @@ def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
     preset: of the config. 'workstation' adds ANIL and MAML of a width at which
       they have as many meta-parameters as the linear hypernetwork.
     matched_width: that width.
-
-  Raises:
-    UserError: if there is no such preset.
   """
-  allowed = (*presets.PRESETS, presets.WORKSTATION)
-  errors.require_choice('preset', preset, allowed)
   supports = ['random', 'non_compositional']
   sweep = [sweeps.grid(task_support=supports, model=MODELS)]
   if preset == presets.WORKSTATION:

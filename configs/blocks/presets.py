@@ -3,8 +3,8 @@
 'paper' has the published values ("Tables" are those of the paper's Appendix C,
 with the values selected in the authors' released configs), 'laptop' changes
 scale only, and 'smoke' takes a few steps of that. Some configs also have
-'workstation': 'laptop' with runs that take hours more. They have a constant
-`WORKSTATION`, and their results count as the laptop's.
+'workstation': 'laptop' with more runs, which take it over an hour of two cores.
+They have a constant `WORKSTATION`, and their results count as the laptop's.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,15 @@ def choose(preset: str, *, smoke: _T, laptop: _T, paper: _T) -> _T:
 
 
 def scale(preset: str) -> str:
-  """Returns the preset whose scale a preset has: itself, or 'laptop'."""
+  """Returns the preset whose scale a preset has: itself, or 'laptop'.
+
+  Args:
+    preset: of a config that has `WORKSTATION`.
+
+  Raises:
+    UserError: if there is no such preset.
+  """
+  errors.require_choice('preset', preset, (*PRESETS, WORKSTATION))
   return 'laptop' if preset == WORKSTATION else preset
 
 

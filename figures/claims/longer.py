@@ -1,4 +1,4 @@
-"""Claims, and parts of them, on other runs: longer, or on another task."""
+"""Parts of claims on other runs: longer, or of other tasks or students."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -23,9 +23,7 @@ from figures.paper import fig_a3
 from figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
 
-TITLE = (
-    'Parts of claims: do they hold with longer training, or on another task?'
-)
+TITLE = 'Parts of claims on other runs: longer, or of other tasks or students'
 
 
 def _better_than_anil(

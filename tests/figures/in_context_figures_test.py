@@ -98,7 +98,7 @@ def write(
           yield step, *row
 
   made_up.write_experiment(
-      root, config.get_config('laptop'), measure, rows=rows
+      root, config.get_config('workstation'), measure, rows=rows
   )
   return data.Library(root, root / 'nothing')
 

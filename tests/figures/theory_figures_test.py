@@ -41,7 +41,8 @@ def write(
     **swept: list[Any],
 ) -> pathlib.Path:
   """Writes an experiment's runs, with results by two rules."""
-  config = importlib.import_module(f'configs.{experiment}').get_config(preset)
+  module = importlib.import_module(f'configs.{experiment}')
+  config = module.get_config(sweeps.full_preset(experiment, preset))
   config.sweep = tuple({**grid, **swept} for grid in config.sweep)
 
   def measure(run: sweeps.Run) -> made_up.Summary:
