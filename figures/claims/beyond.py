@@ -36,6 +36,7 @@ def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
       saved = max(num_hidden - 1, 1) * per_layer - tasks.values
       samples.append(dataclasses.replace(tasks, values=saved))
     name = f'difference of exponents, {style.MODEL_NAMES[model]}'
+    name = f'{name}, K = {max_active}'
     found.append(comparisons.slope(name, samples, np.log2(sizes)))
   return found
 
@@ -52,7 +53,7 @@ def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> comparisons.Comparisons:
     if not pairs or not (runs['tasks'] * 2 == all_tasks).any():
       continue
     samples = [
-        _after(curves, model, num_support, tasks)
+        _after(frame, curves, model, num_support, tasks)
         for few, many in pairs
         for num_support, tasks in ((many, all_tasks // 2), (few, all_tasks))
     ]
@@ -63,7 +64,11 @@ def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _after(
-    curves: pd.DataFrame, model: str, num_support: int, tasks: int
+    frame: pd.DataFrame,
+    curves: pd.DataFrame,
+    model: str,
+    num_support: int,
+    tasks: int,
 ) -> comparisons.Sample:
   cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
   return comparisons.Sample(
@@ -73,7 +78,7 @@ def _after(
       cell,
       'ood',
       'accuracy after some tasks',
-      comparisons.diverged(curves, cell),
+      comparisons.diverged(frame, cell),
   )
 
 

@@ -86,16 +86,14 @@ def make_added_table() -> pd.DataFrame:
   ])
 
 
-def simulate_choice(
-    num_choices: int, num_seeds: int, num_claims: int = 2_000
-) -> Rates:
+def simulate_choice(num_choices: int, num_seeds: int) -> Rates:
   """Returns rates of "the best of several choices exceeds one more".
 
   All are equal. The best is chosen, for every seed, by the others.
   """
   rng = np.random.default_rng(0)
   t = []
-  for _ in range(num_claims):
+  for _ in range(2_000):
     drawn = pd.DataFrame(rng.standard_normal((num_seeds, num_choices + 1)))
     best = comparisons.pick_on_other_seeds(drawn.iloc[:, :-1])
     gain = (best - drawn.iloc[:, -1]).to_numpy()

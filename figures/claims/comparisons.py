@@ -253,14 +253,13 @@ def over_supports(
     higher: str,
     lower: str,
     metric: str,
-    models: Iterable[str] = style.HYPERNETWORKS,
 ) -> Comparisons:
   """Tests whether a metric is higher with one support than with the other.
 
-  For all of these models, at every width.
+  For both hypernetworks, at every width.
   """
   found = []
-  for model in models:
+  for model in style.HYPERNETWORKS:
     for student in widths(frame, model, supports=(higher, lower)):
       high, low = (
           sample(frame, {**student, SUPPORT: support}, metric=metric)

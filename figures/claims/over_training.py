@@ -194,7 +194,7 @@ def _at_step(
   reader: Any = types.SimpleNamespace(
       values=lambda name: frame if name == experiment else library.values(name)
   )
-  return read(reader, experiment)
+  return data.select_conditions(read(reader, experiment), cell)[0]
 
 
 def published_steps(claim: verdicts.Claim) -> int:

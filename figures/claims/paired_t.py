@@ -13,10 +13,7 @@ LEVEL = 0.05  # Significance level of SUPPORTED and of CONTRADICTED.
 
 def p_value(t: Any, num_seeds: Any) -> Any:
   """Returns the one-sided p value; NaN with fewer than two seeds."""
-  freedom = np.where(np.asarray(num_seeds) > 1, np.asarray(num_seeds) - 1.0, 1)
-  return np.where(
-      np.asarray(num_seeds) > 1, special.stdtr(freedom, -np.asarray(t)), np.nan
-  )
+  return special.stdtr(np.asarray(num_seeds) - 1.0, -np.asarray(t))
 
 
 def quantile(num_seeds: int) -> float:

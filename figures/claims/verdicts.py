@@ -466,7 +466,7 @@ def _published_notes(experiment: str, found: _Comparisons) -> Iterator[str]:
       agree += 1
     else:
       note = f'{name} is {ours:.3f}, published {reported[0]:.3f}'
-      if reported[1]:
+      if reported[1] > 0:  # Not NaN: not printed.
         apart = (ours - reported[0]) / reported[1]
         note += f' ({apart:+.1f} published SD)'
       differ.append(note)

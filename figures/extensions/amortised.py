@@ -67,7 +67,7 @@ def draw(library: data.Library) -> cells.Drawn:
       figure.add_trace(trace, row=1, col=column)
       for x, y in zip(trace.x, trace.y):
         if pd.isna(y):
-          layout.name_missing(figure, 'not measured', x, 1, column)
+          layout.name_missing(figure, 'not measured', x, column)
   figure.update_annotations(font={'size': 14})
   figure.update_xaxes(
       tickvals=list(range(len(INFERENCE))),

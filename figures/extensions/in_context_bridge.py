@@ -138,6 +138,7 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
       row |= mean.columns(name)
       num_seeds = max(num_seeds, mean.num_seeds)
     row['num_seeds'] = num_seeds
+    row['preset'] = 'laptop'
     row['cpu_ms_per_task'] = inference_cost.find('laptop', learner.fields)
     rows.append(row)
   return pd.DataFrame(rows)

@@ -67,7 +67,7 @@ def draw(library: data.Library) -> cells.Drawn:
         title_text=x_title, type='log', exponentformat='power', col=column
     )
     if table.empty:
-      layout.name_missing(figure, 'no finished run', 0, 1, column)
+      layout.name_missing(figure, 'no finished run', 0, column)
   figure.update_yaxes(title_text='joint module alignment, OOD', col=1)
   layout.finish(
       figure,

@@ -199,11 +199,10 @@ def _caption(
 ) -> list[str]:
   learners = sorted({one.learner for one in scored})
   lines = [f'From files: {", ".join(learners)}. The others are built in.']
-  frames = [_frame(library, group[0]) for group in _grouped(scored).values()]
   digests = {
       sweeps.digest(run.run_id) for one in scored for run in _described(one)
   }
-  frame = pd.concat(frames).drop_duplicates()
+  frame = _frame(library, scored[0])
   frame = frame[frame['run_id'].map(sweeps.digest).isin(digests)]
   if len(frame):
     lines.append(f'Built-in models: {style.scale_note(frame)}.')

@@ -61,7 +61,7 @@ def draw(library: data.Library) -> cells.Drawn:
       )
   if table.empty:
     for column in (1, 2):
-      layout.name_missing(figure, 'no finished run', 0, 1, column)
+      layout.name_missing(figure, 'no finished run', 0, column)
   figure.update_xaxes(
       title_text='loss in training, relative to target power',
       type='log',

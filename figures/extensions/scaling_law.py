@@ -44,8 +44,8 @@ def draw(library: data.Library) -> cells.Drawn:
           'level': level,
           'preset': ', '.join(rows_of_model['preset'].unique()),
       }
-      if reason := scaling.why_undetermined(bounds):
-        rows.append(row | {'law': reason})
+      if level is None:
+        rows.append(row | {'law': _sentence(None)})
       else:
         laws[name] = scaling.fit_power_law(bounds)
         rows.append(row | _describe(laws[name], bounds))

@@ -57,7 +57,7 @@ def draw(library: data.Library) -> cells.Drawn:
       )
     if students['ood_loss_max'].isna().all():
       why = 'not measured' if len(students) else 'no finished run'
-      layout.name_missing(figure, why, 0, 1, column)
+      layout.name_missing(figure, why, 0, column)
   figure.add_vline(x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'})
   figure.update_xaxes(
       title_text='loss in training, relative to target power',

@@ -133,7 +133,8 @@ def draw(library: data.Library) -> cells.Drawn:
       figure.add_trace(trace, row=1, col=column)
     if numbers[f'{measures[0]}_mean'].isna().all():
       layout.name_empty(figure, 'no finished run', 1, column)
-  name_rows(figure, [*numbers['learner'] + ', ' + numbers['infers']])
+  names = numbers['learner'] + ', ' + numbers['infers']
+  name_rows(figure, [*names])
   figure.update_xaxes(range=[0.35, 0.9], dtick=0.1, col=1)
   figure.update_xaxes(range=[0, 1], dtick=0.25, col=2)
   figure.update_xaxes(type='log', dtick=1, col=3)
@@ -142,7 +143,7 @@ def draw(library: data.Library) -> cells.Drawn:
       figure,
       [(name, mark, style.INK, line) for mark, name in _ACCURACIES.values()],
   )
-  missing = numbers.loc[numbers['new_mean'].isna(), 'learner']
+  missing = names[numbers['new_mean'].isna()]
   layout.finish(
       figure,
       title=TITLE,

@@ -87,12 +87,11 @@ def read(library: data.Library, experiment: str) -> cells.Cells:
   frame = found.frame
   if frame.empty or frame['published_scale'].all():
     return found
-  smaller = 'Smaller networks than the published ones'
+  note = 'Compare directions, not values.'
   if 'task.max_actions' in frame:
     numbers = sorted(frame['task.max_actions'].dropna().unique())
     most = ' or '.join(str(int(number)) for number in numbers)
-    smaller += f', commands of at most {most} actions'
-  note = f'{smaller}: compare directions, not values.'
+    note = f'Commands of at most {most} actions. {note}'
   return found._replace(notes=(note,))
 
 

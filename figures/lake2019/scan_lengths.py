@@ -27,7 +27,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   for title, entries in _LINES.items():
     panels[title] = []
     for trained in entries:
-      found = by_length(read[trained.experiment].frame, trained)
+      frame = read[trained.experiment].frame
+      found = by_length(frame, trained)
       panels[title].append(
           lines.Line(trained.network.name, trained.network.colour, found)
       )
@@ -38,6 +39,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               'num_actions': length,
               **mean.columns('accuracy'),
               'num_seeds': mean.num_seeds,
+              'preset': ', '.join(frame['preset'].unique()),
           }
           for length, values in found.iterrows()
           for mean in [stats.mean(values)]
@@ -58,7 +60,8 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       y_range=(0, 1.02),
   )
   columns = ['test', 'network', 'num_actions', 'accuracy_mean', 'accuracy_se']
-  return figure, pd.DataFrame(rows, columns=[*columns, 'num_seeds'])
+  columns += ['num_seeds', 'preset']
+  return figure, pd.DataFrame(rows, columns=columns)
 
 
 def by_length(frame: pd.DataFrame, trained: cells.Trained) -> pd.DataFrame:

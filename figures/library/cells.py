@@ -159,7 +159,9 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
       f'{number} seed{"s" * (number != 1)} of {run}'
       for run, number in counts.items()
   )
-  return [f'Diverged, and left out of the means: {names}.'] if names else []
+  # Curves keep what such a seed reached before.
+  left_out = ', and left out of the means' if 'kind' in frame else ''
+  return [f'Diverged{left_out}: {names}.'] if names else []
 
 
 def make_table(

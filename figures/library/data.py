@@ -160,7 +160,13 @@ class Library:
     for borrow in (False, True):
       for candidates in _PREFERENCE:
         counts = [
-            sum(map(len, self._find(experiment, *candidate, borrow).values()))
+            len({
+                self._conditions[origin][run_id][0]
+                for origin, runs in self._find(
+                    experiment, *candidate, borrow
+                ).items()
+                for run_id in runs
+            })
             for candidate in candidates
         ]
         if any(counts):

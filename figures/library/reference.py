@@ -84,7 +84,7 @@ def tolerance(dispersion: Any) -> Any:
 
   Two published standard deviations or two percentage points, whichever is more.
   """
-  return np.maximum(2 * dispersion, 0.02)
+  return np.fmax(2 * dispersion, 0.02)  # NaN if none is published.
 
 
 def agrees(ours: float, published: tuple[float, float]) -> bool:

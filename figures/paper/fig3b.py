@@ -9,13 +9,11 @@ import math
 
 import pandas as pd
 
-from figures.library import bundles
 from figures.library import cells
 from figures.library import data
 from figures.library import reference
 from figures.paper import model_bars
 from figures.plotting import bars
-from figures.plotting import style
 
 EXPERIMENT = 'fig3b'
 TITLE = 'Figure 3B: accuracy on module combinations never seen in training'
@@ -41,7 +39,10 @@ def _draw(library: data.Library, experiment: str, title: str) -> cells.Drawn:
       title=title,
       y_title='OOD accuracy (fraction of query samples)',
       y_range=(0, 1),
-      caption=_caption(found),
+      caption=found.caption(
+          'Published: M = 8, K = 2; the paper tabulates no value for'
+          ' non-compositional support.'
+      ),
       beside_name='published (Table A6), whisker: dispersion as printed',
   )
   return figure, make_table(found)
@@ -92,28 +93,6 @@ def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
       found,
       cell,
       seeds=found.values(cell),
-      missing=(
-          'no finished run'
-          if data.rows(found.frame, cell).empty
-          else 'no OOD tasks'
-      ),
+      missing=found.missing(cell),
       beside=_published(found, cell),
   )
-
-
-def _caption(found: cells.Cells) -> list[str]:
-  """Returns the lines below the figure: scale, and whatever is missing."""
-  lines = [
-      'Published: M = 8, K = 2; the paper tabulates no value for'
-      ' non-compositional support.'
-  ]
-  for cell in found.cells:
-    diverged = data.seeds(found.frame, {**cell, 'metric': bundles.DIVERGED})
-    trained = len(data.seeds(found.frame, cell) - diverged)
-    evaluated = found.values(cell).size
-    if 0 < evaluated < trained:
-      lines.append(
-          f'{style.cell_name(cell)}: {evaluated} of {trained} seeds; the others'
-          ' have no OOD tasks.'
-      )
-  return found.caption(*lines)

@@ -1,6 +1,7 @@
 """Runs at the published scale beside the published numbers, as one table."""
 
 from collections.abc import Iterator
+import math
 from typing import Any
 
 from figures.library import data
@@ -57,13 +58,14 @@ def _experiment_rows(
   for condition, config in described.items():
     runs = data.rows(frame, {'condition': condition})
     facts: Any = runs.drop_duplicates('run_id')[['device', 'wall_s']]
+    hours = facts['wall_s'].sum(skipna=False) / 3600
     flat = dict(sweeps.flatten(config))
     cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
     for split in dict.fromkeys(runs['split']):
       published = reference.tabulated(config, split)
-      if published is None:
-        continue
       ours = stats.mean(data.values(runs, {}, split))
+      if published is None or not ours.num_seeds:
+        continue
       yield {
           'experiment': experiment,
           'value': f'{style.cell_name(cell)}, {style.split_name(split)}',
@@ -72,5 +74,5 @@ def _experiment_rows(
           'seeds': str(ours.num_seeds),
           'agrees': 'yes' if reference.agrees(ours.value, published) else 'no',
           'hardware': ', '.join(facts['device'].unique()),
-          'hours': f'{facts["wall_s"].sum() / 3600:.1f}',
+          'hours': 'not timed' if math.isnan(hours) else f'{hours:.1f}',
       }

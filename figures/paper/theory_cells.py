@@ -97,7 +97,7 @@ def _row(frame: pd.DataFrame, cell: Mapping[str, Any]) -> dict[str, Any]:
   for name, (split, metric) in _METRICS.items():
     estimate = stats.mean(data.values(frame, cell, split, metric=metric))
     row |= estimate.columns(name)
-    row['num_seeds'] = estimate.num_seeds
+    row['num_seeds'] = max(row.get('num_seeds', 0), estimate.num_seeds)
   runs = data.rows(frame, cell)
   steps = runs.get('training.num_outer_steps', default=pd.Series())
   row['num_outer_steps'] = ', '.join(str(n) for n in pd.unique(steps))

@@ -61,7 +61,7 @@ def draw(
       for trace in _traces(tick + shift, bar, beside_name):
         figure.add_trace(trace, row=1, col=column)
       if bar.missing and bar.seeds.empty:
-        layout.name_missing(figure, bar.missing, tick + shift, 1, column)
+        layout.name_missing(figure, bar.missing, tick + shift, column)
     if all(bar.seeds.empty for bar in bars):
       layout.keep_empty(figure, 1, column)
     figure.update_xaxes(
@@ -119,12 +119,13 @@ def _traces(
     )
   if bar.beside:
     value, whisker = bar.beside
+    error = f' ± {whisker:.4f}' if whisker >= 0 else ''  # Not NaN.
     line = {'color': bar.colour, 'width': 2}
     yield _points(
         [x + _BESIDE],
         [value],
         {'symbol': 'diamond', 'size': 8, 'color': 'white', 'line': line},
-        f'{bar.name}<br>{beside_name}: %{{y:.4f}} ± {whisker:.4f}',
+        f'{bar.name}<br>{beside_name}: %{{y:.4f}}{error}',
         error_y=_whisker(whisker, bar.colour) | {'width': 0},
     )
 

@@ -94,8 +94,9 @@ def _add_grid(
 
   def describe(cell: Cell, x: Any, y: Any) -> str:
     mean = stats.mean(cell.seeds)
-    error = f'± {mean.standard_error:.3f}, seeds: {mean.num_seeds}'
-    return f'{error}<br>at {x}, {y} {cell.note}'
+    error = mean.standard_error
+    text = f'± {error:.3f}, ' if error >= 0 else ''  # Not NaN.
+    return f'{text}seeds: {mean.num_seeds}<br>at {x}, {y} {cell.note}'
 
   figure.add_trace(
       go.Heatmap(

@@ -114,12 +114,10 @@ def vertical_line(x: float, panel: int, **line: Any) -> dict[str, Any]:
   }
 
 
-def name_missing(
-    figure: go.Figure, reason: str, x: float, row: int, column: int
-) -> None:
+def name_missing(figure: go.Figure, reason: str, x: float, column: int) -> None:
   """Writes why x has no value, vertically at the bottom of a panel."""
   figure.add_annotation(
-      row=row,
+      row=1,
       col=column,
       x=x,
       y=0.02,

@@ -65,7 +65,7 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
       entry.get('sentence', claim.sentence),
       verdict,
       kind(verdict),
-      SYMBOLS.get(verdict, '?'),
+      SYMBOLS[verdict],
       _measured(entry),
       entry['note'],
       _why(entry),
@@ -75,21 +75,13 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
 
 def kind(verdict: str) -> str:
   """Returns the CSS class of a verdict."""
-  known = verdict if verdict in SYMBOLS else 'NOT RUN'
-  return known.lower().replace(' ', '-')
+  return verdict.lower().replace(' ', '-')
 
 
 def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
-  """Returns the mark of a claim; in the middle if there are no numbers.
-
-  A claim without t (of one seed, or of diverged seeds) is at the edge
-  if it has been decided.
-  """
-  t, error = entry.get('t'), entry.get('standard_error')
-  if t is None:
-    sides = {'SUPPORTED': math.inf, 'CONTRADICTED': -math.inf}
-    t, error = sides.get(claim.verdict, 0), None
-  if not error or not entry.get('interval'):
+  """Returns the mark of a claim; in the middle if there are no numbers."""
+  t, error = entry['t'] or 0.0, entry['standard_error']
+  if not error or not entry['interval']:
     return Mark(claim, linked, position(t), None, None)
   ends = [t + (end - entry['effect']) / error for end in entry['interval']]
   return Mark(claim, linked, position(t), *map(position, ends))
@@ -106,7 +98,7 @@ def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
   found = pd.Series([claim.verdict for claim in claims]).value_counts()
   return [
       {'verdict': verdict, 'kind': kind(verdict), 'number': found[verdict]}
-      for verdict in dict.fromkeys([*SYMBOLS, *found.index])
+      for verdict in SYMBOLS
       if verdict in found
   ]
 

@@ -29,7 +29,7 @@ def draw(
   for layer in range(len(latent)):
     for name, values, colour in (
         ("the task's latent", latent, style.MUTED),
-        ('decoded from adapted parameters', decoded, style.COLOURS.get(model)),
+        ('decoded from adapted parameters', decoded, style.COLOURS[model]),
     ):
       figure.add_trace(
           go.Bar(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 import functools
-import math
 import pathlib
 from typing import Any
 
@@ -46,7 +45,7 @@ def accuracy(
     split: only 'ood' is published.
 
   Returns:
-    (mean, standard deviation over 5 runs or 0 if none is printed), or None if
+    (mean, standard deviation over 5 runs or NaN if none is printed), or None if
     nothing is published, as for the bilevel system.
   """
   task, model = config['task'], config['model']
@@ -70,7 +69,7 @@ def accuracy(
   if len(rows) != 1:
     return None
   mean, deviation = (float(rows[column].iloc[0]) for column in ('mean', 'std'))
-  return mean / 100, 0.0 if math.isnan(deviation) else deviation / 100
+  return mean / 100, deviation / 100
 
 
 def _model_name(model: Mapping[str, Any]) -> str:

@@ -628,5 +628,5 @@ def test_seeds_that_diverged_are_named_below_curves(
   curves = data.Library(tmp_path, tmp_path / 'no').curves('fig3e')
   found = cells.select('fig3e', curves, fig3e.CELL)
   (line,) = cells.excluded(found.frame, found.left_out)
-  assert line.startswith('Diverged, and left out of the means: 1 seed of ')
+  assert line.startswith('Diverged: 1 seed of ')
   assert line.count('1 seed of') == curves['run_id'].nunique()

@@ -35,7 +35,7 @@ def make_path(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
   return path
 
 
-@pytest.mark.parametrize('width', [360, 800, 1400])
+@pytest.mark.parametrize('width', [360, 1400])
 def test_the_report_fits_and_works(path: pathlib.Path, width: int) -> None:
   found = reading.look(path, width, '#config-fig3b', 'jump memory 3B-1')
   assert found['width'] <= found['room'] <= width
@@ -49,6 +49,7 @@ def test_the_report_fits_and_works(path: pathlib.Path, width: int) -> None:
 
 def test_the_box_finds_claims_by_their_words(path: pathlib.Path) -> None:
   found = reading.look(path, 800, search='Amortised COMPOSITIONAL')
+  assert found['width'] <= found['room'] <= 800
   assert found['found'] == ['AM-1', 'AM-4']
 
 

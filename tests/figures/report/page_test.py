@@ -198,10 +198,6 @@ def test_marks_stand_where_effects_are() -> None:
   assert touching.low == 50
   assert overview.position(math.inf) == overview.position(99) == 97
   assert overview.position(-30) == 3
-  # Counted: no t, but a verdict.
-  sure = _ENTRY | {'t': None, 'verdict': 'SUPPORTED', 'standard_error': 0.0}
-  mark = overview.mark(overview.describe(claim, sure), sure, True)
-  assert (mark.x, mark.low) == (97, None)
   none = _ENTRY | {'t': None, 'verdict': 'NOT RUN', 'interval': None}
   mark = overview.mark(overview.describe(claim, none), none, True)
   assert (mark.x, mark.low) == (50, None)
