@@ -261,9 +261,7 @@ def test_damaged_files_of_a_run(
 @pytest.mark.parametrize(
     'name, run',
     [
-        ('scan_me', '--only=model=meta_seq2seq'),
         ('scan_add_jump', '--only=meanings=aligned'),
-        ('scan_around_right', '--only=task.num_extra=2'),
         ('scan_length', '--only=model=meta_seq2seq'),
         ('scan_length', '--only=model=seq2seq'),
     ],

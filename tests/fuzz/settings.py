@@ -24,5 +24,5 @@ FEW = hypothesis.settings(
 )
 FEWER = hypothesis.settings(FEW, max_examples=50)
 MANY = hypothesis.settings(
-    FEW, derandomize=not _NUM_CASES, max_examples=int(_NUM_CASES or 1000)
+    FEW, derandomize=not _NUM_CASES, max_examples=int(_NUM_CASES or 300)
 )

@@ -100,9 +100,8 @@ def test_what_weight_decay_applies_to() -> None:
 
 
 @pytest.mark.slow
-@models_test.BOTH
-def test_devices_and_chunks_do_not_change_a_step(name: str) -> None:
-  model = models_test.make(name, attention_dropout=0.3)
+def test_devices_and_chunks_do_not_change_a_step() -> None:
+  model = models_test.make(attention_dropout=0.3)
   key = jax.random.key(0)
   task_params = _WORLD.init(key)
 
@@ -114,13 +113,12 @@ def test_devices_and_chunks_do_not_change_a_step(name: str) -> None:
     return tiny.on_devices(learner.step, num_devices)(state, task_params, key)
 
   state, metrics = step(1, None)
-  for number, chunk_size in ((8, None), (2, 4), (1, 2)):
-    other, other_metrics = step(number, chunk_size)
-    assert other_metrics['loss'] == pytest.approx(metrics['loss'], rel=1e-4)
-    for x, y in zip(
-        jax.tree.leaves(other.meta_params), jax.tree.leaves(state.meta_params)
-    ):
-      np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4)
+  other, other_metrics = step(2, 4)
+  assert other_metrics['loss'] == pytest.approx(metrics['loss'], rel=1e-4)
+  for x, y in zip(
+      jax.tree.leaves(other.meta_params), jax.tree.leaves(state.meta_params)
+  ):
+    np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4)
 
 
 def test_a_query_s_target_reaches_no_input() -> None:
@@ -171,29 +169,15 @@ def test_a_query_s_target_reaches_no_input() -> None:
 
 
 @pytest.mark.slow
-def test_it_learns_and_a_seed_s_results_do_not_depend_on_others() -> None:
-  curves = {}
-  for seeds in ([1, 2], [2]):
-    compiled, _ = make_programs(make_system(), seeds)
-    state, first = compiled.train(compiled.init(), 1)
-    state, last = compiled.train(state, 39)
-    values, _ = compiled.evaluate(state.meta_params)
-    curves[len(seeds)] = [
-        programs.fetch(x)[..., -1, :] if x.ndim > 2 else programs.fetch(x)[-1]
-        for x in (first['loss'], last['loss'], values['loss'])
-    ]
-  for alone, beside in zip(curves[1], curves[2]):
-    np.testing.assert_allclose(alone, beside, rtol=2e-2)
-  assert curves[1][1] < 0.5 * curves[1][0]
-
-
-@pytest.mark.slow
 @models_test.BOTH
 def test_evaluation_written_out(name: str) -> None:
   """Pooled R^2, the control, and decoding in float64."""
   system = make_system(name)
   compiled, (drawn,) = make_programs(system, [3])
-  state, _ = compiled.train(compiled.init(), 20)
+  state, first = compiled.train(compiled.init(), 1)
+  state, last = compiled.train(state, 19)
+  first, last = (programs.fetch(x)['loss'] for x in (first, last))
+  assert (last < first).all()
   found = {
       metric: values[0]
       for metric, values in programs.fetch(

@@ -7,7 +7,6 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from scipy import optimize
 
@@ -363,46 +362,6 @@ def test_a_generated_network_written_out() -> None:
     hidden = gelu(hidden @ weights / math.sqrt(6) + bias)
   expected = hidden @ p['readout'] + code @ p['output_biases']
   np.testing.assert_allclose(found.outputs, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-@BOTH
-@pytest.mark.parametrize('kind', ['softmax', 'hyla'])
-def test_gradients_against_finite_differences(name: str, kind: str) -> None:
-  with jax.enable_x64(True):
-    model = make(name, attention=kind)
-    # Away from zero biases: there the bottleneck's token of zeros has no
-    # variance, and its normalisation is steep.
-    leaves, tree = jax.tree.flatten(model.init(jax.random.key(0)))
-    rng = np.random.default_rng(0)
-    leaves = [jnp.asarray(x + 0.3 * rng.normal(size=x.shape)) for x in leaves]
-    params = jax.tree.unflatten(tree, leaves)
-    support, inputs = jax.tree.map(
-        lambda x: jnp.asarray(np.asarray(x), jnp.float64), draw_task()
-    )
-
-    def loss(params: Any) -> jax.Array:
-      outputs = model.apply(params, None, support, inputs, False).outputs
-      return jnp.sum((outputs - 1.0) ** 2)
-
-    loss = jax.jit(loss)
-    gradient = jax.jit(jax.grad(loss))(params)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    for leaf, key in enumerate(keys):
-      direction = [jnp.zeros_like(x) for x in leaves]
-      direction[leaf] = jax.random.normal(key, leaves[leaf].shape, jnp.float64)
-      step = jax.tree.unflatten(tree, direction)
-
-      def along(size: float, step: Any = step) -> float:
-        moved = jax.tree.map(jnp.add, params, optax.tree.scale(size, step))
-        return float(loss(moved))
-
-      difference = (along(1e-5) - along(-1e-5)) / 2e-5
-      expected = sum(
-          float(jnp.vdot(g, d))
-          for g, d in zip(jax.tree.leaves(gradient), direction)
-      )
-      assert difference == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import re
 import time
 import types
 
@@ -181,5 +182,7 @@ def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
   assert time.monotonic() - started < 20 * len(_ABSURD)
   for arguments, done in zip(_ABSURD, found, strict=True):
     assert done.code == 2, (arguments, done)
-    training.assert_refused(done.code, done.stderr, '.')
+    field = re.search(r'(\w+)=', arguments[-1])
+    assert field
+    training.assert_refused(done.code, done.stderr, f'{field[1]}|GiB')
   assert not results.exists()

@@ -15,6 +15,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.seq2seq import learner as learners
 from modular_hyperteacher.seq2seq import model as models
@@ -22,8 +23,6 @@ from modular_hyperteacher.seq2seq import mutual_exclusivity
 from modular_hyperteacher.seq2seq import system as systems
 from modular_hyperteacher.seq2seq import vocabulary
 from tests.helpers import greedy
-from tests.helpers import slow
-from tests.helpers import tiny
 from tests.profiling import derived_flops
 
 _OUTER: dict[str, Any] = dict(
@@ -167,8 +166,7 @@ def test_a_network_without_memory_takes_no_episodes() -> None:
 # Steps.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('support_loss', slow.mark([True, False], [True]))
+@pytest.mark.parametrize('support_loss', [True, False])
 def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
     support_loss: bool,
 ) -> None:
@@ -189,7 +187,13 @@ def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
   root = randomness.root_key(0, 'threefry2x32')
   params = system.draw_tasks(root).task_params
   state = system.init(root)
-  tiny.on_devices(system.step, 1)(state, params, root)
+  step = jax.vmap(
+      system.step,
+      axis_name=outer_loop.DEVICE_AXIS,
+      axis_size=1,
+      in_axes=None,
+  )
+  jax.eval_shape(step, state, params, root)
   ((support, query),) = asked
   assert support.inputs.lengths.shape == (3,)
   assert query.inputs.lengths.shape == (5 + 3 * support_loss,)
@@ -209,17 +213,6 @@ def test_asked_rows_are_those_of_both() -> None:
   both = vocabulary.concatenate(narrow, episode.query.inputs)
   assert both.tokens.shape == (8, 7)
   np.testing.assert_array_equal(both.tokens[:3, :2], narrow.tokens)
-
-
-@pytest.mark.slow
-def test_devices_share_a_batch_of_episodes() -> None:
-  system = make_system(meta_batch_size=8)
-  root = randomness.root_key(0, 'threefry2x32')
-  arguments = system.init(root), system.draw_tasks(root).task_params, root
-  one, one_metrics = tiny.on_devices(system.step, 1)(*arguments)
-  all_, all_metrics = tiny.on_devices(system.step, 8)(*arguments)
-  for a, b in ((one_metrics, all_metrics), (one.meta_params, all_.meta_params)):
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-5), a, b)
 
 
 @pytest.fixture(scope='module', name='trained')
@@ -399,34 +392,22 @@ def test_operations_are_two_per_weight_and_symbol() -> None:
   assert derived_flops.outer_step(config) == pytest.approx(2 * 3 * expected)
 
 
-# Every network on SCAN itself.
+# Meta seq2seq on SCAN itself.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    'conditions, fields',
+    'fields',
     [
-        pytest.param(
-            _OF_MEMORY,
-            {'mask_padding': False, 'outer': {'support_loss': False}},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            _OF_MEMORY,
-            {'use_decoder_attention': False},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ('model=seq2seq', 'meanings=fixed'), {}, marks=pytest.mark.slow
-        ),
+        {'mask_padding': False, 'outer': {'support_loss': False}},
+        {'use_decoder_attention': False},
     ],
 )
-def test_a_few_steps_on_scan_lower_the_loss(
-    conditions: tuple[str, ...], fields: dict[str, Any]
-) -> None:
+def test_a_few_steps_on_scan_lower_the_loss(fields: dict[str, Any]) -> None:
   config: Any = scan_add_jump.get_config('smoke')
   config.task.update(seq2seq.limit_actions('smoke', 4))
   config.training.update({'meta_batch_size': 8, 'num_evaluation_tasks': 8})
-  run = sweeps.select(sweeps.expand(config), list(conditions))[0]
+  run = sweeps.select(sweeps.expand(config), list(_OF_MEMORY))[0]
   model = dict(run.config['model'])
   for name, value in fields.items():
     model[name] = model[name] | value if isinstance(value, dict) else value

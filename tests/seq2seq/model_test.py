@@ -294,12 +294,11 @@ def _find_decoder_that_ends(
   raise AssertionError('no such parameters')
 
 
-@pytest.mark.parametrize('name', slow.mark(_VARIANTS, list(_VARIANTS)[1:]))
-def test_greedy_decoding_finds_a_target_if_its_symbols_are_the_likeliest(
-    name: str,
-) -> None:
+def test_greedy_decoding_finds_a_target_if_its_symbols_are_the_likeliest() -> (
+    None
+):
   """The shortcut of `evaluate_rows`, on networks that get some rows right."""
-  network, _ = make(name)
+  network, _ = make(next(iter(_VARIANTS)))
   support, query = pairs(_SUPPORT), pairs(_QUERY, outputs=7)
   decode = functools.partial(greedy.decode, network)
   find = jax.jit(lambda params: decode(params, support, query.inputs, 12))

@@ -17,7 +17,6 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import families
-from tests.helpers import tiny
 
 _LM = inner_loop.InnerConfig(
     num_steps=12, solver='levenberg_marquardt', second_order=False
@@ -297,18 +296,3 @@ def test_cosine_schedule() -> None:
   np.testing.assert_allclose(
       [sizes[0], sizes[50], sizes[100]], [1e-3, halfway, 1e-6], rtol=1e-3
   )
-
-
-@pytest.mark.slow
-def test_tiny_world_still_fits_the_shared_learner() -> None:
-  """The other worlds take the same path, fresh support sets included."""
-  world = tiny.task()
-  inner = dict(fresh_support=True)
-  learner = tiny.learner(world, 'linear_hypernetwork', inner=inner)
-  params = world.init(jax.random.key(0))
-  meta_params = tiny.MODELS['linear_hypernetwork']().init(jax.random.key(1))
-  drawn = world.sample(params, jax.random.key(2), 'train')
-  metrics, _ = learner.evaluate_task(
-      meta_params, params, drawn, jax.random.key(3)
-  )
-  assert jnp.isfinite(metrics['loss'])

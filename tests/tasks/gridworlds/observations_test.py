@@ -163,9 +163,12 @@ def _close(actual: Any, expected: Any, rtol: float, atol: float) -> None:
   )
 
 
-@pytest.mark.parametrize('num_instances', slow.mark([1, 20], [20]))
 @pytest.mark.parametrize(
-    'name', slow.mark(_MODELS, ('nonlinear_hypernetwork',))
+    'name, num_instances',
+    slow.mark(
+        [*((name, 1) for name in _MODELS), ('linear_hypernetwork', 20)],
+        [('linear_hypernetwork', 20), ('nonlinear_hypernetwork', 1)],
+    ),
 )
 def test_models_do_not_see_the_form_of_their_inputs(
     name: str, num_instances: int
