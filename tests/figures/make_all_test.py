@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import registry
 from figures.claims import verdicts
 from figures.library import bundles
 from figures.library import reference
@@ -35,17 +34,14 @@ def run_script(
   return commands.python(script, *arguments, cwd=commands.ROOT, **variables)
 
 
-@pytest.mark.parametrize(
-    'only', ['fig3b', pytest.param('', marks=pytest.mark.slow)]
-)
-def test_make_all_from_end_to_end(only: str, tmp_path: pathlib.Path) -> None:
+def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path / 'results', made_up.AS_CLAIMED)
   output = tmp_path / 'output'
   output.mkdir()
   (output / 'fig3b.png').write_text('an earlier image')
   run = run_script(
       'make_all',
-      *(f'--only={only}', '--results=~/results', '--output=~/output'),
+      *('--only=fig3b', '--results=~/results', '--output=~/output'),
       HOME=str(tmp_path),
   )
   assert run.returncode == 0, run.stderr
@@ -55,9 +51,7 @@ def test_make_all_from_end_to_end(only: str, tmp_path: pathlib.Path) -> None:
   page = (output / 'fig3b.html').read_text()
   assert 'src="http' not in page  # Nothing is fetched: it works offline.
   assert (output / 'plotly.min.js').exists()
-  pages = [path for path in output.glob('*.html') if path.stem != 'report']
-  assert len(pages) == len(only.split() or registry.FIGURES)
-  assert max(path.stat().st_size for path in pages) < 500_000
+  assert len(list(output.glob('*.html'))) == 2
   assert len(pd.read_csv(output / 'fig3b.csv')) == 12
   assert (output / 'fig3b.md').read_text().startswith('| model |')
   assert 'All on one page' in run.stdout

@@ -139,8 +139,12 @@ def _write_curves(
     root: pathlib.Path,
     experiment: str,
     accuracy: Callable[[sweeps.Run, int, int], float],
+    diverged: int | None = None,
 ) -> None:
-  """Finished runs with OOD accuracies `accuracy(run, seed, step)`."""
+  """Finished runs with OOD accuracies `accuracy(run, seed, step)`.
+
+  The seed `diverged`, if any, ends with a loss that is not finite.
+  """
   made_up.write_by_rule(root, experiment, lambda *_: 0.5)
   for path in root.glob(f'{experiment}/laptop/*/config.json'):
     folder = run_folder.RunFolder(path.parent)
@@ -149,12 +153,18 @@ def _write_curves(
     run = sweeps.Run(experiment, 'laptop', config, path.parent.name)
     every = config['training']['evaluate_every']
     last = config['training']['num_outer_steps']
-    folder.write_metrics(
+    seeds = config['training']['seeds']
+    accuracies = [
         (step, seed, split, 'accuracy', accuracy(run, seed, step))
         for step in range(every, last + 1, every)
-        for seed in config['training']['seeds']
+        for seed in seeds
         for split in ('test', 'ood')
-    )
+    ]
+    losses = [
+        (last, seed, 'valid', 'loss', math.nan if seed == diverged else 0.5)
+        for seed in seeds
+    ]
+    folder.write_metrics(accuracies + losses)
 
 
 def _grows(power: float) -> Callable[[sweeps.Run, int, int], float]:
@@ -246,3 +256,15 @@ def test_claim_on_budgets(
   np.testing.assert_allclose(np.diff(grid.z, axis=0), of_shots, atol=1e-6)
   assert list(made_up.layout(figure).xaxis.ticktext)[-1] == '96000'
   assert len(table) == 2 * 5 * 6
+
+
+def test_a_seed_that_diverged_leaves_budgets_undecided(
+    tmp_path: pathlib.Path,
+) -> None:
+  _write_curves(
+      tmp_path,
+      'sample_complexity',
+      lambda run, seed, _: run.config['task']['num_support'] / 100 + seed % 3,
+      diverged=2021,
+  )
+  assert _evaluate_claim(tmp_path, 'SC-2')['verdict'] == 'UNDECIDED'
