@@ -1,8 +1,10 @@
 """Every config, at every scale: its runs can be built; a step can be taken."""
 
 import importlib
+import json
 import pathlib
 import re
+from typing import Any
 
 import jax
 import numpy as np
@@ -132,18 +134,33 @@ def test_opens_with_its_commands(name: str) -> None:
   assert set(names.split(',')) <= set(registry.FIGURES)
 
 
+def _kind(config: dict[str, Any]) -> str:
+  """Returns task, model and solver."""
+  task, model = config['task'], config['model']
+  # Of the hyperteacher, a second generated layer changes the program, too.
+  depth = task.get('teacher_num_hidden')
+  solver = model.get('inner', {}).get('solver')
+  kind = (task['name'], depth, model['name'], solver)
+  return '-'.join(str(part) for part in kind if part)
+
+
 def _kinds() -> dict[str, sweeps.Run]:
-  """Returns a run per task, model and solver, of the smallest preset."""
-  kinds: dict[str, sweeps.Run] = {}
-  for name in _CONFIGS:
-    for run in _runs(name, 'smoke'):
-      task, model = run.config['task'], run.config['model']
-      # Of the hyperteacher, a second generated layer changes the program, too.
-      depth = task.get('teacher_num_hidden')
-      solver = model.get('inner', {}).get('solver')
-      kind = (task['name'], depth, model['name'], solver)
-      kinds.setdefault('-'.join(str(part) for part in kind if part), run)
-  return kinds
+  """Returns a run per kind, of the smallest preset.
+
+  Those of curves_test take steps there. For Levenberg-Marquardt it compares a
+  single one, whose loss is from before the parameters move.
+  """
+  curves = json.loads(
+      pathlib.Path(__file__).with_name('curves.json').read_text()
+  )
+  known = {_kind(curve['config']) for curve in curves}
+  runs = (run for name in _CONFIGS for run in _runs(name, 'smoke'))
+  kinds = {_kind(run.config): run for run in runs}
+  return {
+      kind: run
+      for kind, run in kinds.items()
+      if kind not in known or kind.endswith('levenberg_marquardt')
+  }
 
 
 _KINDS = _kinds()
