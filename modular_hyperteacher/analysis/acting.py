@@ -102,7 +102,9 @@ def make_preferences_analysis(
     for split in _SPLITS:
       earned, demonstrated = act_on_split(adapted, split)
       ratio = np.nan
-      if demonstrated.any():
+      # Of a model that diverged, argmax would end every walk at once.
+      found = adapted.meta_params, adapted.fast_params[split]
+      if demonstrated.any() and base.is_finite(found):
         ratio = earned.sum() / demonstrated.sum()
       metrics[split] = {'relative_return': float(ratio)}
     return metrics

@@ -166,6 +166,11 @@ def build(
   task_block = dict(config['task'])
   entry = task_entry(task_block)
   task = components.call(entry.make, 'task', task_block, tasks.TaskDistribution)
+  # This system draws the examples of all splits alike.
+  splits = [
+      s for s in task.evaluation_splits if s not in fuzzy_logic.FIXED_CONTEXT
+  ]
+  task = dataclasses.replace(task, evaluation_splits=tuple(splits))
   inner = components.call(
       inner_loop.InnerConfig,
       'model.inner',
@@ -177,6 +182,7 @@ def build(
   )
   model = _make_model(config['model'], task)
   _check_start(inner, model)
+  _check_fit(config['model'], model, task)
   if execution.task_chunk_size is None:
     share = training.meta_batch_size // num_devices
     best = _best_chunk_size(
@@ -322,8 +328,52 @@ def _check_start(
   number = inner.num_steps
   errors.require(number >= least, 'model.inner.num_steps', number, rule)
   if model.infer is None:
+    num_meta, num_fast = models.count_params(model)
+    if num_meta == num_fast:  # It learns the start and nothing else.
+      rule = 'for a model that learns only where adaptation starts, it must be '
+      value = inner.random_start
+      errors.require(
+          not value, 'model.inner.random_start', value, f'{rule}False'
+      )
+      value = inner.second_order
+      errors.require(
+          value or inner.first_order,
+          'model.inner.second_order',
+          value,
+          f'{rule}True, or first_order must be',
+      )
     return
   for field, needed in (('second_order', True), ('random_start', False)):
     value = getattr(inner, field)
     rule = f'for a model that predicts its fast parameters it must be {needed}'
     errors.require(value == needed, f'model.inner.{field}', value, rule)
+
+
+def _check_fit(
+    block: Mapping[str, Any],
+    model: models.MetaModel,
+    task: tasks.TaskDistribution,
+) -> None:
+  """Checks that a model can read what the task shows."""
+  errors.require(
+      task.sequence_lengths is None,
+      'model.name',
+      repr(block['name']),
+      "it must be 'transformer', as the task shows sequences",
+  )
+  _, num_fast = models.count_params(model)
+  errors.require(
+      num_fast > 0 or task.code_dim > 0,
+      'model.name',
+      repr(block['name']),
+      'it adapts nothing, so it must be given its tasks: choose a'
+      ' task.encoding',
+  )
+  if 'example_dim' in block:
+    errors.require(
+        block['example_dim'] == task.input_dim - task.code_dim,
+        'model.example_dim',
+        block['example_dim'],
+        f"it must be {task.input_dim - task.code_dim}, the size of the task's"
+        ' inputs without the code',
+    )

@@ -38,7 +38,8 @@ class Prediction(NamedTuple):
   """What a model makes of one sequence with Q queries."""
 
   outputs: jax.Array  # [Q, Y]
-  # Name -> features of the first query from which latents may be decoded.
+  # Name -> features of the first query, or of the last one of a sequence, from
+  # which latents may be decoded.
   features: dict[str, jax.Array]
   # Of the token where the first query is read: the scores of its attention to
   # itself, over the heads of each block, [blocks, A]; of all queries of a

@@ -198,8 +198,16 @@ def adamw(
 
 
 def is_matrix(params: Any) -> Any:
-  """Returns a tree like the parameters, False for vectors and numbers."""
-  return jax.tree.map(lambda x: x.ndim > 1, params)
+  """Returns a tree like the parameters, False for vectors and numbers.
+
+  Haiku's biases, scales and offsets are vectors, also if stacked over layers.
+  """
+  vectors = 'b', 'scale', 'offset'
+  return jax.tree_util.tree_map_with_path(
+      lambda path, x: x.ndim > 1
+      and getattr(path[-1], 'key', '') not in vectors,
+      params,
+  )
 
 
 def num_skipped(state: TrainState) -> jax.Array:

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
 
@@ -42,6 +43,12 @@ def make(
   base.check_positive(
       generator_num_hidden=generator_num_hidden,
       generator_hidden_dim=generator_hidden_dim,
+  )
+  errors.require(
+      num_modules > 1,
+      'model.num_modules',
+      num_modules,
+      'it must be at least 2: an embedding of one number is normalised away',
   )
   trunk = hk.without_apply_rng(
       hk.transform(

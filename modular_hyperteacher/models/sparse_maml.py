@@ -88,6 +88,13 @@ def make(
       initial_sparsity,
       'it must be from 0 to 1',
   )
+  errors.require(
+      num_hidden > 1 or gates != 'generated',
+      'model.num_hidden',
+      num_hidden,
+      "with gates 'generated', all hidden layers but the first, it must be at"
+      ' least 2',
+  )
   network = maml.make(
       input_dim=input_dim,
       output_dim=output_dim,

@@ -55,6 +55,7 @@ RULES = (
 UNPERMUTED = {'valid_unpermuted': 'train', 'ood_unpermuted': 'ood'}
 _NUM_CONTEXT = 8  # Panels.
 _MAX_FEATURES = 6
+_MAX_REDRAWS = 100
 
 
 class Multisets(NamedTuple):
@@ -145,10 +146,11 @@ def make(
       rule,
   )
   errors.require(
-      num_values >= 3,
+      num_values >= 5,
       'task.num_values',
       num_values,
-      'three values are distributed, so it must be at least 3',
+      'modulo fewer than 5 values some progressions are the same rule, so it'
+      ' must be at least 5',
   )
   multisets = list_multisets(num_features)
   num_ood = (
@@ -168,10 +170,16 @@ def make(
   )
 
   def init(key: jax.Array) -> Multisets:
-    shuffled = jax.random.permutation(
-        randomness.stream(key, 'multisets'), jnp.asarray(multisets)
+    first = draw_key = randomness.stream(key, 'multisets')
+    for redraw in range(1, _MAX_REDRAWS + 1):
+      shuffled = jax.random.permutation(draw_key, jnp.asarray(multisets))
+      if len(np.unique(shuffled[num_ood:])) == len(RULES):
+        return Multisets(shuffled[num_ood:], shuffled[:num_ood])
+      draw_key = jax.random.fold_in(first, redraw)
+    raise errors.UserError(
+        f'task.ood_fraction is {ood_fraction}; it must be smaller: none of'
+        f' {_MAX_REDRAWS} random splits has every rule in training.'
     )
-    return Multisets(shuffled[num_ood:], shuffled[:num_ood])
 
   def rules_of(params: Multisets, split: str) -> jax.Array:
     drawn_from = UNPERMUTED.get(split, split)

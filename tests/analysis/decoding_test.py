@@ -77,6 +77,9 @@ def test_r2_is_one_zero_and_undefined() -> None:
   target = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 4.0]])
   prediction = np.array([[0.0, 1.0, 3.0], [1.0, 1.0, 3.0]])
   np.testing.assert_allclose(ridge.r2(prediction, target), [1, np.nan, 0])
+  # The float32 mean of these equal numbers is another number.
+  equal = np.full((256, 1), 6**-0.5, np.float32)
+  assert np.isnan(ridge.r2(equal + 1, equal)).all()
 
 
 # Decoding.

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import maml
+from modular_hyperteacher.tasks import fuzzy_logic
 from tests.helpers import built
 
 
@@ -74,3 +76,68 @@ def test_a_model_may_be_made_by_an_object(
   assert first is second and make.calls == 1
   config['model'] |= {'hidden_dim': 7}
   assert built.bilevel_experiment(config).model is not first
+
+
+def _with(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+  """Returns a config with some fields of some of its blocks changed."""
+  return config | {
+      name: _with(config[name], value) if isinstance(value, dict) else value
+      for name, value in changes.items()
+  }
+
+
+@pytest.mark.parametrize(
+    'name, model, changes, message',
+    [
+        (
+            'fig3b',
+            'maml',
+            {'model': {'inner': {'random_start': True}}},
+            'model.inner.random_start is True; for a model that learns only',
+        ),
+        (
+            'fig3b',
+            'maml',
+            {'model': {'inner': {'second_order': False}}},
+            'model.inner.second_order is False; for a model that learns only',
+        ),
+        (
+            'given_or_inferred',
+            'multitask_mlp',
+            {'task': {'encoding': None}},
+            "model.name is 'multitask_mlp'; it adapts nothing",
+        ),
+        (
+            'scaling',
+            'multitask_transformer',
+            {'model': {'example_dim': 3}},
+            'model.example_dim is 3; it must be ',
+        ),
+        (
+            'fig3b',
+            'nonlinear_hypernetwork',
+            {'model': {'num_modules': 1}},
+            'model.num_modules is 1; it must be at least 2',
+        ),
+    ],
+)
+def test_what_could_not_learn_is_refused(
+    name: str, model: str, changes: dict[str, Any], message: str
+) -> None:
+  config = _config(name, 'smoke', model)
+  built.bilevel_experiment(config)
+  with pytest.raises(errors.UserError, match=message):
+    built.bilevel_experiment(_with(config, changes))
+
+
+def test_tasks_of_other_systems() -> None:
+  """Sequences need a transformer; contexts cannot be fixed here."""
+  config = _config('fig3b', 'smoke', 'maml')
+  sequences, contexts = (
+      importlib.import_module(f'configs.{name}').get_config('smoke').task
+      for name in ('sraven', 'fuzzy_logic')
+  )
+  with pytest.raises(errors.UserError, match='as the task shows sequences'):
+    built.bilevel_experiment(config | {'task': sequences.to_dict()})
+  task = built.bilevel_experiment(config | {'task': contexts.to_dict()}).task
+  assert not {*fuzzy_logic.FIXED_CONTEXT} & {*task.evaluation_splits}

@@ -162,6 +162,14 @@ def test_gradient_is_clipped_before_adamw() -> None:
     np.testing.assert_allclose(mean, used, rtol=1e-6)
 
 
+def test_stacked_vectors_are_vectors() -> None:
+  """The nonlinear hypernetwork's trunks are stacked over blocks."""
+  params = tiny.MODELS['nonlinear_hypernetwork']().init(jax.random.key(0))
+  found = outer_loop.is_matrix(params)['generators']['trunks']
+  for module, marks in found.items():
+    assert marks == {name: name == 'w' for name in marks}, module
+
+
 def test_decay_acts_on_the_value_before_the_step() -> None:
   config = outer_loop.OuterConfig(
       learning_rate=0.1,

@@ -52,7 +52,7 @@ def fixture_precise() -> Iterator[None]:
 
 
 def _make(gates: str, **fields: Any) -> base.MetaModel:
-  return sparse_maml.make(gates=gates, **_SIZES, **fields)
+  return sparse_maml.make(gates=gates, **_SIZES | fields)
 
 
 def _double(tree: Any) -> Any:
@@ -302,6 +302,10 @@ def test_all_gates_start_from_the_same_weights() -> None:
     'fields, message',
     [
         ({'gates': 'some'}, "model.gates is 'some'; choose one of binary, "),
+        (
+            {'gates': 'generated', 'num_hidden': 1},
+            'model.num_hidden is 1; with gates',
+        ),
         (
             {'gates': 'binary', 'initial_sparsity': 1.5},
             'model.initial_sparsity is 1.5; it must be from 0 to 1',

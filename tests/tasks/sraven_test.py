@@ -181,12 +181,26 @@ def test_a_sequence_holds_eight_panels_and_no_answer(split: str) -> None:
   np.testing.assert_array_equal(query.targets, panels[8])
 
 
+@pytest.mark.parametrize('seed', range(5))
+def test_training_has_every_rule(seed: int) -> None:
+  world = make(num_features=2, ood_fraction=0.7)
+  params = world.init(jax.random.key(seed))
+  assert set(np.ravel(params.train)) == set(range(8))
+  assert len(params.ood) == 25
+
+
+def test_splits_without_a_rule_are_refused() -> None:
+  world = make(num_features=1)
+  with pytest.raises(errors.UserError, match='task.ood_fraction is 0.25; it'):
+    world.init(jax.random.key(0))
+
+
 @pytest.mark.parametrize(
     'field, value',
     [
         ('num_features', 0),
         ('num_features', 7),
-        ('num_values', 2),
+        ('num_values', 4),
         ('ood_fraction', 0.0),
         ('ood_fraction', 1.0),
         ('ood_fraction', 0.01),

@@ -110,7 +110,7 @@ def make(
   errors.require_choice('task.task_support', task_support, TASK_SUPPORTS)
   num_ood = int(fraction_ood * NUM_GOALS) if 0 < fraction_ood < 1 else 0
   errors.require(
-      num_ood,
+      num_ood or task_support != 'random',
       'task.fraction_ood',
       fraction_ood,
       f'it must be at least 1/{NUM_GOALS} and below 1, so that at least one of'
@@ -235,20 +235,24 @@ def draw_mazes(
   run's seed as the integer; here it is random, so that seeds share no mazes.
 
   Raises:
-    UserError: if the mazes' shortest paths are too long in every draw.
+    UserError: if shortest paths are too long, or mazes equal, in every draw.
   """
   for redraw in range(_MAX_REDRAWS):
     bits = jax.random.bits(jax.random.fold_in(key, redraw), (), jnp.uint32)
     walls = np.stack(
         [mazes.generate(side, int(bits) + i) for i in range(FACTORS[2])]
     )
-    if all(_is_usable(maze, max_path_length) for maze in walls):
+    # With two equal mazes, a goal could be trained on in one and held out in
+    # the other.
+    are_distinct = len({maze.tobytes() for maze in walls}) == len(walls)
+    if are_distinct and all(_is_usable(w, max_path_length) for w in walls):
       if redraw:
         logging.info('Drew the mazes %d times to get usable ones', redraw + 1)
       return walls
   raise errors.UserError(
       f'task.max_path_length is {max_path_length}; it must be larger: all of'
-      f' {_MAX_REDRAWS} draws gave mazes with longer shortest paths.'
+      f' {_MAX_REDRAWS} draws gave mazes with longer shortest paths, or equal'
+      ' mazes.'
   )
 
 

@@ -253,6 +253,18 @@ def test_mazes_of_a_seed() -> None:
   assert all((maze != o).any() for maze in walls for o in other)
 
 
+def test_no_two_mazes_are_equal() -> None:
+  """Small mazes often are: then, a held-out goal could be trained on."""
+  redrawn = 0
+  for seed in range(12):
+    key = jax.random.key(seed)
+    walls = goals.draw_mazes(key, 24, 5)
+    assert len({maze.tobytes() for maze in walls}) == len(walls)
+    bits = int(jax.random.bits(jax.random.fold_in(key, 0), (), 'uint32'))
+    redrawn += not (walls[0] == mazes.generate(5, bits)).all()
+  assert redrawn
+
+
 def test_mazes_with_longer_paths_are_drawn_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
