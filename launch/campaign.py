@@ -82,8 +82,6 @@ _ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
 _BUNDLE = flags.DEFINE_string(
     'bundle', None, 'Folder to bundle finished runs into, for figures.'
 )
-for _name in ('workers', 'dry_run', 'results'):
-  flags.declare_key_flag(_name)  # Shown by --help.
 # Measuring a program takes about as long; less idle time is not worth it.
 _WORTH_S = 60.0
 
@@ -263,6 +261,10 @@ class _Campaign:
           self._failures[f'bundling {folder}'] = f'exit code {code}'
       else:
         print(f'to bundle: python {shlex.join(command)}')
+    return self.print_failures()
+
+  def print_failures(self) -> int:
+    """Prints what failed; returns the exit code."""
     for run_id, why in self._failures.items():
       print(f'error: {run_id}: {why}', file=sys.stderr)
     return 1 if self._failures else 0
@@ -295,7 +297,7 @@ def _run(engine: Any) -> int:
   if not outcome.left:
     print(campaign.describe(), flush=True)
     if flags.FLAGS['dry_run'].value:
-      return 0
+      return campaign.print_failures()
     outcome = campaign.train()
   if outcome.left:
     print(outcome.left, file=sys.stderr)

@@ -144,8 +144,8 @@ def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
   for run in sweep.runs:
     components.allow(run.config)
   plan = make_plan(sweep, _RUNS_PER_TASK.value)
-  for bundle in plan.bundles:
-    _ = bundle[0].experiment  # Report wrong configs before training.
+  # Report wrong configs before training.
+  runner.check([bundle[0] for bundle in plan.bundles])
   print(describe_plan(plan, describe()), flush=True)
   if _DRY_RUN.value:
     if left := [run for bundle in plan.bundles for run in bundle]:

@@ -86,9 +86,11 @@ def _make_executor() -> Any:
         f' or up to {_SIGNAL_SPREAD_S} seconds earlier. Increase --time_min or'
         ' decrease --save_before_s.'
     )
+  folder = run_folder.locate(_JOBS.value, '--jobs')
+  run_folder.create_folder(folder, '--jobs')
   try:
     executor = submitit.AutoExecutor(
-        run_folder.locate(_JOBS.value, '--jobs') / '%A',
+        folder / '%A',
         cluster='slurm',
         slurm_max_num_timeout=_REQUEUES.value,
     )

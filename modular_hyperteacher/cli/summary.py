@@ -148,13 +148,20 @@ def _scale(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str:
 
 
 def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
-  """Returns a run's published accuracy; None if there is not exactly one."""
+  """Returns the accuracy of a run's M and K, None if there is not just one."""
+  task = run.config['task']
+  own = {f: task[f] for f in ('num_modules', 'max_active') if f in task}
   values = {
-      schug2024.accuracy(other.config, 'ood')
+      schug2024.accuracy(
+          {**other.config, 'task': {**other.config['task'], **own}}, 'ood'
+      )
       for other in sweeps.counterparts(run, paper_runs)
   }
   value = values.pop() if len(values) == 1 else None
-  return value and f'{value[0]:.3f} ± {value[1]:.3f}'
+  if value is None:
+    return None
+  error = '' if math.isnan(value[1]) else f' ± {value[1]:.3f}'
+  return f'{value[0]:.3f}{error}'
 
 
 def _headline(by_split: Mapping[str, Any], split: str) -> list[float] | None:

@@ -276,6 +276,7 @@ def _named(
 
 def _narrow(found: list[_Trained], field: str, value: Any) -> list[_Trained]:
   """Returns the runs with this value of a field."""
+  value = list(value) if isinstance(value, tuple) else value  # As in JSON.
   kept = [trained for trained in found if _get(trained, field) == value]
   if not kept:
     present = dict.fromkeys(repr(_get(t, field)) for t in found)

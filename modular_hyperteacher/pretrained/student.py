@@ -169,7 +169,10 @@ class Student:
           f"'{self.config['model']['name']}' is given the task and adapts"
           ' nothing, so there is nothing to decode from.'
       )
-    split_index = self.experiment.task.evaluation_splits.index(_FITTED_ON)
+    splits = self.experiment.task.evaluation_splits
+    rule = f"must have '{_FITTED_ON}', combinations seen in training"
+    errors.require(_FITTED_ON in splits, 'evaluation_splits', splits, rule)
+    split_index = splits.index(_FITTED_ON)
     weights = decoding.fit(
         decoding.flatten(adapted), self.evaluation_latents[split_index]
     )

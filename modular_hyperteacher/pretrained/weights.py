@@ -62,8 +62,8 @@ def write(
 ) -> None:
   """Adds a run's parameters, leaves [R, ...], to a folder.
 
-  They are rounded to half precision, by at most one part in 2,048, to keep
-  clones of the repository small.
+  They are rounded to half precision, by at most one part in 2,048 (or 3e-8, if
+  that is more), to keep clones of the repository small.
 
   Raises:
     UserError: if a parameter is not finite at that precision.

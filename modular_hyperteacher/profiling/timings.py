@@ -37,7 +37,9 @@ class Timing(NamedTuple):
     """Returns the seconds that a run still needs after `step`."""
     training = config['training']
     num_steps = training['num_outer_steps'] - step
-    num_evaluations = math.ceil(num_steps / training['evaluate_every'])
+    every = training['evaluate_every']
+    num_evaluations = math.ceil(training['num_outer_steps'] / every)
+    num_evaluations -= step // every
     steps_s = num_steps * self.step_s
     return self.startup_s + steps_s + num_evaluations * self.evaluation_s
 

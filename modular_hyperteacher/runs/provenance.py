@@ -69,10 +69,12 @@ def _processor() -> str:
 def commit(folder: pathlib.Path) -> str | None:
   """Returns a folder's commit, with '+' if files in it differ."""
   try:
+    # Installed into somebody else's repository, it is not part of that.
+    _git(folder, 'ls-files', '--error-unmatch', '.')
     found = _git(folder, 'rev-parse', '--short=12', 'HEAD')
     return found + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
   except (OSError, subprocess.CalledProcessError):
-    return None  # Not a checkout, or no git.
+    return None  # Not tracked, or no git.
 
 
 def _git(folder: pathlib.Path, *arguments: str) -> str:

@@ -23,7 +23,7 @@ _END_MARK = b'PK\x05\x06'
 # Precedes these bytes if the directory has 64-bit sizes.
 _WIDE_MARK = b'PK\x06\x07'
 _WIDE_SIZE = 20
-_MAX_MEMBERS = 64
+_MAX_MEMBERS = 1024
 _MAX_DIRECTORY = 2**16  # Bytes.
 _MAX_HEADER = 4096  # Characters of an array's header.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -18,6 +18,8 @@ def test_a_run_takes_its_steps_evaluations_and_a_start() -> None:
   # At 30, 60, 90 and at the last step.
   assert timing.remaining_s(config, 0) == pytest.approx(7 + 10 + 4 * 2)
   assert timing.remaining_s(config, 65) == pytest.approx(7 + 3.5 + 2 * 2)
+  config['training'] |= {'num_outer_steps': 250, 'evaluate_every': 100}
+  assert timing.remaining_s(config, 150) == pytest.approx(7 + 10 + 2 * 2)
 
 
 def test_a_program_is_measured_once_per_device(

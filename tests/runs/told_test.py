@@ -76,6 +76,9 @@ def test_a_commit_says_whether_files_differ(tmp_path: pathlib.Path) -> None:
   assert commit is not None and re.fullmatch('[0-9a-f]{12}', commit)
   source.write_text('two')
   assert provenance.commit(tmp_path) == f'{commit}+'
+  # Such as a wheel that is installed into an environment inside.
+  (tmp_path / 'installed').mkdir()
+  assert provenance.commit(tmp_path / 'installed') is None
 
 
 @pytest.mark.slow
