@@ -15,10 +15,9 @@ from configs.blocks import experiment
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   config = fig_a10.get_config(preset)
-  (grid,) = config.sweep
+  grid, _ = config.sweep
   modules = grid['num_modules']
   grid = grid | {
-      'model': ['linear_hypernetwork'],
       'hidden_dim': [64],
       'num_modules': [modules[0], modules[-1]],
       'outer.learning_rate': [3e-3],
