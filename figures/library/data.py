@@ -111,7 +111,7 @@ class Library:
 
     All rows have one source and preset. The user's own results are preferred to
     bundled ones; the user's smoke results are the last choice. Among presets,
-    the one with most finished runs is used, or the larger one if they tie.
+    the one with most finished conditions is used; of several, the larger one.
 
     Args:
       experiment: such as 'fig3e'.
