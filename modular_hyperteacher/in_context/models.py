@@ -229,16 +229,19 @@ def _make(
     num_support: int,
     num_query: int = 1,
 ) -> Model:
+  # Every token can attend to every other.
+  tasks.check_size('num_support', (num_support + num_query) ** 2)
   transformed = hk.transform(apply)
-  context = tasks.examples(
-      jnp.zeros((num_support, input_dim)), jnp.zeros((num_support, output_dim))
-  )
-  return Model(
-      init=lambda key: transformed.init(
-          key, context, jnp.zeros((num_query, input_dim)), False
-      ),
-      apply=transformed.apply,
-  )
+
+  def init(key: jax.Array) -> Params:
+    context = tasks.examples(
+        jnp.zeros((num_support, input_dim)),
+        jnp.zeros((num_support, output_dim)),
+    )
+    queries = jnp.zeros((num_query, input_dim))
+    return transformed.init(key, context, queries, False)
+
+  return Model(init=init, apply=transformed.apply)
 
 
 def _context(support: tasks.Batch) -> jax.Array:

@@ -104,7 +104,7 @@ def check_size(fields: str, size: float) -> None:
   """
   if size > _MAX_NUMBERS:
     raise errors.UserError(
-        f'task.{fields} ask for an array of {size:.1e} numbers; at most'
+        f'task.{fields}: an array would have {size:.1e} numbers; at most'
         f' {_MAX_NUMBERS:.1e} are supported.'
     )
 
