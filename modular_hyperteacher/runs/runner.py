@@ -174,11 +174,23 @@ def execute(
     RuntimeError: for a ValueError in training that is not a UserError.
   """
   run, built, folder = planned.spec, planned.experiment, planned.folder
-  sessions: list[Any] = []
+  sessions: list[dict[str, Any]] = []
+  session: dict[str, Any] = {}
   if multihost.is_primary():
     folder.open(run.config)
-    sessions = _read_sessions(folder)
+    if stored := folder.read('provenance.json', records.Provenance):
+      sessions = stored['sessions']
   started = time.monotonic(), time.process_time()
+
+  def record_session(step: int) -> None:
+    # At every checkpoint: a killed process has its entry, too.
+    # On a shared machine, wall time grows but CPU time does not.
+    session.update(
+        last_step=step,
+        wall_s=round(time.monotonic() - started[0], 1),
+        cpu_s=round(time.process_time() - started[1], 1),
+    )
+    folder.write('provenance.json', {'sessions': [*sessions, session]})
 
   def make_trainer() -> trainer.Trainer:
     roots = experiments.root_keys(built.training)
@@ -191,12 +203,13 @@ def execute(
         watch,
         check_lock,
         built.system.make_analyse(planned.tasks, roots),
+        record_session,
     )
 
   # Drawing tasks and compiling may be interrupted.
   with _bugs_stay_bugs():
     training = guard.call(make_trainer)
-  session = provenance.describe() | {'first_step': training.step}
+  session |= provenance.describe() | {'first_step': training.step}
   if sessions and (changed := provenance.changes(sessions[-1], session)):
     print(
         f'warning: {run.run_id} is resumed, but {"; ".join(changed)}. It will'
@@ -209,10 +222,8 @@ def execute(
       training.run()
   except preemption.Interrupted:
     training.save()
-    _record_session(folder, session, training.step, started)
     raise
   check_lock()
-  _record_session(folder, session, training.step, started)
   if multihost.is_primary():
     rows = run_folder.encode_metrics(training.rows)
     digest = {'metrics_sha256': hashlib.sha256(rows).hexdigest()}
@@ -231,29 +242,6 @@ def _bugs_stay_bugs() -> Iterator[None]:
     if isinstance(error, errors.UserError):
       raise
     raise RuntimeError(f'training failed: {error}') from error
-
-
-def _read_sessions(folder: run_folder.RunFolder) -> list[Any]:
-  stored = folder.read('provenance.json', records.Provenance)
-  return stored['sessions'] if stored else []
-
-
-def _record_session(
-    folder: run_folder.RunFolder,
-    session: dict[str, Any],
-    last_step: int,
-    started: tuple[float, float],
-) -> None:
-  """Appends this session to provenance.json."""
-  if not multihost.is_primary():
-    return
-  sessions = _read_sessions(folder)
-  session['last_step'] = last_step
-  # On a shared machine, wall time grows but CPU time does not.
-  ended = time.monotonic(), time.process_time()
-  for field, end, start in zip(('wall_s', 'cpu_s'), ended, started):
-    session[field] = round(end - start, 1)
-  folder.write('provenance.json', {'sessions': sessions + [session]})
 
 
 def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:

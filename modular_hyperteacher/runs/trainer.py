@@ -59,6 +59,7 @@ class Trainer:
       watch: Callable[[Progress], None],
       check_lock: Callable[[], None],
       analyse: programs.Analyse | None = None,
+      on_saved: Callable[[int], None] = lambda step: None,
   ) -> None:
     """Prepares to train; resumes if the folder holds a checkpoint.
 
@@ -72,6 +73,7 @@ class Trainer:
       watch: receives the progress after every compiled call.
       check_lock: raises if another process has taken over the run.
       analyse: analysis on the host, at evaluations that `is_analysed` and last.
+      on_saved: receives the step of every checkpoint, on the first process.
     """
     self._programs = compiled
     self._folder = folder
@@ -83,6 +85,7 @@ class Trainer:
     self._watch = watch
     self._check_lock = check_lock
     self._analyse = analyse
+    self._on_saved = on_saved
     self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
     self._steps_per_call = 1
     self.rows: list[tuple] = []
@@ -160,6 +163,7 @@ class Trainer:
       self._check_lock()
       rows = self._folder.write_metrics(self.rows)
       self._checkpoints.save(self.step, self._snapshot(), rows)
+      self._on_saved(self.step)
     self._saved_at = time.monotonic()
 
   def _take_steps(self) -> None:

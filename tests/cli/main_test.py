@@ -86,8 +86,8 @@ def test_stopped_and_started_again_equals_unbroken(
       stderr=subprocess.STDOUT,
   )
   deadline = time.monotonic() + 120
-  # Stop once there is something to lose.
-  while not list(tmp_path.glob('fig3b/smoke/*/checkpoints/[1-9]*')):
+  # Stop once there is something to lose, and a record of it.
+  while not list(tmp_path.glob('fig3b/smoke/*/provenance.json')):
     assert time.monotonic() < deadline and process.poll() is None
     time.sleep(0.01)
   process.send_signal(stop)
@@ -102,6 +102,8 @@ def test_stopped_and_started_again_equals_unbroken(
   expected, actual = _run_folder(finished[0]), _run_folder(tmp_path)
   for name in ('metrics.csv', 'summary.json'):
     assert (actual / name).read_text() == (expected / name).read_text(), name
+  sessions = json.loads((actual / 'provenance.json').read_text())['sessions']
+  assert sessions[0]['first_step'] == 0 and len(sessions) == 2, sessions
 
 
 def _finished(folder: pathlib.Path) -> bool:

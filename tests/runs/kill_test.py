@@ -1,5 +1,6 @@
 """kill -9 at any moment of a run, twenty times: nothing is lost or changed."""
 
+import itertools
 import json
 import pathlib
 import random
@@ -137,3 +138,10 @@ def test_killed_twenty_times_a_run_ends_the_same(
   assert _left(tmp_path / 'killed') == expected
   folder = commands.run_folder(tmp_path / 'killed')
   assert not list(folder.glob('.*')), 'left by killed processes'
+  # A process that is killed between checkpoint and record lacks its last steps.
+  sessions = json.loads((folder / 'provenance.json').read_text())['sessions']
+  steps = [(s['first_step'], s['last_step']) for s in sessions]
+  assert steps[0][0] == 0 and steps[-1][1] == 1000, steps
+  assert all(first < last for first, last in steps[:-1]), steps
+  assert all(b[0] >= a[1] for a, b in itertools.pairwise(steps)), steps
+  assert len(steps) > 1, steps
