@@ -63,7 +63,7 @@ def make(
     num_hidden: int,
     hidden_dim: int,
     gates: str,
-    initial_sparsity: float = 0.5,
+    initial_sparsity: float | None = None,
 ) -> base.MetaModel:
   """Returns MAML on a ReLU network with gated inner updates.
 
@@ -79,14 +79,18 @@ def make(
       open in 'all' layers, the 'readout', the 'body', or the 'generated'
       hidden layers, all but the first.
     initial_sparsity: share of binary gates that are closed before training, up
-      to random deviations.
+      to random deviations; half by default. Others have none.
   """
   errors.require_choice('model.gates', gates, (*_LEARNED, *_FIXED))
   errors.require(
-      0 <= initial_sparsity <= 1,
+      initial_sparsity is None or gates == 'binary',
       'model.initial_sparsity',
       initial_sparsity,
-      'it must be from 0 to 1',
+      f"only gates 'binary' have it, model.gates is {gates!r}",
+  )
+  share = 0.5 if initial_sparsity is None else initial_sparsity
+  errors.require(
+      0 <= share <= 1, 'model.initial_sparsity', share, 'it must be from 0 to 1'
   )
   errors.require(
       num_hidden > 1 or gates != 'generated',
@@ -109,7 +113,7 @@ def make(
     if gates == 'binary':
       return {
           'weights': weights,
-          'gates': _init_binary(gates_key, weights, initial_sparsity),
+          'gates': _init_binary(gates_key, weights, share),
       }
     learned = jax.tree.map(jnp.ones_like, weights) if gates in _LEARNED else {}
     return {'weights': weights, 'gates': learned}

@@ -310,6 +310,10 @@ def test_all_gates_start_from_the_same_weights() -> None:
             {'gates': 'binary', 'initial_sparsity': 1.5},
             'model.initial_sparsity is 1.5; it must be from 0 to 1',
         ),
+        (
+            {'gates': 'rates', 'initial_sparsity': 0.9},
+            "model.initial_sparsity is 0.9; only gates 'binary' have it",
+        ),
     ],
 )
 def test_wrong_fields_are_refused(fields: Any, message: str) -> None:
