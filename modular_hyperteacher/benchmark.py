@@ -39,6 +39,7 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.profiling import operations
 from modular_hyperteacher.runs import memory
+from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 
 command_line.define_config_flags('configs/fig3b.py:paper')
@@ -85,7 +86,9 @@ def _run(argv: list[str]) -> int:
   frame['peak_GiB'] = frame.pop('peak_bytes').astype(float) / 2**30
   print(frame.to_string(index=False, float_format='{:.3g}'.format))
   if path:
-    run_folder.write_atomically(path, json.dumps(rows, indent=2) + '\n')
+    here = {'provenance': provenance.describe()}
+    content = json.dumps([row | here for row in rows], indent=2)
+    run_folder.write_atomically(path, content + '\n')
   return 0
 
 

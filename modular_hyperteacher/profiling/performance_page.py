@@ -24,7 +24,6 @@ import pandas as pd
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.profiling import markdown
-from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -135,12 +134,16 @@ def known() -> dict[str, dict[str, Any]]:
 
 
 def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
-  """Runs the benchmark of a case in a separate process; returns its row."""
+  """Runs the benchmark of a case in a separate process; returns its row.
+
+  Raises:
+    SystemExit: if the benchmark failed, and said why.
+  """
   config, fields = _CONFIGS[case.world]
   fields = {'training.meta_batch_size': num_tasks} | fields | case.fields
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / 'row.json'
-    subprocess.run(
+    done = subprocess.run(
         [
             sys.executable,
             '-m',
@@ -154,16 +157,15 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
             f'--repeats={repeats}',
             f'--json={path}',
         ],
-        check=True,
+        check=False,
         cwd=_ROOT,
         # XLA_FLAGS may set a different number of devices.
         env={k: v for k, v in os.environ.items() if k not in _NOT_PASSED_ON},
     )
+    if done.returncode:
+      sys.exit(done.returncode)
     (row,) = json.loads(path.read_text())
-  return row | {
-      'num_tasks': fields['training.meta_batch_size'],
-      'provenance': provenance.describe(),
-  }
+  return row | {'num_tasks': fields['training.meta_batch_size']}
 
 
 def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:

@@ -79,7 +79,7 @@ def test_as_many_devices_as_asked_for(tmp_path: pathlib.Path) -> None:
   )
   assert run.returncode == 0, run.stderr
   (row,) = json.loads(path.read_text())
-  assert row['num_devices'] == 4
+  assert row['num_devices'] == row['provenance']['num_devices'] == 4
 
 
 _REFUSED = {
