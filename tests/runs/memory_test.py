@@ -99,6 +99,7 @@ def _plan(
     ],
 )
 def test_what_needs_most_is_named(
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: pathlib.Path,
     module: types.ModuleType,
     model: str,
@@ -106,6 +107,7 @@ def test_what_needs_most_is_named(
     value: int,
     said: str,
 ) -> None:
+  monkeypatch.setattr(memory, '_available', lambda: 16 * _GIB)
   config = module.get_config('smoke')
   _plan(config, model, tmp_path)  # Fits.
   config.update_from_flattened_dict({field: value})
@@ -178,6 +180,7 @@ def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
           ]
           for config, *flags in _ABSURD
       ],
+      'tests.helpers.small_machine',
   )
   assert time.monotonic() - started < 20 * len(_ABSURD)
   for arguments, done in zip(_ABSURD, found, strict=True):
