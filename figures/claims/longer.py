@@ -193,7 +193,6 @@ CLAIMS = (
             appendix.more_tasks_for_more_modules,
             experiment=fig_a3.TWO_LAYERS,
             levels=fig_a3.LEVELS_TWO_LAYERS,
-            num_sizes=2,
         ),
     ),
     _part(

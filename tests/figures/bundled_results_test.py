@@ -11,7 +11,7 @@ from figures.library import reference
 from modular_hyperteacher import pretrained
 
 # Counted when results were last bundled; experiments share some runs.
-_NUM_RUNS = 822
+_NUM_RUNS = 826
 _NUM_TRAINED_MODELS = 13
 
 
