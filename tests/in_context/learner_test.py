@@ -174,17 +174,16 @@ def test_evaluation_written_out(name: str) -> None:
   """Pooled R^2, the control, and decoding in float64."""
   system = make_system(name)
   compiled, (drawn,) = make_programs(system, [3])
-  state, first = compiled.train(compiled.init(), 1)
-  state, last = compiled.train(state, 39)
-  first, last = (programs.fetch(x)['loss'] for x in (first, last))
-  if name == 'transformer':  # The bottleneck learns more slowly.
-    assert (last < 0.8 * first).all(), (last, first)
-  found = {
-      metric: values[0]
-      for metric, values in programs.fetch(
-          compiled.evaluate(state.meta_params)[0]
-      ).items()
-  }
+
+  def evaluate(state: outer_loop.TrainState) -> dict[str, np.ndarray]:
+    metrics = programs.fetch(compiled.evaluate(state.meta_params)[0])
+    return {metric: values[0] for metric, values in metrics.items()}
+
+  # Before training, which frees the state. Losses of its few tasks are noisy.
+  first = evaluate(state := compiled.init())
+  state, _ = compiled.train(state, 40)
+  found = evaluate(state)
+  assert (found['loss'] < 0.8 * first['loss']).all(), (found, first)
   splits = system.evaluation_splits
   assert splits == ('valid', 'test', 'ood', 'ood_common', 'unrelated')
   params = jax.tree.map(lambda x: x[0], programs.fetch(state.meta_params))
