@@ -59,7 +59,7 @@ def make(
   Raises:
     ValueError: if there is no such preset.
   """
-  usual = presets.choose(preset, smoke=2, laptop=50, paper=100)
+  usual = presets.choose(preset, smoke=2, laptop=50, desktop=100, paper=100)
   return ml_collections.ConfigDict({
       'experiment': name,
       'preset': preset,

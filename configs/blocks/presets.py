@@ -5,6 +5,8 @@ with the values selected in the authors' released configs), 'laptop' changes
 scale only, and 'smoke' takes a few steps of that. Some configs also have
 'workstation': 'laptop' with more runs, which take it over an hour of two cores.
 They have a constant `WORKSTATION`, and their results count as the laptop's.
+Figures of the hyperteacher have 'desktop': the published task and models, and
+fewer, smaller outer steps, which take hours of two cores.
 """
 
 from collections.abc import Mapping
@@ -14,14 +16,34 @@ from modular_hyperteacher import errors
 
 _T = TypeVar('_T')
 
+# Those that every config has.
 PRESETS = ('smoke', 'laptop', 'paper')
+DESKTOP = 'desktop'
+# From the smallest scale to the published one.
+SCALES = ('smoke', 'laptop', DESKTOP, 'paper')
 WORKSTATION = 'workstation'
 
 
-def choose(preset: str, *, smoke: _T, laptop: _T, paper: _T) -> _T:
-  """Returns the value of a preset; ValueError if there is no such preset."""
-  values = {'smoke': smoke, 'laptop': laptop, 'paper': paper}
-  errors.require_choice('preset', preset, PRESETS)
+def choose(
+    preset: str, *, smoke: _T, laptop: _T, paper: _T, desktop: _T | None = None
+) -> _T:
+  """Returns the value of a preset.
+
+  Args:
+    preset: name of the preset.
+    smoke: value for a test of seconds.
+    laptop: value for minutes of two cores.
+    paper: published value.
+    desktop: value for hours of two cores; None if there is no such scale.
+
+  Raises:
+    UserError: if there is no such preset.
+  """
+  values = {'smoke': smoke, 'laptop': laptop}
+  if desktop is not None:
+    values[DESKTOP] = desktop
+  values['paper'] = paper
+  errors.require_choice('preset', preset, values)
   return values[preset]
 
 
@@ -34,7 +56,7 @@ def scale(preset: str) -> str:
   Raises:
     UserError: if there is no such preset.
   """
-  errors.require_choice('preset', preset, (*PRESETS, WORKSTATION))
+  errors.require_choice('preset', preset, (*SCALES, WORKSTATION))
   return 'laptop' if preset == WORKSTATION else preset
 
 
