@@ -9,8 +9,8 @@ two, four or all nine bridges.
   python figures/make_all.py --only=bridges
 """
 
-from configs.blocks import experiment
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import theory
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

@@ -15,9 +15,9 @@ is 0.45 to 0.62 for all families: far from trained.
   python figures/make_all.py --only=fig2c
 """
 
-from configs.blocks import experiment
-from configs.blocks import presets
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.configs.blocks import theory
 from modular_hyperteacher.tasks.supports import families
 
 WORKSTATION = presets.WORKSTATION

@@ -9,8 +9,8 @@ have a lower alignment than those of the other two, which contradicts claim
   python figures/make_all.py --only=longer
 """
 
-from configs import fig2c
-from configs.blocks import experiment
+from modular_hyperteacher.configs import fig2c
+from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.tasks.supports import families
 

@@ -14,9 +14,9 @@ solver, Adam.
   python figures/make_all.py --only=fig2d,fig_a2
 """
 
-from configs.blocks import experiment
-from configs.blocks import presets
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.configs.blocks import theory
 
 WORKSTATION = presets.WORKSTATION
 

@@ -9,8 +9,8 @@ outer steps, alignment rises with the number of modules, which contradicts claim
   python figures/make_all.py --only=longer
 """
 
-from configs import fig2d
-from configs.blocks import experiment
+from modular_hyperteacher.configs import fig2d
+from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.experiments import sweeps
 
 

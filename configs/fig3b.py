@@ -16,10 +16,10 @@ ANIL and MAML 218 wide, as large as the linear hypernetwork: 150 minutes more.
   python figures/make_all.py --only=fig3b
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 
 WORKSTATION = presets.WORKSTATION
 

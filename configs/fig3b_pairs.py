@@ -9,9 +9,9 @@ are Figure 3C's; at the published scale, all runs are Figure 3B's.
   python figures/make_all.py --only=fig3b_pairs
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -12,9 +12,9 @@ generated layer; with two, R² is higher with connected support, but about zero.
   python figures/make_all.py --only=fig3c,fig3d
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -13,9 +13,9 @@ verdict on 3E compares with ANIL in one cell only.
   python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

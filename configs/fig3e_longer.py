@@ -8,9 +8,9 @@ hypernetworks there, which contradicts claim 3E.
   python figures/make_all.py --only=longer
 """
 
-from configs import fig3e
-from configs.blocks import experiment
-from configs.blocks import models
+from modular_hyperteacher.configs import fig3e
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -10,9 +10,9 @@ paper: 16, 32 and 8), and all else is equal.
   python figures/make_all.py --only=longer
 """
 
-from configs import fig3e_longer
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
+from modular_hyperteacher.configs import fig3e_longer
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

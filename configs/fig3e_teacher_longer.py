@@ -8,8 +8,8 @@ gain. After 12,000 steps they have nearly caught up.
   python figures/make_all.py --only=longer
 """
 
-from configs import fig3e_teacher
-from configs.blocks import experiment
+from modular_hyperteacher.configs import fig3e_teacher
+from modular_hyperteacher.configs.blocks import experiment
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

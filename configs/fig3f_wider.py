@@ -9,8 +9,8 @@ student loses a little against the best; for the nonlinear one it is undecided.
   python figures/make_all.py --only=longer
 """
 
-from configs import fig3f
-from configs.blocks import experiment
+from modular_hyperteacher.configs import fig3f
+from modular_hyperteacher.configs.blocks import experiment
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

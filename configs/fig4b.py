@@ -9,9 +9,9 @@ far from converged, the supports hardly differ.
   python figures/make_all.py --only=fig4b
 """
 
-from configs.blocks import experiment
-from configs.blocks import models
-from configs.blocks import preferences
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import preferences
 from modular_hyperteacher.experiments import sweeps
 
 

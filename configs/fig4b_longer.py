@@ -7,8 +7,8 @@ recompose anything, and the supports hardly differ: claim 4B is undecided.
   python figures/make_all.py --only=longer
 """
 
-from configs import fig4b
-from configs.blocks import experiment
+from modular_hyperteacher.configs import fig4b
+from modular_hyperteacher.configs.blocks import experiment
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

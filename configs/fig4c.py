@@ -11,10 +11,10 @@ a seed of MAML takes three hours of a core.
   python figures/make_all.py --only=fig4c
 """
 
-from configs.blocks import experiment
-from configs.blocks import models
-from configs.blocks import preferences
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import preferences
+from modular_hyperteacher.configs.blocks import presets
 
 WORKSTATION = presets.WORKSTATION
 

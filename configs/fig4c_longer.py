@@ -8,9 +8,9 @@ new combinations is below that of both hypernetworks, which contradicts claim
   python figures/make_all.py --only=longer
 """
 
-from configs import fig4c
-from configs.blocks import experiment
-from configs.blocks import models
+from modular_hyperteacher.configs import fig4c
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -18,10 +18,10 @@ of MAML takes three hours of a core.
   python figures/make_all.py --only=fig4e,fig4f,fig_a9
 """
 
-from configs.blocks import experiment
-from configs.blocks import goals
-from configs.blocks import models
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import goals
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 
 WORKSTATION = presets.WORKSTATION
 

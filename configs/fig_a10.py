@@ -9,10 +9,10 @@ adds the second rate for the nonlinear one, which is unstable at it.
   python figures/make_all.py --only=fig_a10
 """
 
-from configs.blocks import experiment
-from configs.blocks import goals
-from configs.blocks import models
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import goals
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 WORKSTATION = presets.WORKSTATION

@@ -8,8 +8,8 @@ allows.
   python figures/make_all.py --only=longer
 """
 
-from configs import fig_a10
-from configs.blocks import experiment
+from modular_hyperteacher.configs import fig_a10
+from modular_hyperteacher.configs.blocks import experiment
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

@@ -10,9 +10,9 @@ evaluated more often.
   python figures/make_all.py --only=fig_a3
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

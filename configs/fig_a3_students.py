@@ -10,9 +10,9 @@ combinations. Here, each is changed alone.
   python figures/make_all.py --only=fig_a3_students
 """
 
-from configs import fig_a3
-from configs.blocks import experiment
-from configs.blocks import models
+from modular_hyperteacher.configs import fig_a3
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 # M, modules of the student for each of the teacher's, share held out. The first

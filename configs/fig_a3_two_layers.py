@@ -11,9 +11,9 @@ four times as long as the preset's. The runs with eight modules are those of
   python figures/make_all.py --only=fig_a3_two_layers
 """
 
-from configs import fig3e_teacher_longer
-from configs.blocks import experiment
-from configs.blocks import models
+from modular_hyperteacher.configs import fig3e_teacher_longer
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -9,9 +9,9 @@ K = 3, and three shares.
   python figures/make_all.py --only=fig_a5
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -10,9 +10,9 @@ learning rates: with the higher one, three of five seeds of the linear one with
   python figures/make_all.py --only=fig_a8
 """
 
-from configs.blocks import experiment
-from configs.blocks import models
-from configs.blocks import preferences
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import preferences
 from modular_hyperteacher.experiments import sweeps
 
 

@@ -11,8 +11,8 @@ Adam, from a fixed or a random start.
 
 from typing import Any
 
-from configs.blocks import experiment
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import theory
 
 # Iterations of Levenberg-Marquardt; steps and learning rate of Adam.
 _ITERATIONS = (2, 4, 12)

@@ -8,8 +8,8 @@ many starts (seeds); `task.teacher_seed` fixes the teacher.
   python figures/make_all.py --only=restarts
 """
 
-from configs.blocks import experiment
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import theory
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

@@ -11,9 +11,9 @@ six are Figure A4's. The table in docs/results.md has the cost.
   python figures/make_all.py --only=sample_complexity
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

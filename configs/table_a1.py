@@ -17,9 +17,9 @@ decay. After 2,000 steps they have 0.99, which cannot rise noticeably.
 from collections.abc import Sequence
 from typing import Any
 
-from configs.blocks import experiment
-from configs.blocks import presets
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.configs.blocks import theory
 
 WORKSTATION = presets.WORKSTATION
 

@@ -12,8 +12,8 @@ the four outputs of the paper's experiments can.
   python figures/make_all.py --only=theorem
 """
 
-from configs.blocks import experiment
-from configs.blocks import theory
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import theory
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:

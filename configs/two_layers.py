@@ -9,9 +9,9 @@ published scale six or eight.
   python figures/make_all.py --only=two_layers
 """
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import models
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 
 

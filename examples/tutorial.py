@@ -58,12 +58,12 @@ import pandas as pd
 import plotly.express as px
 import plotly.io as pio
 
-from configs import fig3b
-from figures.plotting import style
 from modular_hyperteacher import pretrained
 from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.learning import programs
 
 pio.templates.default = style.TEMPLATE

@@ -23,17 +23,17 @@ from typing import Any, TypeAlias
 from absl import flags
 import jax
 
-from configs.blocks import presets
-from figures.library import bundles
-from figures.library import data
-from figures.library import reference
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
 

@@ -30,19 +30,19 @@ import threading
 
 from absl import flags
 
-from figures import claims
-from figures import registry
-from figures.claims import verdicts
-from figures.extensions import predictions
-from figures.library import data
-from figures.plotting import images
-from figures.plotting import tables
-from figures.report import page as report
-from figures.report import site
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.devices import compilation_options
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import predictions
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import images
+from modular_hyperteacher.figures.plotting import tables
+from modular_hyperteacher.figures.report import page as report
+from modular_hyperteacher.figures.report import site
 from modular_hyperteacher.runs import run_folder
 
 _ONLY = flags.DEFINE_list(

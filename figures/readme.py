@@ -18,21 +18,21 @@ from typing import Any
 
 import pandas as pd
 
-from figures import claims
-from figures import registry
-from figures.claims import comparisons
-from figures.claims import over_training
-from figures.claims import verdicts
-from figures.extensions import ways
-from figures.library import data
-from figures.library import reference
-from figures.paper import agreement
-from figures.paper import published_scale
-from figures.plotting import style
-from figures.plotting import tables
-from figures.report import overview
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import over_training
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import ways
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import agreement
+from modular_hyperteacher.figures.paper import published_scale
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
+from modular_hyperteacher.figures.report import overview
 from modular_hyperteacher.profiling import markdown
 from modular_hyperteacher.runs import run_folder
 

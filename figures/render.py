@@ -22,22 +22,22 @@ from absl import flags
 import jax
 import plotly.graph_objects as go
 
-from configs.blocks import presets
-from figures.paper import fig3a
-from figures.paper import fig4a
-from figures.plotting import images
-from figures.plotting import style
-from figures.report import page as report
-from figures.worlds import decoded
-from figures.worlds import fuzzy_logic_picture
-from figures.worlds import rollouts
-from figures.worlds import sraven_picture
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.figures.paper import fig3a
+from modular_hyperteacher.figures.paper import fig4a
+from modular_hyperteacher.figures.plotting import images
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.report import page as report
+from modular_hyperteacher.figures.worlds import decoded
+from modular_hyperteacher.figures.worlds import rollouts
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.studies.in_context.figures import fuzzy_logic_picture
+from modular_hyperteacher.studies.in_context.figures import sraven_picture
 
 _FORMATS = ('html', *images.FORMATS)
 _DRAW = {

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from absl import flags
 
-from launch import cost
-from launch import worker
+from modular_hyperteacher.launch import cost
+from modular_hyperteacher.launch import worker
 from modular_hyperteacher.runs import runner
 
 # Time between two attempts at a run that another launcher is training.

@@ -46,18 +46,17 @@ if __name__ == '__main__':
 from absl import flags
 import pandas as pd
 
-import configs
-from launch import campaign_list
-from launch import cost
-from launch import local
-from launch import plan as plans
-from launch import schedule
-from launch import worker
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.launch import campaign_list
+from modular_hyperteacher.launch import cost
+from modular_hyperteacher.launch import local
+from modular_hyperteacher.launch import plan as plans
+from modular_hyperteacher.launch import schedule
+from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import run_folder
@@ -70,13 +69,13 @@ _BUDGET_H = flags.DEFINE_float(
 )
 _LIST = flags.DEFINE_string(
     'list',
-    str(pathlib.Path(configs.__path__[0], 'campaigns', 'published.txt')),
+    str(pathlib.Path(__file__).parents[1] / 'configs/campaigns/published.txt'),
     'File that lists what to train; see launch/campaign_list.py.',
 )
 _ENGINES = {
-    'local': 'launch.local',
-    'ray': 'launch.ray_cluster',
-    'slurm': 'launch.slurm',
+    'local': 'modular_hyperteacher.launch.local',
+    'ray': 'modular_hyperteacher.launch.ray_cluster',
+    'slurm': 'modular_hyperteacher.launch.slurm',
 }
 _ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
 _BUNDLE = flags.DEFINE_string(
@@ -251,7 +250,7 @@ class _Campaign:
     done = [run for run in self._runs.values() if run.folder.finished]
     for folder in dict.fromkeys(run.folder.path.parent for run in done):
       command = [
-          *('-m', 'figures.bundle', f'--results={self._root}'),
+          *('-m', 'modular_hyperteacher.figures.bundle', f'--results={self._root}'),
           *(f'--experiment={folder.parent.name}', f'--preset={folder.name}'),
       ]
       if _BUNDLE.value:
@@ -310,7 +309,7 @@ def _import_engine() -> Any:
   parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
   parser.add_argument('--on', '-on')
   known, _ = parser.parse_known_args()
-  return importlib.import_module(_ENGINES.get(known.on, 'launch.local'))
+  return importlib.import_module(_ENGINES.get(known.on, _ENGINES['local']))
 
 
 if __name__ == '__main__':

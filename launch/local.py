@@ -28,11 +28,11 @@ if __name__ == '__main__':
 from absl import flags
 import numpy as np
 
-from launch import attempts
-from launch import plan as plans
-from launch import progress as progresses
-from launch import worker
 from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.launch import attempts
+from modular_hyperteacher.launch import plan as plans
+from modular_hyperteacher.launch import progress as progresses
+from modular_hyperteacher.launch import worker
 
 _WORKERS = flags.DEFINE_integer(
     'workers',
@@ -117,7 +117,7 @@ class _Worker:
 
   def _start(self) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, '-m', 'launch.worker']
+        [sys.executable, '-m', 'modular_hyperteacher.launch.worker']
         + [f'--cores={json.dumps(self._cores)}'],
         env=os.environ | self._variables,
         stdin=subprocess.PIPE,

@@ -11,14 +11,14 @@ from absl import flags
 from absl import logging
 import jax
 
-from launch import cost
-from launch import worker
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.launch import cost
+from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner

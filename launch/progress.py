@@ -5,9 +5,9 @@ import time
 
 import tqdm
 
-from launch import cost
-from launch import plan as plans
 from modular_hyperteacher.cli import summary
+from modular_hyperteacher.launch import cost
+from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.runs import runner
 
 # Share of a launcher's time spent on reading the results folder.

@@ -20,11 +20,11 @@ if __name__ == '__main__':
 
 from absl import flags
 
-from launch import attempts
-from launch import plan as plans
-from launch import progress as progresses
-from launch import worker
 from modular_hyperteacher import errors
+from modular_hyperteacher.launch import attempts
+from modular_hyperteacher.launch import plan as plans
+from modular_hyperteacher.launch import progress as progresses
+from modular_hyperteacher.launch import worker
 
 ray = plans.need('ray', 'ray')
 

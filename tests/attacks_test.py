@@ -12,9 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from figures.library import bundles
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.pretrained import loading
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import locks

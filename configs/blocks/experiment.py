@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import ml_collections
 from ml_collections import config_dict
 
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 # An ml_collections.ConfigDict, whose nested fields have no static types.

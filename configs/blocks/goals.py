@@ -9,9 +9,9 @@ trained after as many minutes.
 
 from typing import Any
 
-from configs.blocks import experiment
-from configs.blocks import models
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 
 
 def blocks(preset: str) -> experiment.Block:

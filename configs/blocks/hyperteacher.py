@@ -10,9 +10,9 @@ students, fewer and smaller outer steps.
 
 from typing import Any
 
-from configs.blocks import experiment
-from configs.blocks import models
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 
 _SMALL_TASK = {
     'max_active': 3,

@@ -5,8 +5,8 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from configs.blocks import experiment
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')

@@ -8,9 +8,9 @@ decay, and fewer and smaller outer steps.
 
 from typing import Any
 
-from configs.blocks import experiment
-from configs.blocks import models
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 
 
 def blocks(preset: str, num_seeds: int = 3, **fields: Any) -> experiment.Block:

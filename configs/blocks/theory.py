@@ -14,8 +14,8 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from configs.blocks import experiment
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 # Sizes of large students, as multiples of the teacher's.

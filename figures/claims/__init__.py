@@ -1,19 +1,19 @@
 """The papers' claims and ours, from one module per area."""
 
-from figures.claims import amortised
-from figures.claims import appendix
-from figures.claims import beyond
-from figures.claims import fuzzy_logic
-from figures.claims import given_tasks
-from figures.claims import gridworlds
-from figures.claims import hyperteacher
-from figures.claims import in_context
-from figures.claims import seq2seq
-from figures.claims import sparse_maml
-from figures.claims import sraven
-from figures.claims import theory
-from figures.claims import verdicts
-from figures.library import data
+from modular_hyperteacher.figures.claims import appendix
+from modular_hyperteacher.figures.claims import beyond
+from modular_hyperteacher.figures.claims import gridworlds
+from modular_hyperteacher.figures.claims import hyperteacher
+from modular_hyperteacher.figures.claims import theory
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.studies.amortised import claims as amortised
+from modular_hyperteacher.studies.given_tasks import claims as given_tasks
+from modular_hyperteacher.studies.in_context.claims import fuzzy_logic
+from modular_hyperteacher.studies.in_context.claims import in_context
+from modular_hyperteacher.studies.in_context.claims import sraven
+from modular_hyperteacher.studies.meta_seq2seq import claims as seq2seq
+from modular_hyperteacher.studies.sparse_maml import claims as sparse_maml
 
 CLAIMS: tuple[verdicts.Claim, ...] = (
     *theory.CLAIMS,

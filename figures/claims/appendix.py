@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from figures.claims import comparisons
-from figures.claims import hyperteacher
-from figures.claims import verdicts
-from figures.extensions import scaling_law
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig3e
-from figures.paper import fig_a3
-from figures.paper import fig_a4
-from figures.plotting import style
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import hyperteacher
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import scaling_law
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig3e
+from modular_hyperteacher.figures.paper import fig_a3
+from modular_hyperteacher.figures.paper import fig_a4
+from modular_hyperteacher.figures.plotting import style
 
 # A larger fall of accuracy on seen combinations counts as a fall.
 _NOTICEABLE = 0.05

@@ -10,14 +10,14 @@ import math
 import numpy as np
 import pandas as pd
 
-from figures.claims import appendix
-from figures.claims import comparisons
-from figures.claims import verdicts
-from figures.extensions import sample_complexity
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig_a3
-from figures.plotting import style
+from modular_hyperteacher.figures.claims import appendix
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import sample_complexity
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig_a3
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.tasks.supports import combinations
 
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from figures.claims import comparisons
-from figures.claims import paired_t
-from figures.plotting import tables
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.plotting import tables
 
 SEEDS = (3, 5, 12)
 COMPARISONS = (1, 4)

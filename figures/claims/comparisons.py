@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from figures.claims import paired_t
-from figures.library import bundles
-from figures.library import data
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 MODEL = 'model.name'
 WIDTH = 'model.hidden_dim'

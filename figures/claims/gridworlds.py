@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from figures.claims import comparisons
-from figures.claims import verdicts
-from figures.library import cells
-from figures.paper import fig3f
-from figures.paper import fig_a8
-from figures.paper import model_bars
-from figures.plotting import style
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.paper import fig3f
+from modular_hyperteacher.figures.paper import fig_a8
+from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.plotting import style
 
 # A loss may rise by this fraction and still count as not raised.
 _RAISED = 0.1

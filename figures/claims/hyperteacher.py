@@ -4,15 +4,15 @@ import functools
 
 import pandas as pd
 
-from figures.claims import comparisons
-from figures.claims import verdicts
-from figures.extensions import more_modules
-from figures.library import cells
-from figures.paper import fig3c
-from figures.paper import fig3e
-from figures.paper import fig3f
-from figures.paper import model_bars
-from figures.plotting import style
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import more_modules
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.paper import fig3c
+from modular_hyperteacher.figures.paper import fig3e
+from modular_hyperteacher.figures.paper import fig3f
+from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.plotting import style
 
 # Our reading of "R2 close to one", at the published scale.
 _CLOSE_TO_ONE = 0.9

@@ -7,20 +7,20 @@ from typing import Any
 
 import pandas as pd
 
-from figures.claims import appendix
-from figures.claims import comparisons
-from figures.claims import gridworlds
-from figures.claims import hyperteacher
-from figures.claims import over_training
-from figures.claims import theory
-from figures.claims import verdicts
-from figures.extensions import fig_a3_students
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig2c
-from figures.paper import fig3e
-from figures.paper import fig_a3
-from figures.plotting import style
+from modular_hyperteacher.figures.claims import appendix
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import gridworlds
+from modular_hyperteacher.figures.claims import hyperteacher
+from modular_hyperteacher.figures.claims import over_training
+from modular_hyperteacher.figures.claims import theory
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import fig_a3_students
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig2c
+from modular_hyperteacher.figures.paper import fig3e
+from modular_hyperteacher.figures.paper import fig_a3
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
 
 TITLE = 'Parts of claims on other runs: longer, or of other tasks or students'

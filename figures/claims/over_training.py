@@ -15,15 +15,15 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
-from figures.claims import comparisons
-from figures.claims import verdicts
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.plotting import layout
-from figures.plotting import lines
-from figures.plotting import style
 from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 TITLE = 'Effects over training: would longer training decide a claim?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from figures.claims import comparisons
-from figures.claims import verdicts
-from figures.extensions import theorem
-from figures.library import cells
-from figures.library import data
-from figures.paper import counterexamples
-from figures.paper import fig2c
-from figures.paper import fig2d
-from figures.paper import table_a1
-from figures.paper import theory_cells
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import theorem
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import counterexamples
+from modular_hyperteacher.figures.paper import fig2c
+from modular_hyperteacher.figures.paper import fig2d
+from modular_hyperteacher.figures.paper import table_a1
+from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.tasks.supports import families
 
 _PUBLISHED, _CONVERGED = 'adamw', 'levenberg_marquardt'

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import pandas as pd
 
-from figures.claims import comparisons as comparisons_lib
-from figures.claims import paired_t
-from figures.library import data
-from figures.library import reference
-from figures.plotting import stats
-from figures.plotting import style
-from figures.plotting import tables
+from modular_hyperteacher.figures.claims import comparisons as comparisons_lib
+from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
 
 SUPPORTED, CONTRADICTED = 'SUPPORTED', 'CONTRADICTED'
 UNDECIDED, NOT_RUN = 'UNDECIDED', 'NOT RUN'

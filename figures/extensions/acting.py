@@ -5,10 +5,10 @@
 
 from typing import Any
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig4e
-from figures.paper import model_bars
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig4e
+from modular_hyperteacher.figures.paper import model_bars
 
 TITLE_SUCCESS = 'Acting on goals: how often the agent succeeds'
 TITLE_PATHS = 'Acting on goals: path lengths of agents that succeed'

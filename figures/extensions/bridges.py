@@ -11,10 +11,10 @@ import math
 import numpy as np
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import lines
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'bridges'

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from figures.library import cells
-from figures.library import data
-from figures.plotting import bars
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig_a3_students'
 TITLE = 'Figure A3 with one thing changed: what makes few modules slow?'

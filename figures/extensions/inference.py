@@ -10,11 +10,11 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import layout
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'inference'
 TITLE = 'Beyond the paper: alignment against how well students are trained'

@@ -17,16 +17,16 @@ import jax
 import numpy as np
 import pandas as pd
 
-from figures.library import data
-from figures.library import reference
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.experiments import in_context
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.studies.in_context import build as in_context
 
 PATH = data.BUNDLED / 'inference_cost.csv'
 NUM_TASKS = 32  # Inferred at once.

@@ -6,10 +6,10 @@ a control that was trained on combinations of any size.
 
 from typing import Any
 
-from figures.library import cells
-from figures.library import data
-from figures.plotting import lines
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'more_modules'
 TITLE = 'More modules than in training, and a control trained on as many'

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.plotting import bars
-from figures.plotting import stats
-from figures.plotting import style
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.worlds import files
 
 HEADING = 'Predictions from files'

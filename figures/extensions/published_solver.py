@@ -10,10 +10,10 @@ import json
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import lines
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import lines
 
 TITLE = 'Figure 2C, discrete, at the published scale: Adam, 300 steps per task'
 PATH = data.BUNDLED / 'published_solver.csv'

@@ -13,10 +13,10 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import layout
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import layout
 
 EXPERIMENT = 'restarts'
 TITLE = 'Beyond the paper: many starts of students of matching size'

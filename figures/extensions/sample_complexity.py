@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.plotting import heatmaps
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import heatmaps
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'sample_complexity'
 TITLE = 'Beyond the paper: OOD accuracy over shots and training tasks'

@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.extensions import scaling
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig_a3
-from figures.plotting import lines
-from figures.plotting import style
+from modular_hyperteacher.figures.extensions import scaling
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig_a3
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 TITLE = 'Beyond the paper: how training tasks grow with the number of modules'
 

@@ -12,11 +12,11 @@ import itertools
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import layout
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'theorem'
 TITLE = 'Theorem 1: students without error in training, on new combinations'

@@ -1,9 +1,9 @@
 """Figure 3D for teachers with two generated layers: OOD accuracy and R2."""
 
-from figures.library import cells
-from figures.library import data
-from figures.plotting import bars
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'two_layers'
 TITLE = 'Figure 3D with two generated layers: connected support or not'

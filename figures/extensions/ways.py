@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.extensions import inference_cost
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.plotting import layout
-from figures.plotting import stats
-from figures.plotting import style
-from figures.plotting import tables
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.extensions import inference_cost
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
 
 TITLE = 'Ways to recompose: all learners on one hyperteacher'
 _MISSING = 'not trained yet'

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.library import data
-from figures.library import reference
-from figures.plotting import bars
-from figures.plotting import stats
-from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 Cell = dict[str, Any]  # Column -> value.
 # A figure, and the table of what it shows.

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from configs.blocks import presets
-from figures.library import bundles
-from figures.library import reference
 from modular_hyperteacher import errors
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import reference
 
 BUNDLED = pathlib.Path(__file__).parents[1] / 'data'
 # Columns of every run, beside the fields of its config.

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.published import lake2019
 from modular_hyperteacher.published import schug2024
+from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
 
 # Not part of the scale. (Lake's text attends to the steps of a command, his
 # released code to its padding, too; either counts as published.)

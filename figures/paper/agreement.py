@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from figures.library import data
-from figures.library import reference
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')

@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import pandas as pd
 
-from figures.library import data
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import run_folder
 
 PATH = data.BUNDLED / 'counterexamples.csv'

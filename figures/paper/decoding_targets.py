@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from figures.library import data
+from modular_hyperteacher.figures.library import data
 
 
 def of(runs: pd.DataFrame) -> list[str]:

@@ -6,10 +6,10 @@ ones are blue, disconnected ones orange. One panel per latent type and solver.
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import bars
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'fig2c'

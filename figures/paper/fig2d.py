@@ -10,12 +10,12 @@ import functools
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import heatmaps
-from figures.plotting import lines
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import heatmaps
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig2d'
 TITLES = {

@@ -14,8 +14,8 @@ import pandas as pd
 from plotly import subplots
 import plotly.graph_objects as go
 
-from figures.plotting import layout
-from figures.worlds import sampled
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.worlds import sampled
 from modular_hyperteacher.tasks import hyperteacher
 
 TITLE = 'Figure 3A: a task of the hyperteacher'

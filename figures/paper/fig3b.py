@@ -9,11 +9,11 @@ import math
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.paper import model_bars
-from figures.plotting import bars
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.plotting import bars
 
 EXPERIMENT = 'fig3b'
 TITLE = 'Figure 3B: accuracy on module combinations never seen in training'

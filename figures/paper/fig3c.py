@@ -6,13 +6,13 @@ scored on OOD tasks, for four kinds of training support.
 
 from collections.abc import Sequence
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import decoding_targets
-from figures.paper import model_bars
-from figures.plotting import bars
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import decoding_targets
+from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3c'
 TITLE_3C = 'Figure 3C: decoding modules, compositional support or not'

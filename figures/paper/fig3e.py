@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 import math
 from typing import Any
 
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.paper import decoding_targets
-from figures.plotting import heatmaps
-from figures.plotting import lines
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import decoding_targets
+from modular_hyperteacher.figures.plotting import heatmaps
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3e'
 TITLE_3E = 'Figure 3E: OOD accuracy over modules and combined modules'

@@ -10,11 +10,11 @@ import math
 
 import pandas as pd
 
-from figures.library import bundles
-from figures.library import cells
-from figures.library import data
-from figures.plotting import heatmaps
-from figures.plotting import style
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import heatmaps
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3f'
 TITLE = "Figure 3F: OOD accuracy over the student's size"

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 import pandas as pd
 
-from figures.library import cells
-from figures.plotting import pictures
-from figures.worlds import gridworld_pictures
-from figures.worlds import sampled
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.plotting import pictures
+from modular_hyperteacher.figures.worlds import gridworld_pictures
+from modular_hyperteacher.figures.worlds import sampled
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences

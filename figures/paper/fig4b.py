@@ -6,9 +6,9 @@ action values, summed over the five actions. Lower is better.
 
 from collections.abc import Sequence
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import model_bars
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import model_bars
 
 TITLE_4B = 'Figure 4B: loss on new preferences, connected support or not'
 TITLE_4C = 'Figure 4C: loss on new preferences, compositional support or not'

@@ -11,14 +11,14 @@ from typing import Any
 
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig3f
-from figures.paper import fig_a8
-from figures.paper import model_bars
-from figures.plotting import bars
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig3f
+from modular_hyperteacher.figures.paper import fig_a8
+from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig4e'
 TITLE_4E = 'Figure 4E: accuracy on goals never seen in training'

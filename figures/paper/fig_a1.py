@@ -7,10 +7,10 @@ the training tasks the error is zero up to rounding.
 
 from collections.abc import Hashable
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import counterexamples
-from figures.plotting import bars
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import counterexamples
+from modular_hyperteacher.figures.plotting import bars
 
 TITLE = 'Figure A1: zero error in training, and no way to fit a new task'
 # Counterexample -> label and colour.

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pandas as pd
 
-from figures.library import cells
-from figures.library import data
-from figures.plotting import lines
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig_a3'
 TITLE = 'Figure A3: training tasks until a given OOD accuracy'

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from figures.library import cells
-from figures.library import data
-from figures.plotting import lines
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
 
 TITLE_A4 = 'Figure A4: OOD accuracy over examples per task'
 TITLE_A5 = 'Figure A5: accuracy over the share of combinations held out'

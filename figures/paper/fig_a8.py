@@ -6,11 +6,11 @@ Learning rates are chosen as for Figure 3F.
 from collections.abc import Mapping
 from typing import Any
 
-from figures.library import cells
-from figures.library import data
-from figures.paper import fig3f
-from figures.paper import fig4b
-from figures.plotting import heatmaps
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig3f
+from modular_hyperteacher.figures.paper import fig4b
+from modular_hyperteacher.figures.plotting import heatmaps
 
 TITLE_A8 = "Figure A8: loss on new preferences over the student's size"
 TITLE_A10 = "Figure A10: accuracy on new goals over the student's size"

@@ -11,9 +11,9 @@ import types
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.library import cells
-from figures.plotting import bars
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import style
 
 SUPPORT = 'task.task_support'
 STUDENT = ('model.name', 'model.hidden_dim')

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 import math
 from typing import Any
 
-from figures.library import data
-from figures.library import reference
-from figures.plotting import stats
-from figures.plotting import style
-from figures.plotting import tables
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
 
 # Fields that tell the rows of one experiment apart, if they differ.
 _FIELDS = (

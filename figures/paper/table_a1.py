@@ -11,9 +11,9 @@ import math
 import numpy as np
 import pandas as pd
 
-from figures.library import data
-from figures.paper import theory_cells
-from figures.plotting import stats
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.published import schug2024
 
 EXPERIMENT = 'table_a1'

@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 
-from figures.library import data
-from figures.library import reference
-from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import style
 
 # Table -> experiment whose settings are printed, name in the title.
 TABLES = {

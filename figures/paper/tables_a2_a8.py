@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.paper import agreement
-from figures.plotting import layout
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import agreement
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = agreement.EXPERIMENT
 CELL = agreement.CELL

@@ -5,8 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from figures.library import data
-from figures.plotting import stats
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.tasks.supports import families
 
 SOLVER = 'model.inner.solver'

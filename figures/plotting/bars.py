@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.plotting import layout
-from figures.plotting import stats
-from figures.plotting import style
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 
 # Positions, in units of the distance between two bars.
 _WIDTH = 0.56

@@ -8,7 +8,7 @@ from typing import Any
 from plotly import subplots
 import plotly.graph_objects as go
 
-from figures.plotting import style
+from modular_hyperteacher.figures.plotting import style
 
 CAPTION = 'caption'  # Name of its annotation.
 _LEGEND_ROW = 32  # Pixels.

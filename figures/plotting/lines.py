@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.plotting import layout
-from figures.plotting import style
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import style
 
 _BAND_OPACITY = 0.2
 

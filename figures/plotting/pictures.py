@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from figures.plotting import layout
-from figures.plotting import style
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import style
 
 # One colour, of Okabe and Ito's, and one symbol per type of object.
 COLOURS = (

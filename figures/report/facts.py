@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from figures.library import data
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import data
 
 _TRAIN = 'python -m modular_hyperteacher.main '
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from figures.claims import verdicts
-from figures.plotting import tables
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.plotting import tables
 
 _FOLDER = pathlib.Path(__file__).parent
 # Why claims are not supported by the bundled results, or only with a caveat.

@@ -27,13 +27,13 @@ import pandas as pd
 from plotly import offline
 import plotly.graph_objects as go
 
-from figures import registry
-from figures.claims import verdicts
-from figures.library import data
-from figures.plotting import layout
-from figures.plotting import tables
-from figures.report import facts
-from figures.report import overview
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import tables
+from modular_hyperteacher.figures.report import facts
+from modular_hyperteacher.figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
 _CONFIGS = _FOLDER.parents[1] / 'configs'

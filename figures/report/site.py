@@ -7,8 +7,8 @@ import shutil
 
 import markupsafe
 
-from figures.report import page
 from modular_hyperteacher import errors
+from modular_hyperteacher.figures.report import page
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _IMAGES = ('.png', '.svg', '.jpg', '.gif')

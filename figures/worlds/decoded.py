@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from figures.plotting import layout
-from figures.plotting import style
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.pretrained import student as students
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from figures.plotting import pictures
+from modular_hyperteacher.figures.plotting import pictures
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
 

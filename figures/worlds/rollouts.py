@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from figures.library import cells
-from figures.plotting import pictures
-from figures.plotting import style
-from figures.worlds import gridworld_pictures
 from modular_hyperteacher.analysis import acting
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.plotting import pictures
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.worlds import gridworld_pictures
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.tasks.gridworlds import goals

@@ -19,7 +19,6 @@ from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import decoding
-from modular_hyperteacher.analysis import layers
 from modular_hyperteacher.analysis import refitting
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
@@ -27,22 +26,23 @@ from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
-from modular_hyperteacher.models import amortised
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import modular_student
-from modular_hyperteacher.models import multitask_mlp
-from modular_hyperteacher.models import multitask_transformer
 from modular_hyperteacher.models import nonlinear_hypernetwork
-from modular_hyperteacher.models import sparse_maml
+from modular_hyperteacher.studies.amortised import amortised
+from modular_hyperteacher.studies.given_tasks import graded_hyperteacher
+from modular_hyperteacher.studies.given_tasks import layers
+from modular_hyperteacher.studies.given_tasks import multitask_mlp
+from modular_hyperteacher.studies.given_tasks import multitask_transformer
+from modular_hyperteacher.studies.in_context import fuzzy_logic
+from modular_hyperteacher.studies.in_context import modular_regression
+from modular_hyperteacher.studies.in_context import sraven
+from modular_hyperteacher.studies.sparse_maml import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
-from modular_hyperteacher.tasks import fuzzy_logic
-from modular_hyperteacher.tasks import graded_hyperteacher
 from modular_hyperteacher.tasks import hyperteacher
-from modular_hyperteacher.tasks import modular_regression
-from modular_hyperteacher.tasks import sraven
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences

@@ -17,10 +17,10 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.experiments import in_context
-from modular_hyperteacher.experiments import seq2seq
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.studies.in_context import build as in_context
+from modular_hyperteacher.studies.meta_seq2seq import build as seq2seq
 
 _SET_ELSEWHERE = ('num_outer_steps', 'task_chunk_size')
 

@@ -34,7 +34,7 @@ from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 
-BUNDLED = pathlib.Path(__file__).parents[2] / 'figures' / 'data'
+BUNDLED = pathlib.Path(__file__).parents[1] / 'figures' / 'data'
 FOLDER = 'parameters'  # In a bundle, beside its results.
 _TRAIN = 'python -m modular_hyperteacher.main '
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from modular_hyperteacher.published import lake2019
+from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
 
 _PATH = pathlib.Path(__file__).parent / 'schug2024.csv'
 _MODELS = {

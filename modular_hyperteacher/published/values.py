@@ -8,8 +8,8 @@ import fnmatch
 import functools
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.published import lake2019
 from modular_hyperteacher.published import schug2024
+from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
 
 
 @functools.cache

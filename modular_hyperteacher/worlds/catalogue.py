@@ -13,10 +13,10 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.experiments import seq2seq
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.studies.meta_seq2seq import build as seq2seq
+from modular_hyperteacher.studies.meta_seq2seq import episode_world
 from modular_hyperteacher.tasks import base as tasks
-from modular_hyperteacher.worlds import episode_world
 from modular_hyperteacher.worlds import task_world
 from modular_hyperteacher.worlds import world as worlds
 

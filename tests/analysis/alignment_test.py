@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs import fig2c
 from modular_hyperteacher import errors
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.analysis import identification
 from modular_hyperteacher.analysis import ridge
+from modular_hyperteacher.configs import fig2c
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks

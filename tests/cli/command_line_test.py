@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from configs import fig3b
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import user_config
+from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import sweeps
 from tests.helpers import commands
 from tests.helpers import slow

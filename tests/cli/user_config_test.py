@@ -8,7 +8,7 @@ from tests.helpers import forks
 from tests.helpers import training
 
 _BASE = """
-from configs import fig3b
+from modular_hyperteacher.configs import fig3b
 
 def get_config(preset='smoke'):
   c = fig3b.get_config('smoke')

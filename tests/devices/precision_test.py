@@ -8,15 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from configs import fig2d
-from configs import fig3b
-from configs import fig4e
-from configs import scan_me
+from modular_hyperteacher.configs import fig2d
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig4e
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.pretrained import student
+from modular_hyperteacher.studies.meta_seq2seq.configs import scan_me
 from tests.helpers import built
 from tests.helpers import slow
 

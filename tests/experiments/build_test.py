@@ -11,7 +11,7 @@ from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import maml
-from modular_hyperteacher.tasks import fuzzy_logic
+from modular_hyperteacher.studies.in_context import fuzzy_logic
 from tests.helpers import built
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import jax
 import pytest
 
-from configs import fig3b
-from configs import fig4c
-from configs import fig4e
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig4c
+from modular_hyperteacher.configs import fig4e
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import sweeps
 

@@ -10,13 +10,13 @@ import jax
 import numpy as np
 import pytest
 
-from configs.blocks import models
-from configs.blocks import presets
-from figures import registry
 from modular_hyperteacher import errors
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import registry
 from modular_hyperteacher.learning import programs
 from tests.helpers import slow
 

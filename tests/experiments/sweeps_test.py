@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import summary as report
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import schug2024
 

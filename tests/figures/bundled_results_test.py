@@ -3,12 +3,12 @@
 import pathlib
 import re
 
-from figures import claims
-from figures.claims import verdicts
-from figures.library import bundles
-from figures.library import data
-from figures.library import reference
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
 
 # Counted when results were last bundled; experiments share some runs.
 _NUM_RUNS = 826

@@ -8,13 +8,13 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from figures.library import data
-from figures.paper import fig3b
-from figures.plotting import bars
-from figures.plotting import heatmaps
-from figures.plotting import lines
-from figures.plotting import style
-from figures.plotting import tables
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig3b
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import heatmaps
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
 from tests.helpers import made_up
 
 

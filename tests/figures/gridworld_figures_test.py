@@ -10,13 +10,13 @@ import pandas as pd
 from plotly import colors
 import pytest
 
-from figures import claims
-from figures import registry
-from figures.claims import verdicts
-from figures.library import data
-from figures.plotting import stats
-from figures.plotting import style
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import stats
+from modular_hyperteacher.figures.plotting import style
 from tests.helpers import made_up
 
 FIGURES = ('fig4b', 'fig4c', 'fig4e', 'fig4f', 'fig_a8', 'fig_a9', 'fig_a10')

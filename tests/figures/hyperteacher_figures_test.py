@@ -8,19 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from configs.blocks import models
-from figures import registry
-from figures.library import bundles
-from figures.library import cells
-from figures.paper import fig3a
-from figures.paper import fig3c
-from figures.paper import fig3f
-from figures.paper import fig_a3
-from figures.paper import fig_a4
-from figures.paper import tables_a2_a8
-from figures.plotting import style
+from modular_hyperteacher.configs.blocks import models
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.paper import fig3a
+from modular_hyperteacher.figures.paper import fig3c
+from modular_hyperteacher.figures.paper import fig3f
+from modular_hyperteacher.figures.paper import fig_a3
+from modular_hyperteacher.figures.paper import fig_a4
+from modular_hyperteacher.figures.paper import tables_a2_a8
+from modular_hyperteacher.figures.plotting import style
 from tests.helpers import made_up
-from tests.helpers import made_up_rules
+from tests.studies.in_context import made_up_rules
 
 # Every figure.
 

@@ -13,16 +13,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from configs import fig3b as fig3b_config
-from configs import fig3e as fig3e_config
-from figures.library import bundles
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.paper import fig3b
-from figures.paper import fig3e
 from modular_hyperteacher import errors
+from modular_hyperteacher.configs import fig3b as fig3b_config
+from modular_hyperteacher.configs import fig3e as fig3e_config
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import fig3b
+from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 from tests.helpers import made_up

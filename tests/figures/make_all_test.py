@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures.claims import verdicts
-from figures.library import bundles
-from figures.library import reference
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.pretrained import weights
 from tests.helpers import commands
 from tests.helpers import forks

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures.extensions import predictions
-from figures.library import data
 from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
+from modular_hyperteacher.figures.extensions import predictions
+from modular_hyperteacher.figures.library import data
 from tests.figures import make_all_test
 from tests.helpers import made_up
 

@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from figures.library import data
+from modular_hyperteacher.figures.library import data
 from tests.helpers import made_up
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import claims
-from figures import readme
-from figures.claims import verdicts
-from figures.library import data
-from figures.paper import table_a1
-from figures.report import overview
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import readme
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import table_a1
+from modular_hyperteacher.figures.report import overview
 from modular_hyperteacher.pretrained import student as students
-from modular_hyperteacher.seq2seq import scan
+from modular_hyperteacher.studies.meta_seq2seq import scan
 
 _ROOT = readme.README.parent
 _PAGES = {

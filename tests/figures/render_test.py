@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from figures.paper import fig4a
-from figures.plotting import pictures
-from figures.worlds import fuzzy_logic_picture
-from figures.worlds import sraven_picture
-from modular_hyperteacher.tasks import sraven
+from modular_hyperteacher.figures.paper import fig4a
+from modular_hyperteacher.figures.plotting import pictures
+from modular_hyperteacher.studies.in_context import sraven
+from modular_hyperteacher.studies.in_context.figures import fuzzy_logic_picture
+from modular_hyperteacher.studies.in_context.figures import sraven_picture
 from tests.helpers import commands
 from tests.helpers import forks
 from tests.helpers import made_up
-from tests.tasks import sraven_test
+from tests.studies.in_context import sraven_test
 
 
 def _panels(figure: Any) -> list[Any]:

@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from configs import fig3b
-from configs import fig4c
-from configs import fig4e
-from figures.worlds import decoded
-from figures.worlds import rollouts
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig4c
+from modular_hyperteacher.configs import fig4e
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.worlds import decoded
+from modular_hyperteacher.figures.worlds import rollouts
 from modular_hyperteacher.pretrained import student
 from modular_hyperteacher.tasks.gridworlds import observations
 from modular_hyperteacher.tasks.gridworlds import preferences

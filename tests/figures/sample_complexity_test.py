@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import claims
-from figures import registry
-from figures.claims import verdicts
-from figures.extensions import scaling
-from figures.extensions import scaling_law
-from figures.library import data
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import scaling
+from modular_hyperteacher.figures.extensions import scaling_law
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up

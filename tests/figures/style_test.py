@@ -2,7 +2,7 @@
 
 import pytest
 
-from figures.plotting import style
+from modular_hyperteacher.figures.plotting import style
 
 
 def test_models_have_styles_of_their_own() -> None:

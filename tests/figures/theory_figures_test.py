@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import claims
-from figures import registry
-from figures.claims import verdicts
-from figures.extensions import bridges
-from figures.extensions import published_solver
-from figures.extensions import restarts
-from figures.library import data
-from figures.library import reference
-from figures.paper import counterexamples
-from figures.paper import table_a1
-from figures.paper import theory_cells
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import bridges
+from modular_hyperteacher.figures.extensions import published_solver
+from modular_hyperteacher.figures.extensions import restarts
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import counterexamples
+from modular_hyperteacher.figures.paper import table_a1
+from modular_hyperteacher.figures.paper import theory_cells
 from tests.helpers import made_up
 
 FIGURES = (

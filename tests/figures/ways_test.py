@@ -6,10 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from figures.extensions import inference_cost
-from figures.extensions import ways
-from figures.library import data
-from figures.library import reference
+from modular_hyperteacher.figures.extensions import inference_cost
+from modular_hyperteacher.figures.extensions import ways
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
 from tests.helpers import slow
 

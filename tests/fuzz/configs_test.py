@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 import ml_collections
 import pytest
 
-from configs import fig3b
-from configs import fig4b
-from configs import scan_me
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import user_config
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig4b
 from modular_hyperteacher.runs import runner
+from modular_hyperteacher.studies.meta_seq2seq.configs import scan_me
 from tests.fuzz import mutations
 from tests.fuzz import settings
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 
-from figures.library import bundles
-from figures.library import cells
-from figures.library import data
 from modular_hyperteacher import errors
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.pretrained import loading
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import locks

@@ -4,8 +4,8 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
-from modular_hyperteacher.seq2seq import model as models
-from modular_hyperteacher.seq2seq import vocabulary
+from modular_hyperteacher.studies.meta_seq2seq import model as models
+from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 
 
 def decode(

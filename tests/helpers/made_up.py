@@ -10,9 +10,9 @@ from unittest import mock
 
 import plotly.graph_objects as go
 
-from configs import fig3b
-from figures.plotting import style
+from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.runs import run_folder
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -2,9 +2,9 @@
 
 import ml_collections
 
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
-from configs.blocks import presets
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 _TINY = {

@@ -13,12 +13,12 @@ from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
-from modular_hyperteacher.models import amortised
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import maml
 from modular_hyperteacher.models import nonlinear_hypernetwork
-from modular_hyperteacher.models import sparse_maml
+from modular_hyperteacher.studies.amortised import amortised
+from modular_hyperteacher.studies.sparse_maml import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import hyperteacher
 from modular_hyperteacher.tasks import objectives

@@ -5,8 +5,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from modular_hyperteacher.seq2seq import scan
-from modular_hyperteacher.seq2seq import vocabulary
+from modular_hyperteacher.studies.meta_seq2seq import scan
+from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 
 
 def draw(

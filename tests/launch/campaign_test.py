@@ -11,20 +11,20 @@ from absl import flags
 from absl.testing import flagsaver
 import pytest
 
-from launch import campaign
-from launch import campaign_list
-from launch import plan as plans
-from launch import schedule
-from launch import worker
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.published import lake2019
+from modular_hyperteacher.launch import campaign
+from modular_hyperteacher.launch import campaign_list
+from modular_hyperteacher.launch import plan as plans
+from modular_hyperteacher.launch import schedule
+from modular_hyperteacher.launch import worker
 from modular_hyperteacher.published import schug2024
 from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
+from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
 from tests.helpers import small_sweep
 
 _SMALL = 'tests/helpers/small_sweep.py'

@@ -182,7 +182,7 @@ def test_cancelled_jobs_are_named_and_not_waited_for(
     slurm_variables: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-  from launch import slurm as launcher  # needs submitit
+  from modular_hyperteacher.launch import slurm as launcher  # needs submitit
 
   process = _start_on_slurm(
       tmp_path, slurm_variables, '--config.training.num_outer_steps=100000'
@@ -209,7 +209,7 @@ def test_jobs_are_lost_once_slurm_has_not_had_them_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
   pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
-  from launch import slurm as launcher
+  from modular_hyperteacher.launch import slurm as launcher
 
   now = [0.0]
   answer: list[set[str] | None] = [{'7', '7_0', '7_1', '9'}]
@@ -235,7 +235,7 @@ def test_a_later_refusal_ends_no_sweep(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
   submitit = pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
-  from launch import slurm as launcher
+  from modular_hyperteacher.launch import slurm as launcher
 
   refuse = iter([False, True, True, False])
 

@@ -18,15 +18,15 @@ from absl.testing import flagsaver
 import jax
 import pytest
 
-from launch import attempts
-from launch import cost
-from launch import local
-from launch import plan as plans
-from launch import worker
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.launch import attempts
+from modular_hyperteacher.launch import cost
+from modular_hyperteacher.launch import local
+from modular_hyperteacher.launch import plan as plans
+from modular_hyperteacher.launch import worker
 from modular_hyperteacher.runs import locks
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner

@@ -5,8 +5,8 @@ import pathlib
 from absl import flags
 import pytest
 
-from launch import attempts
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.runs import runner
 from tests.helpers import commands
 from tests.helpers import small_sweep

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from configs import fig4c
-from configs import fig4e
-from configs.blocks import experiment
-from configs.blocks import hyperteacher
+from modular_hyperteacher.configs import fig4c
+from modular_hyperteacher.configs import fig4e
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base
 from tests.helpers import built

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from configs import fig2c
 from modular_hyperteacher import errors
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.configs import fig2c
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import student

@@ -12,7 +12,7 @@ import pathlib
 
 import pytest
 
-from configs import fig3b
+from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import performance_page
@@ -104,7 +104,7 @@ def test_wrong_input_is_one_line(tmp_path: pathlib.Path) -> None:
 # In a process of its own, as every command defines its flags when imported.
 _TIMED_TOGETHER = """
 from absl import flags
-from configs import fig3b
+from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher import benchmark
 from modular_hyperteacher.experiments import sweeps
 

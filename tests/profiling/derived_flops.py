@@ -25,11 +25,13 @@ example, whichever is less.
 import functools
 from typing import Any, NamedTuple
 
-from modular_hyperteacher.experiments import seq2seq as seq2seq_experiment
 from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.studies.meta_seq2seq import (
+    build as seq2seq_experiment,
+)
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
-from tests.seq2seq import derived_flops as seq2seq_flops
+from tests.studies.meta_seq2seq import derived_flops as seq2seq_flops
 
 
 class _World(NamedTuple):

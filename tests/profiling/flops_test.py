@@ -8,14 +8,14 @@ from jax import lax
 import jax.numpy as jnp
 import pytest
 
-from configs import amortised
-from configs import fig2c
-from configs import fig3b
-from configs import fig4c
-from configs import fig4e
-from configs.blocks import models
+from modular_hyperteacher.configs import fig2c
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig4c
+from modular_hyperteacher.configs import fig4e
+from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import flops
+from modular_hyperteacher.studies.amortised.configs import amortised
 from tests.helpers import slow
 from tests.profiling import derived_flops
 

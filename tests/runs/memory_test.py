@@ -10,13 +10,13 @@ import jax
 import ml_collections
 import pytest
 
-from configs import fig3b
-from configs import fig4c
-from configs import scan_me
 from modular_hyperteacher import errors
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig4c
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import runner
+from modular_hyperteacher.studies.meta_seq2seq.configs import scan_me
 from tests.helpers import forks
 from tests.helpers import training
 

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from figures.library import data
-from figures.paper import fig3b
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.runs import provenance
 from tests.helpers import made_up
 from tests.helpers import training

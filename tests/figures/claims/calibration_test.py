@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from figures.claims import calibration
-from figures.claims import paired_t
-from figures.plotting import tables
+from modular_hyperteacher.figures.claims import calibration
+from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.plotting import tables
 
 _PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'verdicts.md'
 # Three deviations of a rate of 5% over 20,000 claims.

@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from figures import claims
-from figures.claims import comparisons
-from figures.claims import longer
-from figures.claims import verdicts
-from figures.library import cells
-from figures.library import data
-from figures.library import reference
-from figures.paper import agreement
-from figures.paper import decoding_targets
-from figures.paper import fig3e
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import longer
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import agreement
+from modular_hyperteacher.figures.paper import decoding_targets
+from modular_hyperteacher.figures.paper import fig3e
 from tests.helpers import made_up
-from tests.helpers import made_up_rules
+from tests.studies.in_context import made_up_rules
 
 _PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'verdicts.md'
 

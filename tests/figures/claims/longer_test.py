@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from figures.claims import longer
-from figures.claims import verdicts
-from figures.extensions import fig_a3_students
-from figures.library import reference
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.claims import longer
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import fig_a3_students
+from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
-from tests.helpers import made_up_rules
+from tests.studies.in_context import made_up_rules
 
 
 def _longer(run: sweeps.Run, factor: int) -> dict[str, Any]:

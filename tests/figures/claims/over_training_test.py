@@ -7,14 +7,14 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from figures import claims
-from figures.claims import over_training
-from figures.claims import verdicts
-from figures.library import data
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures.claims import over_training
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up
-from tests.helpers import made_up_rules
+from tests.studies.in_context import made_up_rules
 
 _CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
 

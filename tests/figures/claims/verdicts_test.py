@@ -11,15 +11,15 @@ import pandas as pd
 import pytest
 from scipy import stats as scipy_stats
 
-from configs import fig3b
-from configs import fig3c
-from figures import claims
-from figures import registry
-from figures.claims import comparisons
-from figures.claims import verdicts
-from figures.library import data
-from figures.library import reference
-from figures.plotting import stats
+from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.configs import fig3c
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import stats
 from tests.helpers import made_up
 
 _NOWHERE = pathlib.Path('nowhere')

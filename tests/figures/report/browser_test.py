@@ -8,10 +8,10 @@ import sys
 import plotly.graph_objects as go
 import pytest
 
-from figures import claims
-from figures import registry
-from figures.plotting import images
-from figures.report import page as report
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.plotting import images
+from modular_hyperteacher.figures.report import page as report
 from tests.figures.report import reading
 from tests.helpers import made_up
 

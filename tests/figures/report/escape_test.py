@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from figures import claims
-from figures import registry
-from figures.library import bundles
-from figures.library import data
-from figures.report import page as report
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.report import page as report
 from tests.figures.report import reading
 from tests.helpers import made_up
 

@@ -10,11 +10,11 @@ import pandas as pd
 from plotly import offline
 import pytest
 
-from figures import claims
-from figures import registry
-from figures.library import data
-from figures.report import overview
-from figures.report import page as report
+from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.report import overview
+from modular_hyperteacher.figures.report import page as report
 from tests.figures.report import reading
 from tests.helpers import made_up
 

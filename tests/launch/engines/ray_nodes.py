@@ -14,8 +14,8 @@ from typing import Any
 import ray  # pyright: ignore[reportMissingImports]
 from ray import cluster_utils  # pyright: ignore[reportMissingImports]
 
-from launch import plan
-from launch import ray_cluster
+from modular_hyperteacher.launch import plan
+from modular_hyperteacher.launch import ray_cluster
 
 
 def _lose(cluster: Any, node: Any, results: pathlib.Path) -> None:

@@ -1,1 +1,0 @@
-"""Tables and figures of the second system (Lake, 2019)."""

@@ -1,0 +1,1 @@
+"""Amortised inference, by a forward pass in place of gradient steps."""

@@ -1,0 +1,1 @@
+"""Networks that are given the task (Redhardt et al., 2025)."""

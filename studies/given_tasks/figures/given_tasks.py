@@ -1,0 +1,462 @@
+"""Networks that are given the task: do they recompose modules at scale?
+
+After Redhardt et al., "Scaling can lead to compositional generalization"
+(2025). R2 is that of all tasks of a split together, 1 - loss / variance; tables
+also have the published mean over tasks and outputs (`unit_r2`), in which an
+output that hardly varies weighs heavily.
+"""
+
+from collections.abc import Iterable, Mapping
+import itertools
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.studies.given_tasks import listed_splits
+from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
+from modular_hyperteacher.tasks.supports import combinations
+
+EXPERIMENT = 'scaling'
+GIVEN = 'given_or_inferred'
+R2 = 'prediction_r2'
+DECODING = 'decoding_r2'
+TITLES = {
+    'sg_support': 'Given the task: R² by the combinations in training',
+    'sg_data': 'Given the task: R² by the number of training combinations',
+    'sg_model': 'Given the task: R² by width, depth and code',
+    'sg_transformer': 'Given the task: a transformer and an MLP',
+    'sg_decoding': 'Given the task: R² and how well modules are decoded',
+    'sg_layers': 'Given the task: modules decoded from each layer',
+    'sg_given_or_inferred': 'Given the mask, or left to infer it',
+}
+CELL = (
+    'model.name',
+    'task.task_support',
+    'task.num_modules',
+    'task.max_active',
+    'task.fraction_ood',
+    'task.encoding',
+    'model.hidden_dim',
+    'model.num_hidden',
+)
+GIVEN_CELL = ('model.name', 'task.task_support', 'task.encoding')
+CODES = {
+    'identity': '#0072B2',
+    'orthogonal': '#56B4E9',
+    'tokens': '#E69F00',
+    'invertible_nn': '#009E73',
+    'interval_shuffle': '#CC79A7',
+    'fewshot': '#D55E00',
+}
+_SIZES = ('task.num_modules', 'task.max_active')
+_COLOUR = CODES['identity']
+_DEPTH_COLOURS = ('#0072B2', '#D55E00', '#009E73', '#E69F00')
+_MEASURES = {
+    f'{split}_{name}': (split, metric)
+    for name, metric in (
+        ('r2', R2),
+        ('unit_r2', 'unit_r2'),
+        ('decoding_code', f'{DECODING}_code'),
+        ('decoding_best', DECODING),
+        ('decoding_last', f'{DECODING}_last'),
+    )
+    for split in ('test', 'ood')
+}
+_NOT_DECODABLE = (
+    'Without non-compositional support: no decoder can learn a module that is'
+    ' never seen.'
+)
+_BESIDE = 'seen combinations, whisker: standard error'
+_MODELS = {
+    'anil': 'ANIL',
+    'maml': 'MAML',
+    'linear_hypernetwork': 'linear',
+    'nonlinear_hypernetwork': 'non-<br>linear',
+    multitask.NAME: 'MLP,<br>given',
+}
+
+
+def with_r2(frame: pd.DataFrame) -> pd.DataFrame:
+  """Returns the table with rows of R2, 1 - loss / variance, added."""
+  if frame.empty:
+    return frame
+  point = ['run_id', 'seed', 'kind', 'split']
+  loss = frame[frame['metric'] == 'loss']
+  variance = frame[frame['metric'] == 'variance']
+  both = loss.merge(variance[[*point, 'value']], on=point, suffixes=('', '_of'))
+  ratio = both['value'] / both.pop('value_of')
+  return pd.concat(
+      [frame, both.assign(metric=R2, value=1 - ratio)], ignore_index=True
+  ).astype({'metric': 'category'})
+
+
+def read_values(library: data.Library, experiment: str) -> pd.DataFrame:
+  """Returns an experiment's values with R2."""
+  return with_r2(library.values(experiment))
+
+
+def usual(frame: pd.DataFrame) -> cells.Cell:
+  """Returns the cell around which the sweeps vary one or two fields."""
+  preset = frame['preset'].iloc[0] if len(frame) else 'laptop'
+  fields = reference.described_fields(EXPERIMENT, str(preset))[0]
+  return {column: fields[column] for column in CELL}
+
+
+def count_masks(cell: cells.Cell) -> int:
+  """Returns the number of all combinations of a cell."""
+  return combinations.num_masks(*(int(cell[name]) for name in _SIZES))
+
+
+def count_training(cell: cells.Cell) -> int:
+  """Returns the number of training combinations of a random split."""
+  num_modules, max_active = (int(cell[name]) for name in _SIZES)
+  fraction_ood = cell['task.fraction_ood']
+  return listed_splits.count('random', num_modules, max_active, fraction_ood)[0]
+
+
+def vary(found: cells.Cells, *columns: str) -> list[cells.Cell]:
+  """Returns the cells that differ from the usual one in these columns only."""
+  rest = {k: v for k, v in usual(found.frame).items() if k not in columns}
+  return [
+      cell
+      for cell in found.cells
+      if all(cell[column] == value for column, value in rest.items())
+  ]
+
+
+def by_size(given: Iterable[cells.Cell]) -> list[list[cells.Cell]]:
+  """Returns the cells of every (M, K), from fewest training masks to most."""
+  key = lambda cell: tuple(cell[name] for name in _SIZES)
+  return [
+      sorted(group, key=count_training)
+      for _, group in itertools.groupby(sorted(given, key=key), key)
+  ]
+
+
+def of_mlp(found: cells.Cells, cell: cells.Cell) -> cells.Cell:
+  """Returns the cell of the usual MLP on the task of another cell."""
+  task = {k: v for k, v in cell.items() if k.startswith('task.')}
+  return usual(found.frame) | task
+
+
+def decodable(found: cells.Cells) -> list[cells.Cell]:
+  """Returns the MLP's cells whose modules all occur in what decoders see.
+
+  No decoder can learn a module that is absent from all seen combinations.
+  """
+  return [
+      cell
+      for cell in found.cells
+      if cell['model.name'] == multitask.NAME
+      and cell['task.task_support'] != 'non_compositional'
+  ]
+
+
+def find(library: data.Library) -> cells.Cells:
+  """Returns the cells of the scaling experiment, with R2."""
+  return cells.select(EXPERIMENT, read_values(library, EXPERIMENT), CELL)
+
+
+def draw_support(library: data.Library) -> cells.Drawn:
+  """Returns bars by support: a panel per share that is held out."""
+  found = find(library)
+  shown = vary(found, 'task.task_support', 'task.fraction_ood')
+  panels = {}
+  for fraction in dict.fromkeys(c['task.fraction_ood'] for c in shown):
+    drawn = [c for c in shown if c['task.fraction_ood'] == fraction]
+    if len(drawn) > 1:
+      panels[f'{fraction:.0%} held out'] = [
+          _bar(
+              found,
+              cell,
+              cell['task.task_support'].replace('_', '-<br>'),
+              _COLOUR,
+              R2,
+          )
+          for cell in drawn
+      ]
+  figure = bars.draw(
+      panels,
+      title=TITLES['sg_support'],
+      y_title='R² on new combinations',
+      caption=found.caption(
+          'Non-compositional support holds out all masks of a module.',
+      ),
+      beside_name=_BESIDE,
+  )
+  return figure, cells.make_table(found, _MEASURES)
+
+
+def draw_data(library: data.Library) -> cells.Drawn:
+  """Returns R2 by the number of training combinations, a panel per (M, K)."""
+  found = find(library)
+  panels = {
+      _size_name(group): [
+          lines.Line(
+              name=style.SPLIT_NAMES[split],
+              colour=_COLOUR if split == 'ood' else style.MUTED,
+              seeds=_by_number(found, group, split),
+              dash=style.DASHES['train'] if split == 'test' else 'solid',
+          )
+          for split in ('test', 'ood')
+      ]
+      for group in by_size(vary(found, *_SIZES, 'task.fraction_ood'))
+  }
+  return _draw_numbers('sg_data', panels, found)
+
+
+def draw_transformer(library: data.Library) -> cells.Drawn:
+  """Returns R2 of transformers and MLPs by the number of combinations."""
+  found = find(library)
+  panels = {}
+  for group in by_size(found.find(name=multitask.TRANSFORMER)):
+    panels[_size_name(group)] = [
+        lines.Line(
+            name=name,
+            colour=colour,
+            seeds=_by_number(found, of_model, split),
+            dash=style.DASHES['train'] if split == 'test' else 'solid',
+            dash_name=style.SPLIT_NAMES[split],
+        )
+        for name, colour, of_model in (
+            ('transformer', CODES['fewshot'], group),
+            ('MLP', _COLOUR, [of_mlp(found, cell) for cell in group]),
+        )
+        for split in ('ood', 'test')
+    ]
+  return _draw_numbers('sg_transformer', panels, found)
+
+
+def _draw_numbers(
+    name: str, panels: Mapping[str, list[lines.Line]], found: cells.Cells
+) -> cells.Drawn:
+  """Returns panels over the number of training combinations."""
+  figure = lines.draw(
+      panels,
+      title=TITLES[name],
+      x_title='training combinations',
+      y_title='R²',
+      x_type='log',
+      caption=found.caption('Code: the latent itself. Random splits.'),
+  )
+  ticks = [step * 10**power for power in range(7) for step in (1, 2, 5)]
+  figure.update_xaxes(tickvals=ticks, ticktext=[f'{tick:,}' for tick in ticks])
+  return figure, cells.make_table(found, _MEASURES)
+
+
+def _size_name(group: list[cells.Cell]) -> str:
+  num_modules, max_active = (group[0][name] for name in _SIZES)
+  return f'M = {num_modules}, K = {max_active}'
+
+
+def _by_number(
+    found: cells.Cells, group: list[cells.Cell], split: str
+) -> pd.DataFrame:
+  """Returns R2 by the number of training combinations."""
+  return _table(found, {count_training(cell): cell for cell in group}, split)
+
+
+def draw_model(library: data.Library) -> cells.Drawn:
+  """Returns R2 by width, a line per depth and a panel per code."""
+  found = find(library)
+  shown = vary(found, 'task.encoding', 'model.hidden_dim', 'model.num_hidden')
+  depths = sorted({cell['model.num_hidden'] for cell in shown})
+  panels = {}
+  for code in CODES:
+    drawn = [c for c in shown if c['task.encoding'] == code]
+    panels[code.replace('_', ' ')] = [
+        lines.Line(
+            name=f'{depth} hidden layers',
+            colour=colour,
+            seeds=_table(
+                found,
+                {
+                    c['model.hidden_dim']: c
+                    for c in drawn
+                    if c['model.num_hidden'] == depth
+                },
+                'ood',
+            ),
+        )
+        for depth, colour in zip(depths, _DEPTH_COLOURS)
+    ]
+  figure = lines.draw(
+      panels,
+      title=TITLES['sg_model'],
+      x_title='width',
+      y_title='R² on new combinations',
+      num_columns=3,
+      x_type='log',
+      caption=found.caption('Panels: how the task is given.'),
+  )
+  widths = sorted({cell['model.hidden_dim'] for cell in shown})
+  figure.update_xaxes(tickvals=widths, ticktext=list(map(str, widths)))
+  return figure, cells.make_table(found, _MEASURES)
+
+
+def draw_layers(library: data.Library) -> cells.Drawn:
+  """Returns decoding by layer: of all codes, and with rare modules."""
+  found = find(library)
+  depth = max(c['model.num_hidden'] for c in vary(found, 'model.num_hidden'))
+  by_code = [
+      (cell['task.encoding'].replace('_', ' '), cell)
+      for cell in vary(found, 'task.encoding', 'model.num_hidden')
+      if cell['model.num_hidden'] == depth
+  ]
+  names = {'random': 'identity', 'unpopular': 'rare'}
+  by_support = [
+      (names[cell['task.task_support']], cell)
+      for cell in vary(found, 'task.task_support')
+      if cell['task.task_support'] in names
+  ]
+  usual_depth = usual(found.frame)['model.num_hidden']
+  # In the colours of the codes; names are shared, as the legend is.
+  colours = {k.replace('_', ' '): v for k, v in CODES.items()}
+  panels = {
+      title: [
+          lines.Line(name, colours.get(name, style.INK), _by_layer(found, cell))
+          for name, cell in named
+      ]
+      for title, named in (
+          (f'Codes, {depth} hidden layers', by_code),
+          (f'Rare modules, {usual_depth} hidden layers', by_support),
+      )
+  }
+  figure = lines.draw(
+      panels,
+      title=TITLES['sg_layers'],
+      x_title='layer, before its nonlinearity',
+      y_title='R² of decoding, new combinations',
+      x_type='category',
+      y_range=(-0.2, 1.05),
+      caption=found.caption(
+          'Ridge regression of z_m, fitted on seen combinations; mean over m.',
+      ),
+  )
+  return figure, cells.make_table(found, _MEASURES)
+
+
+def draw_decoding(library: data.Library) -> cells.Drawn:
+  """Returns a point per run and seed: R2 over decoding from two layers."""
+  found = find(library)
+  sources = {'the last hidden layer': 'last', 'the code': 'code'}
+  figure, _, _ = layout.make_grid(
+      [f'Decoded from {name}' for name in sources], 2
+  )
+  for column, layer in enumerate(sources.values(), start=1):
+    drawn = False
+    for code, colour in CODES.items():
+      points = pd.concat(
+          [
+              both_of(found.frame, cell, f'{DECODING}_{layer}')
+              for cell in decodable(found)
+              if cell['task.encoding'] == code
+          ]
+          or [pd.DataFrame(columns=['x', 'y'])]
+      )
+      drawn |= len(points) > 0
+      figure.add_trace(
+          go.Scatter(
+              x=points['x'],
+              y=points['y'],
+              mode='markers',
+              marker={'color': colour, 'size': 7, 'opacity': 0.7},
+              name=code.replace('_', ' '),
+              legendgroup=code,
+              showlegend=column == 1,
+          ),
+          row=1,
+          col=column,
+      )
+    if not drawn:
+      layout.name_empty(figure, 'no finished run', 1, column)
+  figure.update_xaxes(title_text='R² of decoding, new combinations')
+  figure.update_yaxes(title_text='R² on new combinations', col=1)
+  layout.finish(
+      figure,
+      title=TITLES['sg_decoding'],
+      caption=found.caption('A point per run and seed.', _NOT_DECODABLE),
+  )
+  return figure, cells.make_table(found, _MEASURES)
+
+
+def draw_given(library: data.Library) -> cells.Drawn:
+  """Returns bars of the network that is given the mask, beside Figure 3B's."""
+  found = cells.read(library, GIVEN, GIVEN_CELL)
+  panels = {
+      style.SUPPORT_NAMES[support]: [
+          _bar(found, cell, label, style.COLOURS[model], 'accuracy')
+          for model, label in _MODELS.items()
+          for cell in found.find(name=model, task_support=support)
+      ]
+      for support in found.axis('task_support')
+  }
+  figure = bars.draw(
+      panels,
+      title=TITLES['sg_given_or_inferred'],
+      y_title='OOD accuracy',
+      y_range=(0, 1),
+      caption=found.caption(
+          'Linear, nonlinear: hypernetworks. All but the MLP infer the task.',
+      ),
+      beside_name=_BESIDE,
+  )
+  measures = {
+      name: (name, 'accuracy') for name in ('test', 'ood', 'ood_k4', 'ood_k8')
+  }
+  return figure, cells.make_table(found, measures)
+
+
+def both_of(frame: pd.DataFrame, cell: cells.Cell, x: str) -> pd.DataFrame:
+  """Returns a cell's decoding 'x' and R2 'y' on new combinations, by seed."""
+  return pd.DataFrame({
+      'x': data.values(frame, cell, 'ood', metric=x),
+      'y': data.values(frame, cell, 'ood', metric=R2),
+  }).dropna()
+
+
+def _bar(
+    found: cells.Cells, cell: cells.Cell, label: str, colour: str, metric: str
+) -> bars.Bar:
+  seen = found.seen(cell, metric)
+  return found.bar(cell, label, colour, metric, beside=seen)
+
+
+def _table(
+    found: cells.Cells, by_x: dict[int, cells.Cell], split: str
+) -> pd.DataFrame:
+  """Returns R2: index x, a column per seed."""
+  ordered = sorted(by_x.items())
+  return lines.by_x({x: found.values(cell, split, R2) for x, cell in ordered})
+
+
+def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
+  """Returns decoding on new combinations: index layer, a column per seed."""
+  depth = int(cell['model.num_hidden'])
+  names = {'code': 'code'} | {
+      f'layer_{i}': f'{i + 1}' if i < depth else 'output'
+      for i in range(depth + 1)
+  }
+  table = pd.DataFrame({
+      shown: found.values(cell, metric=f'{DECODING}_{name}')
+      for name, shown in names.items()
+  })
+  return table.T.replace(np.inf, np.nan).dropna(how='all')
+
+
+DRAW = {
+    'sg_support': draw_support,
+    'sg_data': draw_data,
+    'sg_model': draw_model,
+    'sg_transformer': draw_transformer,
+    'sg_decoding': draw_decoding,
+    'sg_layers': draw_layers,
+}

@@ -1,0 +1,113 @@
+"""From a run's config to a transformer that learns tasks in context.
+
+A run belongs to this system if its model is in the table below; its task is one
+of the bilevel system's. A new model is a new file and one line here.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+from typing import Any
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.studies.in_context import learner
+from modular_hyperteacher.studies.in_context import models
+from modular_hyperteacher.studies.in_context import modular_regression
+from modular_hyperteacher.studies.in_context import naming
+from modular_hyperteacher.studies.in_context import system as systems
+from modular_hyperteacher.studies.in_context import transformer
+from modular_hyperteacher.tasks import base as tasks
+
+MODELS = {
+    'transformer': models.make_transformer,
+    'hypernetwork_transformer': models.make_hypernetwork_transformer,
+}
+# Task -> what the control's tasks are drawn from.
+_UNRELATED = {'modular_regression': modular_regression.draw_unrelated}
+# Tasks whose inputs are scenes, not vectors.
+_SCENES = ('goals', 'preferences')
+# Task -> what is named from attention's codes.
+_NAMED = {'fuzzy_logic': naming.TERMS, 'sraven': naming.RULES}
+
+
+def blocks(
+    task: Mapping[str, Any], model: Mapping[str, Any]
+) -> dict[str, Callable[..., Any]]:
+  """Returns what is called with each block of a config's task and model."""
+  return {
+      'task': bilevel.task_entry(dict(task)).make,
+      'model': components.choose(MODELS, 'model', dict(model)),
+      'model.body': transformer.TransformerConfig,
+      'model.outer': learner.OuterConfig,
+  }
+
+
+def make_model(
+    config: Mapping[str, Any], task: tasks.TaskDistribution
+) -> models.Model:
+  """Returns the model of a config.
+
+  Args:
+    config: of a run.
+    task: what it learns.
+  """
+  block = dict(config['model'])
+  block.pop('outer', None)
+  make = components.choose(MODELS, 'model', block)
+  untrusted.check(block.get('body'), dict[str, Any], 'model.body')
+  body = components.call(
+      transformer.TransformerConfig, 'model.body', block.pop('body')
+  )
+  sizes: dict[str, Any] = {
+      'body': body,
+      'input_dim': task.input_dim,
+      'output_dim': task.output_dim,
+  }
+  if task.sequence_lengths is None:
+    name = config['task']['name']
+    errors.require(
+        name not in _SCENES and 'num_support' in config['task'],
+        'task.name',
+        f"'{name}'",
+        'a transformer reads tasks of task.num_support examples, all vectors',
+    )
+    sizes['num_support'] = config['task']['num_support']
+  else:
+    errors.require(
+        make is models.make_transformer,
+        'model.name',
+        f"'{config['model']['name']}'",
+        "only 'transformer' can read the sequences of"
+        f" {config['task']['name']}",
+    )
+    make = models.make_sequence_transformer
+    sizes['num_support'], sizes['num_query'] = task.sequence_lengths
+  return components.call(make, 'model', block | sizes)
+
+
+def build(
+    config: Mapping[str, Any],
+    training: settings.TrainingConfig,
+    execution: settings.ExecutionConfig,
+    num_devices: int,
+) -> settings.Experiment:
+  """Returns the experiment that a config describes, as `build.build`."""
+  del num_devices
+  task_block = dict(config['task'])
+  task_name = str(task_block.get('name'))
+  make_task = bilevel.task_entry(task_block).make
+  task = components.call(make_task, 'task', task_block, tasks.TaskDistribution)
+  outer = components.call_outer(learner.OuterConfig, config['model'], training)
+  outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
+  system = systems.make_system(
+      task,
+      make_model(config, task),
+      outer,
+      num_evaluation_tasks=training.num_evaluation_tasks,
+      draw_unrelated=_UNRELATED.get(task_name),
+      naming=_NAMED.get(task_name),
+  )
+  return settings.Experiment(system, training, execution)

@@ -1,0 +1,91 @@
+"""Computes the reference lines of the in-context figures, in some minutes.
+
+  python -m figures.extensions.in_context_references
+
+Needs no training. Writes figures/data/in_context_references.csv and, for the
+hyperteacher, in_context_hyperteacher_references.csv, which the figures read.
+"""
+
+import pathlib
+
+import jax
+import pandas as pd
+
+from modular_hyperteacher import randomness
+from modular_hyperteacher.cli import script
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.studies.in_context import reference_lines
+
+EXPERIMENT = 'in_context'
+BRIDGE = 'in_context_hyperteacher'
+# Experiment -> the score's column.
+SCORES = {EXPERIMENT: 'r2', BRIDGE: 'accuracy'}
+SPLITS = ('test', 'ood')
+
+
+def path(experiment: str) -> pathlib.Path:
+  """Returns the file of an experiment's reference lines."""
+  return data.BUNDLED / f'{experiment}_references.csv'
+
+
+def load(experiment: str = EXPERIMENT) -> pd.DataFrame:
+  """Returns a row per support, seed, split and predictor."""
+  return pd.read_csv(path(experiment))
+
+
+def measure(experiment: str) -> pd.DataFrame:
+  """Computes the lines of all seeds that are bundled at laptop scale."""
+  library = data.Library(data.BUNDLED / 'nothing')
+  seeds = sorted(set(library.values(experiment, 'laptop')['seed']))
+  rows = []
+  runs = {
+      run.config['task']['task_support']: run
+      for run in reference.described_runs(experiment, 'laptop')
+  }
+  for support, run in runs.items():
+    task = run.config['task']
+    training = run.config['training'] | {'seeds': [int(seed) for seed in seeds]}
+    built = experiments.build(run.config | {'training': training}, 1)
+    for seed, drawn in zip(
+        built.training.seeds, experiments.draw_tasks(built), strict=True
+    ):
+      params = drawn.task_params
+      key = randomness.stream(jax.random.key(seed), 'reference_lines')
+      for split in SPLITS:
+        if task['name'] == 'modular_regression':
+          found = reference_lines.measure(params, support, split, key)
+        else:
+          block = task | reference_lines.EXAMPLES
+          make_task = bilevel.task_entry(block).make
+          made = components.call(make_task, 'task', block)
+          found = reference_lines.measure_accuracy(made, params, split, key)
+        rows += [
+            {
+                'task_support': support,
+                'seed': seed,
+                'split': split,
+                'predictor': name,
+                SCORES[experiment]: value,
+            }
+            for name, value in found.items()
+        ]
+  return pd.DataFrame(rows)
+
+
+def main() -> None:
+  """Computes the lines of both experiments."""
+  for experiment in SCORES:
+    frame = measure(experiment)
+    run_folder.write_atomically(
+        path(experiment), frame.to_csv(index=False, float_format='%.4g')
+    )
+    print(frame.to_string(index=False))
+
+
+if __name__ == '__main__':
+  script.run(main)

@@ -1,0 +1,68 @@
+"""What makes twenty extra directions hard (Lake 2019, Section 4.5).
+
+Each bar is a run of `configs/scan_around_right.py` with twenty extra
+directions; all but the first take one setting from the other scale.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.studies.meta_seq2seq.configs import scan_directions
+from modular_hyperteacher.studies.meta_seq2seq.figures import cells as networks
+
+EXPERIMENT = 'scan_directions'
+TITLE = 'SCAN "around right": what makes twenty extra directions hard?'
+CELL = tuple(paths[0] for paths in scan_directions.CHANGES.values())
+_PANELS = {
+    'New commands with "around right"': 'ood',
+    'Fresh training episodes': 'test',
+}
+
+
+def draw(library: data.Library) -> cells.Drawn:
+  """Returns the figure and the table of what it shows."""
+  found = cells.read(library, EXPERIMENT, CELL)
+  published = reference.published_accuracy(
+      'scan_around_right',
+      networks.META.fields
+      | {networks.MEANINGS: 'extended', networks.EXTRA: 20},
+      'ood',
+  )
+  panels = {
+      title: [
+          found.bar(
+              cell,
+              _name_change(cell, found.cells[0]),
+              networks.META.colour,
+              split=split,
+              beside=published if split == 'ood' else None,
+          )
+          for cell in found.cells
+      ]
+      for title, split in _PANELS.items()
+  }
+  figure = bars.draw(
+      panels,
+      title=TITLE,
+      y_title=networks.ACCURACY,
+      y_range=(0, 1),
+      caption=found.caption(),
+      beside_name='published, whisker: standard deviation',
+  )
+  measures = {split: (split, 'accuracy') for split in _PANELS.values()}
+  return figure, cells.make_table(found, measures)
+
+
+def _name_change(cell: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+  """Returns what distinguishes a run from the first: 'width 200'."""
+  changed = [
+      f'{style.column_name(path)}<br>{cell[path]:g}'
+      for path in CELL
+      if cell[path] != usual[path]
+  ]
+  return ', '.join(changed) or 'as in the<br>preset'
