@@ -6,19 +6,23 @@ setuptools.setup(
     name='modular_hyperteacher',
     version='0.1.0',
     description='When do neural networks discover modules that recompose?',
-    packages=setuptools.find_packages(
-        include=['configs*', 'figures*', 'launch*', 'modular_hyperteacher*']
-    ),
+    # configs, figures, launch and studies are linked into the package, so that
+    # Python knows one name only.
+    packages=setuptools.find_packages(include=['modular_hyperteacher*']),
     package_data={
-        'configs': ['campaigns/*.txt'],
-        'modular_hyperteacher': ['py.typed', 'published/*.csv'],
-        'figures': [
-            'report/*.c*',
-            'report/*.js',
-            'report/templates/*',
-            'data/**',
+        'modular_hyperteacher': [
+            'py.typed',
+            'published/*.csv',
+            'configs/campaigns/*.txt',
+            'figures/data/**',
+            'figures/report/*.c*',
+            'figures/report/*.js',
+            'figures/report/templates/*',
+            'launch/clusters/*.yaml',
+            'studies/*/*.csv',
+            'studies/*/README.md',
+            'studies/*/data/**',
         ],
-        'launch': ['clusters/*.yaml'],
     },
     entry_points={
         'console_scripts': [

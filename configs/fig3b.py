@@ -22,10 +22,11 @@ from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
 
 WORKSTATION = presets.WORKSTATION
+DESKTOP = presets.DESKTOP
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns a config: 'smoke', 'laptop', 'workstation' or 'paper'."""
+  """Returns the config of a preset; see `presets`."""
   sweep = models.recomposition_sweep(preset, matched_width=218)
   preset = presets.scale(preset)
   blocks = hyperteacher.blocks(preset, num_modules=8)

@@ -30,9 +30,9 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import bundles
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
@@ -42,10 +42,10 @@ _EXPERIMENT = flags.DEFINE_string(
     'experiment', None, 'Experiment to bundle, such as fig3b.'
 )
 _PRESET = flags.DEFINE_enum(
-    'preset', 'laptop', list(presets.PRESETS), 'The scale to bundle.'
+    'preset', 'laptop', list(presets.SCALES), 'The scale to bundle.'
 )
 _OUTPUT = flags.DEFINE_string(
-    'output', str(data.BUNDLED), 'Folder of the bundles.'
+    'output', '', "Folder of the bundles; default: the experiment's own."
 )
 _PARAMETERS = flags.DEFINE_bool(
     'parameters', False, 'Also bundle trained parameters.'
@@ -74,13 +74,16 @@ def main() -> None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
   untrusted.check_name(experiment, '--experiment')
   source = command_line.read_root() / experiment / _PRESET.value
-  target = _output() / experiment / _PRESET.value
+  output = plugins.bundled_root(experiment)
+  if _OUTPUT.value:
+    output = run_folder.locate(_OUTPUT.value, '--output')
+  target = output / experiment / _PRESET.value
   if not (bundles.has_results(source) or bundles.has_results(target)):
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
     )
-  run_folder.create_folder(_output(), '--output')
+  run_folder.create_folder(output, '--output')
   new = bundles.read_whole(source)[0].runs
   elsewhere = _held(_others(target))
   dropped = _dropped(experiment, target, new, elsewhere)
@@ -110,9 +113,11 @@ def main() -> None:
     print(f'Parameters of all bundles: {_parameter_bytes() / 1e6:.1f} MB')
 
 
-def _output() -> pathlib.Path:
-  """Returns the folder of the bundles."""
-  return run_folder.locate(_OUTPUT.value, '--output')
+def _roots() -> tuple[pathlib.Path, ...]:
+  """Returns the folders of all bundles."""
+  if _OUTPUT.value:
+    return (run_folder.locate(_OUTPUT.value, '--output'),)
+  return plugins.bundled_roots()
 
 
 def _rows(target: pathlib.Path) -> set[tuple[Any, ...]]:
@@ -207,7 +212,8 @@ def _held(folders: Iterable[pathlib.Path]) -> dict[_Seed, pathlib.Path]:
 
 def _others(target: pathlib.Path) -> list[pathlib.Path]:
   """Returns the folders of the other bundles of this preset."""
-  folders = sorted(_output().glob(f'*/{_PRESET.value}'))
+  pattern = f'*/{_PRESET.value}'
+  folders = [f for root in _roots() for f in sorted(root.glob(pattern))]
   return [f for f in folders if f != target and bundles.has_results(f)]
 
 
@@ -264,7 +270,8 @@ def _write_parameters(
 
 def _parameter_bytes() -> int:
   """Returns the size of the parameters in all bundles, in bytes."""
-  files = _output().glob(f'*/*/{pretrained.FOLDER}/*')
+  pattern = f'*/*/{pretrained.FOLDER}/*'
+  files = [path for root in _roots() for path in root.glob(pattern)]
   return sum(path.stat().st_size for path in files)
 
 

@@ -83,10 +83,10 @@ def main() -> None:
     given = os.environ.get('XLA_FLAGS', '')
     os.environ['XLA_FLAGS'] = f'{compilation_options.as_flags()} {given}'
   for name in _ONLY.value:
-    errors.require_choice('--only', name, registry.FIGURES)
+    errors.require_choice('--only', name, registry.figures())
   for name in _FORMAT.value:
     errors.require_choice('--format', name, ['html', *images.FORMATS])
-  names = _ONLY.value or list(registry.FIGURES)
+  names = _ONLY.value or list(registry.figures())
   if _PREDICTIONS.value is not None:
     folder = run_folder.locate(_PREDICTIONS.value, '--predictions')
     found = predictions.read(folder)
@@ -118,7 +118,7 @@ def main() -> None:
     endings = {name: ['csv', 'md'] for name in names}
     for name in charts if not obstacle else ():
       endings[name] += formats
-    whole = report.Report(drawn, claims.CLAIMS, entries, library)
+    whole = report.Report(drawn, claims.known(), entries, library)
     for name, others in endings.items():
       _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
     if _SITE.value:
@@ -136,7 +136,7 @@ def main() -> None:
   for name in names:
     print(f'{output / name}.{{{",".join(["html", *endings[name]])}}}')
   print()
-  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+  for claim, entry in zip(claims.known(), entries, strict=True):
     if claim.figure in names:
       print(f'{entry["id"]:12}{entry["verdict"]:14}{entry["sentence"]}')
   print(f'Numbers of all claims: {output}/claims.json and claims.md')
@@ -207,7 +207,7 @@ def _told_if_killed() -> Iterator[None]:
 
 def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
   """Draws one figure and writes its table."""
-  figure, table = registry.FIGURES[name].make(_library(root))
+  figure, table = registry.figures()[name].make(_library(root))
   for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)
   _write(
@@ -222,7 +222,7 @@ def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
 
 def _print_origins(names: Iterable[str], library: data.Library) -> None:
   """Prints where results come from, or how to train some."""
-  read = [e for name in names for e in registry.FIGURES[name].experiments]
+  read = [e for name in names for e in registry.figures()[name].experiments]
   for experiment in dict.fromkeys(read):
     frame = library.values(experiment)
     if frame.empty:

@@ -25,7 +25,7 @@ from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import over_training
 from modular_hyperteacher.figures.claims import verdicts
-from modular_hyperteacher.figures.extensions import ways
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
@@ -67,7 +67,7 @@ def pages(
   total, rule = (
       textwrap.fill(text, 118, break_on_hyphens=False)
       for text in (
-          overview.summarise(claims.CLAIMS, entries),
+          overview.summarise(claims.known(), entries),
           verdicts.RULE,
       )
   )
@@ -83,7 +83,7 @@ def pages(
           'seeds': seeds_table(library, entries),
           'one point': one_point_table(library),
       },
-      WAYS: {'learners': tables.to_markdown(ways.table(library))},
+      WAYS: {'learners': tables.to_markdown(learners.table(library))},
   }
   return {
       path: markdown.fill(path.read_text(), found)
@@ -97,7 +97,7 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   for artefact, finding in overview.FINDINGS.items():
     of_artefact = [
         (claim, entry)
-        for claim, entry in zip(claims.CLAIMS, entries, strict=True)
+        for claim, entry in zip(claims.known(), entries, strict=True)
         if claim.artefact == artefact
     ]
     ids: dict[str, list[str]] = {}
@@ -125,7 +125,7 @@ def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
 
 def published_table(library: data.Library) -> str:
   """Returns a row per published number that a finished run compares with."""
-  figures = registry.FIGURES.values()
+  figures = registry.figures().values()
   experiments = dict.fromkeys(e for f in figures for e in f.experiments)
   rows = published_scale.rows(library, list(experiments))
   counted = '. '.join(agreement.summarise(library))
@@ -138,7 +138,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns a row per claim, and per experiment without claims."""
   numbers = ('verdict', 'effect', 'to exceed', 'p', 'seeds', 'scale')
   rows, seen = [], set()
-  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+  for claim, entry in zip(claims.known(), entries, strict=True):
     scale = entry['preset'] or ''
     rows.append({
         'claim': f'{claim.id} ({claim.artefact})',
@@ -152,7 +152,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'flag of `main`': _flag(claim.experiment, scale),
         'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
     })
-  for name, figure in registry.FIGURES.items():
+  for name, figure in registry.figures().items():
     for experiment in figure.experiments:
       if experiment not in seen:
         rows.append({
@@ -168,7 +168,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
 def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
   """Returns the claims whose verdict differs with the seeds of the preset."""
   changed: dict[tuple[str, str], list[str]] = {}
-  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+  for claim, entry in zip(claims.known(), entries, strict=True):
     if reference.described_runs(claim.experiment, 'laptop'):
       few = dataclasses.replace(claim, read=_of_preset(claim.read))
       both = entry['verdict'], verdicts.evaluate(few, library)['verdict']
@@ -188,7 +188,7 @@ def seeds_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
 def one_point_table(library: data.Library) -> str:
   """Returns the claims that figure `over_training` shows as one point."""
   ids: dict[str, list[str]] = {}
-  for claim in claims.CLAIMS:
+  for claim in claims.known():
     if over_training.is_one_point(claim, library):
       ids.setdefault(claim.experiment, []).append(claim.id)
   rows = [

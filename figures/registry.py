@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import plotly.graph_objects as go
 
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures.claims import longer
 from modular_hyperteacher.figures.claims import over_training
@@ -19,6 +20,7 @@ from modular_hyperteacher.figures.extensions import acting
 from modular_hyperteacher.figures.extensions import bridges
 from modular_hyperteacher.figures.extensions import fig_a3_students
 from modular_hyperteacher.figures.extensions import inference
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.extensions import more_modules
 from modular_hyperteacher.figures.extensions import published_solver
 from modular_hyperteacher.figures.extensions import restarts
@@ -26,7 +28,6 @@ from modular_hyperteacher.figures.extensions import sample_complexity
 from modular_hyperteacher.figures.extensions import scaling_law
 from modular_hyperteacher.figures.extensions import theorem
 from modular_hyperteacher.figures.extensions import two_layers
-from modular_hyperteacher.figures.extensions import ways
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d
@@ -45,18 +46,6 @@ from modular_hyperteacher.figures.paper import fig_a8
 from modular_hyperteacher.figures.paper import table_a1
 from modular_hyperteacher.figures.paper import tables_a2_a8
 from modular_hyperteacher.figures.paper import tables_a10_a12
-from modular_hyperteacher.studies.amortised.figures import amortised
-from modular_hyperteacher.studies.given_tasks.figures import given_tasks
-from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
-from modular_hyperteacher.studies.in_context.figures import in_context
-from modular_hyperteacher.studies.in_context.figures import in_context_bridge
-from modular_hyperteacher.studies.in_context.figures import in_context_sizes
-from modular_hyperteacher.studies.in_context.figures import sraven
-from modular_hyperteacher.studies.meta_seq2seq.figures import scan_attention
-from modular_hyperteacher.studies.meta_seq2seq.figures import scan_directions
-from modular_hyperteacher.studies.meta_seq2seq.figures import scan_lengths
-from modular_hyperteacher.studies.meta_seq2seq.figures import scan_tables
-from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
 
 
 class Figure(NamedTuple):
@@ -89,15 +78,9 @@ class Figure(NamedTuple):
     return figure, table
 
 
-def _of(module: Any, *more: str) -> Figure:
+def of(module: Any, *more: str) -> Figure:
   """Returns the figure of a module with a single one; more experiments."""
   return Figure(module.TITLE, (module.EXPERIMENT, *more), module.draw)
-
-
-def _of_lake(module: Any, name: str, *experiments: str) -> Figure:
-  """Returns one of several figures of a module on meta seq2seq."""
-  draw = functools.partial(module.draw, name)
-  return Figure(module.TITLES[name], experiments, draw)
 
 
 def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
@@ -105,10 +88,10 @@ def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
   return Figure(title, (), lambda library: draw(fig4a.SEED, title))
 
 
-# Heading -> name -> figure, in the order of the report.
-SECTIONS = {
+# Of the paper: heading -> name -> figure, in the order of the report.
+_PAPER = {
     'Theory': {
-        'fig2c': _of(fig2c),
+        'fig2c': of(fig2c),
         'published_solver': Figure(
             published_solver.TITLE, (), published_solver.draw
         ),
@@ -117,26 +100,26 @@ SECTIONS = {
         'fig2d_grid': Figure(
             fig2d.TITLES['fig2d_grid'], ('fig2d',), fig2d.draw_grid
         ),
-        'table_a1': _of(table_a1),
+        'table_a1': of(table_a1),
         'fig_a1': Figure(fig_a1.TITLE, (), fig_a1.draw),
-        'theorem': _of(theorem),
-        'bridges': _of(bridges),
-        'restarts': _of(restarts),
-        'inference': _of(inference),
+        'theorem': of(theorem),
+        'bridges': of(bridges),
+        'restarts': of(restarts),
+        'inference': of(inference),
     },
     'Hyperteacher': {
         'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
-        'fig3b': _of(fig3b),
+        'fig3b': of(fig3b),
         'fig3b_pairs': Figure(
             fig3b.TITLE_PAIRS, ('fig3b_pairs',), fig3b.draw_pairs
         ),
         'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
         'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
-        'two_layers': _of(two_layers),
+        'two_layers': of(two_layers),
         'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
-        'fig3f': _of(fig3f),
-        'fig_a3': _of(fig_a3),
-        'fig_a3_students': _of(fig_a3_students),
+        'fig3f': of(fig3f),
+        'fig_a3': of(fig_a3),
+        'fig_a3_students': of(fig_a3_students),
         'fig_a3_two_layers': Figure(
             fig_a3.TITLE_TWO_LAYERS,
             (fig_a3.TWO_LAYERS,),
@@ -154,25 +137,7 @@ SECTIONS = {
             )
             for name in tables_a2_a8.TABLES
         },
-        'more_modules': _of(more_modules),
-        'amortised': _of(amortised),
-        **{
-            name: Figure(sparse_maml.TITLES[name], ('sparse_maml',), draw)
-            for name, draw in sparse_maml.DRAW.items()
-        },
-    },
-    'Networks that are given the task': {
-        **{
-            name: Figure(
-                given_tasks.TITLES[name], (given_tasks.EXPERIMENT,), draw
-            )
-            for name, draw in given_tasks.DRAW.items()
-        },
-        'sg_given_or_inferred': Figure(
-            given_tasks.TITLES['sg_given_or_inferred'],
-            (given_tasks.GIVEN, 'fig3b'),
-            given_tasks.draw_given,
-        ),
+        'more_modules': of(more_modules),
     },
     'Grid worlds': {
         'fig4a': _of_task(fig4a.TITLE_4A, fig4a.draw_preferences),
@@ -186,9 +151,9 @@ SECTIONS = {
         'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
     },
     'Beyond the paper': {
-        'ways': Figure(ways.TITLE, ways.EXPERIMENTS, ways.draw),
+        'ways': Figure(learners.TITLE, ('fig3b',), learners.draw),
         'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
-        'sample_complexity': _of(sample_complexity),
+        'sample_complexity': of(sample_complexity),
         'acting_success': Figure(
             acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
         ),
@@ -202,48 +167,11 @@ SECTIONS = {
             acting.TITLE_CONNECTED, ('fig4b',), acting.draw_connected
         ),
     },
-    'Meta sequence-to-sequence learning': {
-        'scan_me': _of_lake(scan_tables, 'scan_me', 'scan_me'),
-        'scan_attention_me': _of_lake(
-            scan_attention, 'scan_attention_me', 'scan_me'
-        ),
-        'scan_table2': _of_lake(scan_tables, 'scan_table2', 'scan_add_jump'),
-        'scan_attention': _of_lake(
-            scan_attention, 'scan_attention', 'scan_add_jump'
-        ),
-        'scan_table3': _of_lake(
-            scan_tables, 'scan_table3', 'scan_around_right', 'scan_length'
-        ),
-        'scan_directions': _of(scan_directions, 'scan_around_right'),
-        'scan_lengths': Figure(
-            scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw
-        ),
-    },
-    'In-context learning': {
-        'in_context': _of(in_context),
-        'in_context_sizes': _of(in_context_sizes),
-        'in_context_hyperteacher': _of(in_context_bridge, 'fig3b', 'amortised'),
-        'fuzzy_logic': Figure(
-            fuzzy_logic.TITLE_2C, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_2c
-        ),
-        'fuzzy_logic_a1': Figure(
-            fuzzy_logic.TITLE_A1, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_a1
-        ),
-        'fuzzy_logic_decoding': Figure(
-            fuzzy_logic.TITLE_DECODING,
-            (fuzzy_logic.EXPERIMENT,),
-            fuzzy_logic.draw_decoding,
-        ),
-        'sraven': _of(sraven),
-        'sraven_decoding': Figure(
-            sraven.TITLE_DECODING, (sraven.EXPERIMENT,), sraven.draw_decoding
-        ),
-    },
     'Claims over training': {
         'over_training': Figure(
             over_training.TITLE,
             (),
-            functools.partial(over_training.draw, claims.CLAIMS),
+            lambda library: over_training.draw(claims.known(), library),
         ),
         'longer': Figure(
             longer.TITLE,
@@ -260,14 +188,26 @@ SECTIONS = {
         for name in tables_a10_a12.TABLES
     },
 }
-FIGURES = {
-    name: figure
-    for section in SECTIONS.values()
-    for name, figure in section.items()
-}
+_added: dict[str, dict[str, Figure]] = {}
+
+
+@functools.cache
+def _sections() -> dict[str, Mapping[str, Figure]]:
+  studies = [study for study in plugins.studies() if study.figures]
+  chapters = {study.title: plugins.resolve(study.figures) for study in studies}
+  return {**_PAPER, **chapters}
+
+
+def sections() -> dict[str, Mapping[str, Figure]]:
+  """Returns heading -> name -> figure: the paper, then a chapter per study."""
+  return {**_sections(), **_added}
+
+
+def figures() -> dict[str, Figure]:
+  """Returns name -> figure, in the order of the report."""
+  return {n: f for section in sections().values() for n, f in section.items()}
 
 
 def add_section(heading: str, figures: Mapping[str, Figure]) -> None:
   """Adds figures for this process only."""
-  SECTIONS[heading] = dict(figures)
-  FIGURES.update(figures)
+  _added[heading] = dict(figures)

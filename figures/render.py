@@ -28,6 +28,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures.paper import fig3a
 from modular_hyperteacher.figures.paper import fig4a
 from modular_hyperteacher.figures.plotting import images
@@ -36,16 +37,14 @@ from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.figures.worlds import decoded
 from modular_hyperteacher.figures.worlds import rollouts
 from modular_hyperteacher.runs import run_folder
-from modular_hyperteacher.studies.in_context.figures import fuzzy_logic_picture
-from modular_hyperteacher.studies.in_context.figures import sraven_picture
 
 _FORMATS = ('html', *images.FORMATS)
-_DRAW = {
-    **fig4a.WORLDS,
-    'fuzzy_logic': fuzzy_logic_picture.draw,
-    'sraven': sraven_picture.draw,
+_PICTURES: dict[str, str] = {
+    world: draw
+    for study in plugins.studies()
+    for world, draw in study.pictures.items()
 }
-_WORLDS = (*_DRAW, 'hyperteacher')
+_WORLDS = (*fig4a.WORLDS, *_PICTURES, 'hyperteacher')
 
 
 def define_flags() -> None:
@@ -94,7 +93,8 @@ def main() -> None:
       errors.require_choice('--preset', preset, presets.PRESETS)
       figure, _ = fig3a.draw_task(seed, title, preset)
     else:
-      figure, _ = _DRAW[world](seed, title)
+      draw = fig4a.WORLDS.get(world) or plugins.resolve(_PICTURES[world])
+      figure, _ = draw(seed, title)
   folder = run_folder.locate(flags.FLAGS.output, '--output')
   obstacle = None
   try:

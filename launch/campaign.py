@@ -50,6 +50,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.launch import campaign_list
 from modular_hyperteacher.launch import cost
@@ -58,7 +59,6 @@ from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import schedule
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
-from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
@@ -230,7 +230,8 @@ class _Campaign:
     table = pd.DataFrame(rows)
     return (
         f'with {_BUDGET_H.value:g} hours: {len(bought)} of'
-        f' {len(values.ids())} published values, on {self._engine.describe()}\n'
+        f' {len(published.ids())} published values, on'
+        f' {self._engine.describe()}\n'
         + table.to_string(index=False, na_rep='', float_format='{:.2f}'.format)
     )
 
@@ -244,13 +245,17 @@ class _Campaign:
     }
     print(
         f'{len(self._unfinished())} of {len(self._runs)} runs are left;'
-        f' {len(reached)} of {len(values.ids())} published values have all'
+        f' {len(reached)} of {len(published.ids())} published values have all'
         ' their runs'
     )
     done = [run for run in self._runs.values() if run.folder.finished]
     for folder in dict.fromkeys(run.folder.path.parent for run in done):
       command = [
-          *('-m', 'modular_hyperteacher.figures.bundle', f'--results={self._root}'),
+          *(
+              '-m',
+              'modular_hyperteacher.figures.bundle',
+              f'--results={self._root}',
+          ),
           *(f'--experiment={folder.parent.name}', f'--preset={folder.name}'),
       ]
       if _BUNDLE.value:

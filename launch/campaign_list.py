@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import user_config
+from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.published import values
 
 _OPTIONS = ('--only', '--seeds', '--values')
 
@@ -84,7 +84,7 @@ def _parse(config_name: str, *options: str) -> Line:
       ),
       runs,
       ','.join(patterns),
-      [found for pattern in patterns for found in values.match(pattern)],
+      [found for pattern in patterns for found in published.match(pattern)],
   )
 
 

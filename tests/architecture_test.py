@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from modular_hyperteacher import studies
+
 _ROOT = pathlib.Path(__file__).parents[1]
 # From what knows most to what knows least.
 _LAYERS = {
@@ -17,7 +19,6 @@ _LAYERS = {
         ('runs',),
         ('experiments',),
         ('analysis',),
-        ('seq2seq', 'in_context'),
         ('learning',),
         ('models',),
         ('tasks',),
@@ -31,14 +32,15 @@ _LAYERS = {
         ('report',),
         ('registry',),
         ('claims',),
-        ('extensions', 'lake2019'),
+        ('extensions',),
         ('paper',),
         ('worlds',),
         ('library',),
         ('plotting',),
     ),
 }
-_ABOVE_THE_PACKAGE = {'configs', 'figures', 'launch', 'tests'}
+# Top-level folders, each linked into the package, from top to bottom.
+_FOLDERS = ('tests', 'studies', 'figures', 'launch', 'configs')
 
 
 def _imports(path: pathlib.Path) -> Iterator[tuple[str, ...]]:
@@ -51,6 +53,18 @@ def _imports(path: pathlib.Path) -> Iterator[tuple[str, ...]]:
         yield tuple(alias.name.split('.'))
 
 
+def _modules(folder: str) -> Iterator[tuple[pathlib.Path, tuple[str, ...]]]:
+  """Yields the files of a folder, and what each of them imports of ours."""
+  paths = sorted((_ROOT / folder).rglob('*.py'))
+  assert paths
+  for path in paths:
+    for imported in _imports(path):
+      if imported[0] == 'modular_hyperteacher':
+        yield path, imported[1:]
+      # Python knows one name only.
+      assert imported[0] not in _FOLDERS[1:], path
+
+
 @pytest.mark.parametrize('package', _LAYERS)
 def test_imports_run_down_the_layers(package: str) -> None:
   layers = {
@@ -59,29 +73,48 @@ def test_imports_run_down_the_layers(package: str) -> None:
       for name in names
   }
   upward = []
-  for path in sorted((_ROOT / package).rglob('*.py')):
+  for path, imported in _modules(package):
     own, *_ = path.relative_to(_ROOT / package).with_suffix('').parts
-    if own == '__init__':
-      continue
-    for imported in _imports(path):
-      if imported[0] != package:
+    if package != 'modular_hyperteacher':
+      if imported[:1] != (package,):
         continue
-      other = imported[1]
-      if layers[other] < layers[own] or (
-          layers[other] == layers[own] and other != own
-      ):
-        upward.append(f'{path}: {".".join(imported)}')
+      imported = imported[1:]
+    if own == '__init__' or imported[0] in _FOLDERS:
+      continue
+    other = imported[0]
+    if layers[other] < layers[own] or (
+        layers[other] == layers[own] and other != own
+    ):
+      upward.append(f'{path}: {".".join(imported)}')
   assert not upward
 
 
-def test_the_package_knows_nothing_of_what_uses_it() -> None:
-  paths = sorted((_ROOT / 'modular_hyperteacher').rglob('*.py'))
-  assert paths
+@pytest.mark.parametrize(
+    'folder, above',
+    [
+        ('modular_hyperteacher', set(_FOLDERS)),
+        ('configs', {'tests', 'studies', 'figures', 'launch'}),
+        ('launch', {'tests', 'studies', 'figures'}),
+        ('figures', {'tests', 'studies', 'launch'}),
+        ('studies', {'tests', 'launch'}),
+    ],
+)
+def test_a_folder_knows_nothing_of_what_uses_it(
+    folder: str, above: set[str]
+) -> None:
   assert not [
-      (path, imported)
-      for path in paths
-      for imported in _imports(path)
-      if imported[0] in _ABOVE_THE_PACKAGE
+      f'{path}: {".".join(imported)}'
+      for path, imported in _modules(folder)
+      if imported[0] in above
+  ]
+
+
+@pytest.mark.parametrize('study', studies.BUILT_IN)
+def test_no_study_knows_another(study: str) -> None:
+  assert not [
+      f'{path}: {".".join(imported)}'
+      for path, imported in _modules(f'studies/{study}')
+      if imported[0] == 'studies' and imported[1] not in (study, 'study')
   ]
 
 

@@ -5,8 +5,9 @@ with the values selected in the authors' released configs), 'laptop' changes
 scale only, and 'smoke' takes a few steps of that. Some configs also have
 'workstation': 'laptop' with more runs, which take it over an hour of two cores.
 They have a constant `WORKSTATION`, and their results count as the laptop's.
-Figures of the hyperteacher have 'desktop': the published task and models, and
-fewer, smaller outer steps, which take hours of two cores.
+Some figures of the hyperteacher have 'desktop': the published task and models,
+and fewer, smaller outer steps, which take hours of two cores. Their configs
+have a constant `DESKTOP`.
 """
 
 from collections.abc import Mapping

@@ -79,7 +79,7 @@ class Claim:
     sentence: what is tested, at any scale.
     artefact: the figure, table or section that says it.
     experiment: the experiment whose runs decide it.
-    figure: the figure of `registry.FIGURES` that it is shown with.
+    figure: the figure of `registry.figures()` that it is shown with.
     cell: the columns that distinguish the cells that are compared. Runs must
       agree in all other fields of task and training.
     compare: table with one condition per cell -> comparisons; none if the table

@@ -9,7 +9,7 @@ Counts CPU time of all threads and keeps the smallest of all rounds, so other
 work on the machine matters little. Across machines, compare ratios.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import time
 from typing import Any, cast
 
@@ -20,32 +20,18 @@ import pandas as pd
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
-from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
-from modular_hyperteacher.studies.in_context import build as in_context
+from modular_hyperteacher.tasks import base as tasks
 
 PATH = data.BUNDLED / 'inference_cost.csv'
 NUM_TASKS = 32  # Inferred at once.
 _ROUNDS = 20
 CALLS = {'laptop': 10, 'paper': 1}  # Calls timed together, once per round.
-# Preset -> experiment -> fields of those of its runs that are timed.
-_TIMED: dict[str, dict[str, dict[str, Any]]] = {
-    'laptop': {
-        'amortised': {},
-        'fig3b': {},
-        'in_context_hyperteacher': {},
-        'sparse_maml': {
-            'model.inner.solver': 'sgd',
-            'model.inner.num_steps': 10,
-        },
-        'given_or_inferred': {'model.name': 'multitask_mlp'},
-    },
-    'paper': {'amortised': {}},
-}
 # Column -> path in the config.
 FIELDS = {
     'model': 'model.name',
@@ -53,6 +39,26 @@ FIELDS = {
     'hidden_dim': 'model.hidden_dim',
     'num_steps': 'model.inner.num_steps',
 }
+
+
+def _make_infer(
+    config: Mapping[str, Any], key: jax.Array
+) -> tuple[tasks.TaskDistribution, Callable[..., Any]]:
+  """Returns the task of a bilevel run, and how a fresh model infers one."""
+  built = cast(
+      bilevel.BilevelExperiment, experiments.build(config, num_devices=1)
+  )
+  model = built.model
+  meta_params = model.init(key)
+
+  def infer(task_params: Any, given: tasks.Task, key: jax.Array) -> Any:
+    fast_params = built.learner.adapt(meta_params, task_params, given, key)
+    if jax.tree.leaves(fast_params):
+      return fast_params
+    query = model.encode(meta_params, given.query.inputs[:1])
+    return model.decode(meta_params, fast_params, query)
+
+  return built.task, infer
 
 
 def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
@@ -63,31 +69,8 @@ def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
     num_tasks: how many. Their examples are drawn once, for all calls.
   """
   keys = iter(jax.random.split(jax.random.key(0), 4))
-  if config['model']['name'] in in_context.MODELS:
-    block = dict(config['task'])
-    task = components.call(bilevel.task_entry(block).make, 'task', block)
-    learner = in_context.make_model(config, task)
-    params = learner.init(next(keys))
-
-    def infer(task_params: Any, given: Any, key: jax.Array) -> Any:
-      del task_params, key
-      query = given.query.inputs[:1]
-      return learner.apply(params, None, given.support, query, False).outputs
-
-  else:
-    built = cast(
-        bilevel.BilevelExperiment, experiments.build(config, num_devices=1)
-    )
-    task, model = built.task, built.model
-    meta_params = model.init(next(keys))
-
-    def infer(task_params: Any, given: Any, key: jax.Array) -> Any:
-      fast_params = built.learner.adapt(meta_params, task_params, given, key)
-      if jax.tree.leaves(fast_params):
-        return fast_params
-      query = model.encode(meta_params, given.query.inputs[:1])
-      return model.decode(meta_params, fast_params, query)
-
+  make = experiments.infer_maker(config)
+  task, infer = (make or _make_infer)(config, next(keys))
   task_params = task.init(next(keys))
   drawn = jax.vmap(lambda k: task.sample(task_params, k, 'test'))(
       jax.random.split(next(keys), num_tasks)
@@ -140,10 +123,18 @@ def describe(config: Mapping[str, Any]) -> dict[str, Any]:
   return {path: fields.get(path) for path in FIELDS.values()}
 
 
+def _timed(preset: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+  """Yields experiment, and fields of those of its runs that are timed."""
+  if preset == 'laptop':
+    yield 'fig3b', {}
+  for study in plugins.studies():
+    yield from study.timed.get(preset, {}).items()
+
+
 def timed_configs(preset: str) -> list[dict[str, Any]]:
   """Returns a config of every learner that is timed."""
   found = {}
-  for experiment, wanted in _TIMED[preset].items():
+  for experiment, wanted in _timed(preset):
     for run in reference.described_runs(experiment, preset):
       if wanted.items() <= dict(sweeps.flatten(run.config)).items():
         name = tuple(describe(run.config).values())

@@ -20,15 +20,16 @@ import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import reference
 
-BUNDLED = pathlib.Path(__file__).parents[1] / 'data'
+BUNDLED = plugins.bundled_roots()[0]  # Of the paper.
 # Columns of every run, beside the fields of its config.
 FACTS = (
     'experiment',
-    'preset',  # 'smoke', 'laptop' or 'paper'
+    'preset',  # one of `presets.SCALES`
     'source',  # 'own' or 'bundled'
     'run_id',
     'condition',  # the same for runs that differ only in their seeds
@@ -61,8 +62,8 @@ class _Origin(NamedTuple):
 # (source, preset), best first: the user's own results, then bundled ones. Smoke
 # results come last, because they are too short to test a claim.
 _PREFERENCE: tuple[tuple[tuple[str, str], ...], ...] = (
-    (('own', 'paper'), ('own', 'laptop')),
-    tuple(('bundled', preset) for preset in reversed(presets.PRESETS)),
+    tuple(('own', preset) for preset in ('paper', 'desktop', 'laptop')),
+    tuple(('bundled', preset) for preset in reversed(presets.SCALES)),
     (('own', 'smoke'),),
 )
 
@@ -71,19 +72,24 @@ class Library:
   """All finished runs, the user's own and the bundled ones."""
 
   def __init__(
-      self, results_root: pathlib.Path, bundled_root: pathlib.Path = BUNDLED
+      self,
+      results_root: pathlib.Path,
+      bundled_root: pathlib.Path | None = None,
   ) -> None:
     """Reads all results except curves.
 
     Args:
       results_root: the folder that training wrote to; need not exist.
-      bundled_root: the folder of the bundles.
+      bundled_root: the folder of the bundles; None for those of the paper and
+        of all studies.
 
     Damaged results are skipped with a warning on stderr.
     """
+    given = () if bundled_root is None else (bundled_root,)
+    roots = [('bundled', root) for root in given or plugins.bundled_roots()]
     self._folders = {
         _Origin(source, folder.parent.name, folder.name): folder
-        for source, root in (('own', results_root), ('bundled', bundled_root))
+        for source, root in (('own', results_root), *roots)
         for folder in sorted(root.glob('*/*'))
         if bundles.has_results(folder) and _is_preset(folder)
     }
@@ -132,7 +138,7 @@ class Library:
 
   def every_preset(self, experiment: str) -> pd.DataFrame:
     """Returns the same for all presets, own results before bundled ones."""
-    every = [self.values(experiment, p) for p in reversed(presets.PRESETS)]
+    every = [self.values(experiment, p) for p in reversed(presets.SCALES)]
     frames = [frame for frame in every if len(frame)]
     return pd.concat(frames, ignore_index=True) if frames else empty()
 
@@ -458,11 +464,11 @@ def _warn(message: str) -> None:
 
 def _is_preset(folder: pathlib.Path) -> bool:
   """Returns whether a preset is known; warns if it is not."""
-  known = folder.name in presets.PRESETS
+  known = folder.name in presets.SCALES
   if not known:
     _warn(
         f'{folder} is not drawn: its preset is none of'
-        f' {", ".join(presets.PRESETS)}.'
+        f' {", ".join(presets.SCALES)}.'
     )
   return known
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import schug2024
-from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
 
 # Not part of the scale. (Lake's text attends to the steps of a command, his
 # released code to its padding, too; either counts as published.)
@@ -140,14 +140,14 @@ def published_accuracy(
 
 
 def tabulated(config: dict[str, Any], split: str) -> tuple[float, float] | None:
-  """Returns the number in Tables A2-A8, or in Lake (2019), for this config.
+  """Returns the number that the papers print in a table for this config.
 
   Task and model must match. The number of outer steps may differ: the tables
   use 100,000 steps, most other experiments 200,000.
   """
-  found = lake2019.accuracy(config, split)
-  if found is not None:
-    return found
+  value = published.accuracy_of_studies(config, split)
+  if value is not None:
+    return value
   for run in described_runs(_TABULATED, 'paper'):
     if all(run.config[block] == config[block] for block in ('task', 'model')):
       return schug2024.accuracy(config, split)

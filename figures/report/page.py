@@ -27,6 +27,8 @@ import pandas as pd
 from plotly import offline
 import plotly.graph_objects as go
 
+from modular_hyperteacher import configs
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import data
@@ -36,11 +38,6 @@ from modular_hyperteacher.figures.report import facts
 from modular_hyperteacher.figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
-_CONFIGS = _FOLDER.parents[1] / 'configs'
-# Blocks that experiments share.
-_SHARED_CONFIGS = tuple(
-    f'blocks/{path.stem}' for path in sorted(_CONFIGS.glob('blocks/[a-z]*.py'))
-)
 _MAX_ROWS = 30  # Of a table on the page; the CSV file has all.
 _TITLE = (
     'Discovering modular solutions that generalize compositionally: a'
@@ -95,7 +92,7 @@ class Report:
   """The content of all pages.
 
   Attributes:
-    drawn: name -> figure, for some or all of `registry.FIGURES`.
+    drawn: name -> figure, for some or all of `registry.figures()`.
     claims: all claims.
     entries: one per claim, from `verdicts.evaluate`.
     library: the finished runs behind the figures.
@@ -119,7 +116,7 @@ class Report:
             'anchor': heading.lower().replace(' ', '-'),
             'figures': [self._figures[name] for name in names],
         }
-        for heading, figures in registry.SECTIONS.items()
+        for heading, figures in registry.sections().items()
         if (names := [name for name in figures if name in self.drawn])
     ]
     anchors = [('claims', 'All claims')]
@@ -140,11 +137,8 @@ class Report:
         stale=list(self.library.stale()),
         sections=sections,
         discrepancies={
-            paper: tables.texts(pd.read_csv(_FOLDER / f'{name}.csv'))
-            for paper, name in (
-                ('Schug et al. (2024)', 'discrepancies'),
-                ('Lake (2019)', 'discrepancies_seq2seq'),
-            )
+            paper: tables.texts(pd.read_csv(path))
+            for paper, path in _discrepancies().items()
         },
         configs=_configs(self.drawn),
     )
@@ -186,9 +180,9 @@ class Report:
         'num_rows': len(table),
         'runs': [
             {'experiment': e, 'list': facts.describe(e, self.library)}
-            for e in registry.FIGURES[name].experiments
+            for e in registry.figures()[name].experiments
         ],
-        **_picture(name, registry.FIGURES[name].title, figure),
+        **_picture(name, registry.figures()[name].title, figure),
     }
 
   @functools.cached_property
@@ -206,7 +200,7 @@ class Report:
         words = dict.fromkeys(claim.verdict for claim in found)
         yield {
             'name': name,
-            'title': registry.FIGURES[name].title,
+            'title': registry.figures()[name].title,
             'sentence': sentence,
             'claims': found,
             'verdict': ' and '.join(words).capitalize(),
@@ -221,7 +215,7 @@ class Report:
             for c, entry in zip(self.claims, self.entries, strict=True)
             if c.figure in figures
         ]
-        for heading, figures in registry.SECTIONS.items()
+        for heading, figures in registry.sections().items()
     }
     return {heading: marks for heading, marks in worlds.items() if marks}
 
@@ -349,13 +343,30 @@ def _small(figure: go.Figure | None) -> dict[str, Any]:
   return json.loads(str(small.to_json())) | {'static': True}
 
 
+def _discrepancies() -> dict[str, pathlib.Path]:
+  """Returns paper -> where it differs from the code that was released."""
+  of_studies = {
+      study.paper: study.folder / study.discrepancies
+      for study in plugins.studies()
+      if study.discrepancies
+  }
+  return {'Schug et al. (2024)': _FOLDER / 'discrepancies.csv', **of_studies}
+
+
 def _configs(names: Iterable[str]) -> dict[str, str]:
   """Returns the source of the configs of some figures, and of their blocks."""
-  experiments = [
-      e for name in names for e in registry.FIGURES[name].experiments
-  ]
-  files = [*experiments, *(_SHARED_CONFIGS if experiments else ())]
-  return {
-      name: (_CONFIGS / f'{name}.py').read_text()
-      for name in dict.fromkeys(files)
+  experiments = dict.fromkeys(
+      e for name in names for e in registry.figures()[name].experiments
+  )
+  paths = {
+      name: pathlib.Path(plugins.find_config(name).__file__)
+      for name in experiments
   }
+  if paths:
+    paper = pathlib.Path(configs.__file__).parent / 'blocks'
+    paths |= {f'blocks/{p.stem}': p for p in sorted(paper.glob('[a-z]*.py'))}
+  for path in list(paths.values()):
+    blocks = path.parent / 'blocks.py'  # Of a study.
+    if blocks.exists():
+      paths[f'{path.parents[1].name}/blocks'] = blocks
+  return {name: path.read_text() for name, path in paths.items()}

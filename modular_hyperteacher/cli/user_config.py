@@ -1,7 +1,6 @@
 """Loads users' configs; any mistake in their file is a one-line error."""
 
 from collections.abc import Callable, Mapping
-import importlib.util
 import math
 import os
 import pathlib
@@ -14,7 +13,8 @@ import ml_collections
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
-from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import checked
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import records
@@ -34,9 +34,8 @@ def locate(argument: str) -> str:
   name, colon, preset = argument.partition(':')
   if not re.fullmatch(r'\w+', name) or os.path.exists(name):
     return argument
-  spec = importlib.util.find_spec(f'configs.{name}')
-  # A folder has a spec, too, but no origin.
-  return f'{spec.origin}{colon}{preset}' if spec and spec.origin else argument
+  module = plugins.find_config(name)
+  return f'{module.__file__}{colon}{preset}' if module else argument
 
 
 def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:
@@ -52,9 +51,11 @@ def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:
   except (OSError, ValueError):  # Too long a name, for instance.
     found = False
   if not found:
+    hint = 'Run from the repository root, whose configs/ lists the configs.'
+    if path.stem in plugins.config_modules():
+      hint = f'Write --config={path.stem}.'
     raise errors.UserError(
-        f"--config is '{argument}'; there is no file {path}. Run from the"
-        ' repository root; its folder configs/ lists the configs.'
+        f"--config is '{argument}'; there is no file {path}. {hint}"
     )
   try:
     namespace = runpy.run_path(str(path))
@@ -124,7 +125,7 @@ def expand(
         ('execution', settings.ExecutionConfig),
     ):
       untrusted.check(run.config[block], dict[str, Any], block)
-      components.call(kind, block, run.config[block])
+      checked.call(kind, block, run.config[block])
     untrusted.check(run.config, records.Config, 'config')
     untrusted.check_name(run.run_id, 'the name of a run, from the sweep')
   return runs

@@ -8,122 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import logging
 import math
-import types
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
-from modular_hyperteacher.analysis import acting
-from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
-from modular_hyperteacher.analysis import decoding
-from modular_hyperteacher.analysis import refitting
+from modular_hyperteacher.experiments import checked
+from modular_hyperteacher.experiments import chunks
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
-from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base as models
-from modular_hyperteacher.models import linear_hypernetwork
-from modular_hyperteacher.models import maml
-from modular_hyperteacher.models import modular_student
-from modular_hyperteacher.models import nonlinear_hypernetwork
-from modular_hyperteacher.studies.amortised import amortised
-from modular_hyperteacher.studies.given_tasks import graded_hyperteacher
-from modular_hyperteacher.studies.given_tasks import layers
-from modular_hyperteacher.studies.given_tasks import multitask_mlp
-from modular_hyperteacher.studies.given_tasks import multitask_transformer
-from modular_hyperteacher.studies.in_context import fuzzy_logic
-from modular_hyperteacher.studies.in_context import modular_regression
-from modular_hyperteacher.studies.in_context import sraven
-from modular_hyperteacher.studies.sparse_maml import sparse_maml
 from modular_hyperteacher.tasks import base as tasks
-from modular_hyperteacher.tasks import hyperteacher
-from modular_hyperteacher.tasks import teacher_student
-from modular_hyperteacher.tasks.gridworlds import goals
-from modular_hyperteacher.tasks.gridworlds import preferences
 
-
-def _decode(
-    task: tasks.TaskDistribution, model: models.MetaModel
-) -> analyses.Analysis:
-  """Decodes latents from what a model has: fast parameters, or layers."""
-  if model.activations is None:
-    return decoding.make_analysis(task, model)
-  return layers.make_analysis(task, model.activations)
-
-
-class TaskEntry(NamedTuple):
-  """A task distribution, its analyses, and its chunk sizes on a CPU.
-
-  Attributes:
-    make: `make(**fields of the config's task block) -> TaskDistribution`.
-    make_analyses: `make(task, model) -> Analysis` of adapted parameters.
-    cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
-      whose caches they share.
-    cpu_chunk_sizes: exceptions, by model.
-  """
-
-  make: Callable[..., tasks.TaskDistribution]
-  make_analyses: tuple[
-      Callable[[tasks.TaskDistribution, models.MetaModel], analyses.Analysis],
-      ...,
-  ] = (_decode,)
-  cpu_chunk_size: int = 2
-  cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
-
-
-TASKS = {
-    'hyperteacher': TaskEntry(
-        hyperteacher.make, cpu_chunk_sizes={'multitask_mlp': 128}
-    ),
-    'graded_hyperteacher': TaskEntry(
-        graded_hyperteacher.make, cpu_chunk_size=128
-    ),
-    'teacher_student': TaskEntry(
-        teacher_student.make,
-        (alignment.make_analysis, refitting.make_analysis),
-        cpu_chunk_size=8,
-    ),
-    'modular_regression': TaskEntry(modular_regression.make),
-    'fuzzy_logic': TaskEntry(fuzzy_logic.make),
-    'sraven': TaskEntry(sraven.make),
-    'preferences': TaskEntry(
-        preferences.make,
-        (_decode, acting.make_preferences_analysis),
-        cpu_chunk_size=16,
-        cpu_chunk_sizes={'anil': 4},
-    ),
-    'goals': TaskEntry(
-        goals.make,
-        (_decode, acting.make_goals_analysis),
-        cpu_chunk_size=8,
-        cpu_chunk_sizes={'anil': 4},
-    ),
-}
-MODELS = {
-    'maml': maml.make,
-    'anil': anil.make,
-    'sparse_maml': sparse_maml.make,
-    'linear_hypernetwork': linear_hypernetwork.make,
-    'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
-    'amortised_linear_hypernetwork': amortised.make_linear,
-    'amortised_nonlinear_hypernetwork': amortised.make_nonlinear,
-    'modular_student': modular_student.make,
-    'multitask_mlp': multitask_mlp.make,
-    'multitask_transformer': multitask_transformer.make,
-}
-# Tasks computed together on accelerators, where a step is thousands of small
-# kernels whose time hardly depends on the number of tasks. The second number
-# bounds memory: adapted parameters of a chunk, all seeds. MAML needs 3-4 GiB.
-_CHUNK_SIZE = 128
-_MAX_CHUNK_PARAMS = 2**24
-# Cap on adapted parameters per chunk on a CPU; a single task may exceed it.
-_MAX_CPU_CHUNK_PARAMS = 2**20
 # Analyses are skipped if the adapted parameters of evaluation tasks, which stay
 # on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 21 GiB,
 # and the host needs twice as much to concatenate them.
@@ -149,8 +51,10 @@ def blocks(
 ) -> dict[str, Callable[..., Any]]:
   """Returns block -> the function or class that takes its fields."""
   return {
-      'task': task_entry(dict(task)).make,
-      'model': components.choose(MODELS, 'model', dict(model)),
+      'task': components.task_entry(dict(task)).make,
+      'model': components.choose(
+          components.known_models(), 'model', dict(model)
+      ),
       'model.inner': inner_loop.InnerConfig,
       'model.outer': outer_loop.OuterConfig,
   }
@@ -164,28 +68,24 @@ def build(
 ) -> BilevelExperiment:
   """Returns the experiment of a config; see `build.build`."""
   task_block = dict(config['task'])
-  entry = task_entry(task_block)
-  task = components.call(entry.make, 'task', task_block, tasks.TaskDistribution)
+  entry = components.task_entry(task_block)
+  task = checked.call(entry.make, 'task', task_block, tasks.TaskDistribution)
   # This system draws the examples of all splits alike.
-  splits = [
-      s for s in task.evaluation_splits if s not in fuzzy_logic.FIXED_CONTEXT
-  ]
+  splits = [s for s in task.evaluation_splits if s not in task.context_splits]
   task = dataclasses.replace(task, evaluation_splits=tuple(splits))
-  inner = components.call(
+  inner = checked.call(
       inner_loop.InnerConfig,
       'model.inner',
-      components.block(config['model'], 'inner'),
+      checked.block(config['model'], 'inner'),
   )
   inner_loop.check(inner, task.objective)
-  outer = components.call_outer(
-      outer_loop.OuterConfig, config['model'], training
-  )
+  outer = checked.call_outer(outer_loop.OuterConfig, config['model'], training)
   model = _make_model(config['model'], task)
   _check_start(inner, model)
   _check_fit(config['model'], model, task)
   if execution.task_chunk_size is None:
     share = training.meta_batch_size // num_devices
-    best = _best_chunk_size(
+    best = chunks.best(
         entry, config['model']['name'], model, len(training.seeds)
     )
     execution = dataclasses.replace(
@@ -268,12 +168,6 @@ def make_system(
   )
 
 
-def task_entry(task_block: dict[str, Any]) -> TaskEntry:
-  """Returns the entry of a task block, whose field `name` it removes."""
-  entry = components.choose(TASKS, 'task', task_block)
-  return entry if isinstance(entry, TaskEntry) else TaskEntry(entry)
-
-
 def _make_model(
     model_block: Mapping[str, Any], task: tasks.TaskDistribution
 ) -> models.MetaModel:
@@ -286,7 +180,7 @@ def _make_model(
       for field, value in model_block.items()
       if field not in ('inner', 'outer')
   }
-  make = components.choose(MODELS, 'model', fields)
+  make = components.choose(components.known_models(), 'model', fields)
   if 'modules_per_teacher_module' in fields:
     factor = fields.pop('modules_per_teacher_module')
     untrusted.check(factor, int, 'model.modules_per_teacher_module')
@@ -297,26 +191,12 @@ def _make_model(
   key = id(make), repr(sorted(fields.items()))
   if known := _made.get(key):
     return known[1]
-  model = components.call(make, 'model', fields, models.MetaModel)
+  model = checked.call(make, 'model', fields, models.MetaModel)
   model = model if model.reads_compact else models.densify(model)
   if len(_made) >= models.MAX_COUNTED:
     _made.pop(next(iter(_made), key), None)
   _made[key] = make, model  # Another thread may have built the same by now.
   return model
-
-
-def _best_chunk_size(
-    entry: TaskEntry, model_name: str, model: models.MetaModel, num_seeds: int
-) -> int:
-  """Returns the best number of tasks per chunk, a power of two."""
-  _, num_fast = models.count_params(model)
-  if jax.default_backend() == 'cpu':
-    best = entry.cpu_chunk_sizes.get(model_name, entry.cpu_chunk_size)
-    most = _MAX_CPU_CHUNK_PARAMS // max(num_fast, 1)
-  else:
-    best = _CHUNK_SIZE
-    most = _MAX_CHUNK_PARAMS // max(num_fast * num_seeds, 1)
-  return min(best, 2 ** (max(most, 1).bit_length() - 1))
 
 
 def _check_start(

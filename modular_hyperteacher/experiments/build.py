@@ -7,6 +7,7 @@ compiled.
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
+import importlib
 import types
 from typing import Any
 
@@ -16,28 +17,40 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
-from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import checked
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import programs
-from modular_hyperteacher.studies.in_context import build as in_context
-from modular_hyperteacher.studies.meta_seq2seq import build as seq2seq
 
 _SET_ELSEWHERE = ('num_outer_steps', 'task_chunk_size')
 
 
-def _system_of(
-    task: Mapping[str, Any], model: Mapping[str, Any]
-) -> types.ModuleType:
-  """Returns the module that builds experiments with this task and model."""
-  if model.get('name') in in_context.MODELS:
-    return in_context
-  return seq2seq if task.get('name') in seq2seq.EPISODES else bilevel
+def _find_system(config: Mapping[str, Any]) -> Any:
+  """Returns the `studies.study.System` of a config; None for the two loops."""
+  for study in plugins.studies():
+    for system in study.systems:
+      if (
+          config['model'].get('name') in system.models
+          or config['task'].get('name') in system.tasks
+      ):
+        return system
+  return None
 
 
-def system_name(config: Mapping[str, Any]) -> str:
-  """Returns 'bilevel', 'seq2seq' or 'in_context'."""
-  module = _system_of(config['task'], config['model'])
-  return module.__name__.rpartition('.')[2]
+def _builder(config: Mapping[str, Any]) -> types.ModuleType:
+  """Returns the module that builds a config's experiment."""
+  system = _find_system(config)
+  return bilevel if system is None else importlib.import_module(system.module)
+
+
+def system_package(config: Mapping[str, Any]) -> str:
+  """Returns the package with the functions of a config's system."""
+  return _builder(config).__name__.rpartition('.')[0]
+
+
+def infer_maker(config: Mapping[str, Any]) -> Callable[..., Any] | None:
+  """Returns `make_infer` of a config's system, if it has one."""
+  return getattr(_builder(config), 'make_infer', None)
 
 
 def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
@@ -52,16 +65,14 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
     ValueError: names a missing, unknown or invalid field, its value, and what
       is allowed.
   """
-  training = components.call(
+  training = checked.call(
       settings.TrainingConfig, 'training', config['training']
   )
-  execution = components.call(
+  execution = checked.call(
       settings.ExecutionConfig, 'execution', config['execution']
   )
   settings.check_division(training, execution, num_devices)
-  built = _system_of(config['task'], config['model']).build(
-      config, training, execution, num_devices
-  )
+  built = _builder(config).build(config, training, execution, num_devices)
   splits = built.system.evaluation_splits
   if 'valid' not in splits:
     raise errors.UserError(
@@ -83,12 +94,12 @@ def optional_fields(
   made_of: dict[str, Callable[..., Any]] = {
       'training': settings.TrainingConfig,
       'execution': settings.ExecutionConfig,
-      **_system_of(task, model).blocks(task, model),
+      **_builder({'task': task, 'model': model}).blocks(task, model),
   }
   return {
       f'{block}.{field}': default
       for block, function in made_of.items()
-      for field, default in components.defaults(function).items()
+      for field, default in checked.defaults(function).items()
       # The outer loop gets these from `training` and `execution`.
       if block != 'model.outer' or field not in _SET_ELSEWHERE
   }

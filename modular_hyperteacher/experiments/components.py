@@ -1,24 +1,112 @@
-"""Tasks and models by name: the package's own, and those of other packages.
+"""Tasks and models by name: the paper's, those of studies, and users' own.
 
-The package's own components are in tables, such as `bilevel.TASKS`. A component
-of another package is named 'package.module:function'. Importing it runs its
-code, so this happens only for configs that the user asked to run (`allow`),
-never for a config that was read from results.
+A component of another package is named 'package.module:function'. Importing it
+runs its code, so this happens only for configs that the user asked to run
+(`allow`), never for a config that was read from results.
 """
 
 from collections.abc import Callable, Mapping
 import importlib
 import inspect
-import typing
-from typing import Any, TypeVar
+import types
+from typing import Any, NamedTuple
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
-from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.analysis import acting
+from modular_hyperteacher.analysis import alignment
+from modular_hyperteacher.analysis import base as analyses
+from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.analysis import refitting
+from modular_hyperteacher.experiments import plugins
+from modular_hyperteacher.models import anil
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.models import linear_hypernetwork
+from modular_hyperteacher.models import maml
+from modular_hyperteacher.models import modular_student
+from modular_hyperteacher.models import nonlinear_hypernetwork
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import hyperteacher
+from modular_hyperteacher.tasks import teacher_student
+from modular_hyperteacher.tasks.gridworlds import goals
+from modular_hyperteacher.tasks.gridworlds import preferences
 
-_T = TypeVar('_T')
-_MAX_INT = 2**31  # JAX counts with 32 bits.
 _allowed: dict[str, Any] = {}
+
+
+def _decode(
+    task: tasks.TaskDistribution, model: models.MetaModel
+) -> analyses.Analysis:
+  """Decodes latents from fast parameters, or as the model itself says."""
+  make = model.make_decoding
+  return decoding.make_analysis(task, model) if make is None else make(task)
+
+
+class TaskEntry(NamedTuple):
+  """A task distribution, its analyses, and its chunk sizes on a CPU.
+
+  Attributes:
+    make: `make(**fields of the config's task block) -> TaskDistribution`.
+    make_analyses: `make(task, model) -> Analysis` of adapted parameters.
+    cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
+      whose caches they share.
+    cpu_chunk_sizes: exceptions, by model.
+  """
+
+  make: Callable[..., tasks.TaskDistribution]
+  make_analyses: tuple[
+      Callable[[tasks.TaskDistribution, models.MetaModel], analyses.Analysis],
+      ...,
+  ] = (_decode,)
+  cpu_chunk_size: int = 2
+  cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
+
+
+TASKS: Mapping[str, TaskEntry] = {
+    'hyperteacher': TaskEntry(hyperteacher.make),
+    'teacher_student': TaskEntry(
+        teacher_student.make,
+        (alignment.make_analysis, refitting.make_analysis),
+        cpu_chunk_size=8,
+    ),
+    'preferences': TaskEntry(
+        preferences.make,
+        (_decode, acting.make_preferences_analysis),
+        cpu_chunk_size=16,
+        cpu_chunk_sizes={'anil': 4},
+    ),
+    'goals': TaskEntry(
+        goals.make,
+        (_decode, acting.make_goals_analysis),
+        cpu_chunk_size=8,
+        cpu_chunk_sizes={'anil': 4},
+    ),
+}
+MODELS: Mapping[str, Callable[..., models.MetaModel]] = {
+    'maml': maml.make,
+    'anil': anil.make,
+    'linear_hypernetwork': linear_hypernetwork.make,
+    'nonlinear_hypernetwork': nonlinear_hypernetwork.make,
+    'modular_student': modular_student.make,
+}
+
+
+def known_tasks() -> dict[str, Any]:
+  """Returns name -> task of the paper and of all studies."""
+  studies = plugins.studies()
+  return {**TASKS, **{k: x for s in studies for k, x in s.tasks.items()}}
+
+
+def known_models() -> dict[str, Any]:
+  """Returns name -> model of the paper and of all studies."""
+  studies = plugins.studies()
+  return {**MODELS, **{k: x for s in studies for k, x in s.models.items()}}
+
+
+def task_entry(task_block: dict[str, Any]) -> TaskEntry:
+  """Returns the entry of a task block, whose field `name` it removes."""
+  entry = choose(known_tasks(), 'task', task_block)
+  return entry if isinstance(entry, TaskEntry) else TaskEntry(entry)
 
 
 def allow(config: Mapping[str, Any]) -> None:
@@ -59,9 +147,7 @@ def files() -> set[str]:
   return found
 
 
-def choose(
-    table: Mapping[str, _T], block: str, fields: dict[str, Any]
-) -> _T | Any:
+def choose(table: Mapping[str, Any], block: str, fields: dict[str, Any]) -> Any:
   """Returns the component that a block names; removes the field `name`.
 
   Raises:
@@ -85,87 +171,5 @@ def choose(
         f"{block}.name is '{name}'; choose one of"
         f" {', '.join(map(repr, table))}, or 'package.module:function'."
     )
-  return table[name]
-
-
-def call(
-    function: Callable[..., _T],
-    block: str,
-    fields: Mapping[str, Any],
-    kind: type = object,
-) -> _T:
-  """Calls a function with a block's fields, after checking their names.
-
-  Raises:
-    UserError: if a field is unknown, missing, or not of the declared type, or
-      what is returned is not of this kind.
-  """
-  try:
-    parameters = inspect.signature(function).parameters
-  except ValueError as error:  # Of a function in C.
-    raise errors.UserError(f'{block}.name: {error}.') from error
-  kinds = {parameter.kind for parameter in parameters.values()}
-  for field in fields:
-    if field not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
-      raise errors.UserError(
-          f'{block}.{field} does not exist; {block} has'
-          f' {", ".join(parameters)}.'
-      )
-  for field, parameter in parameters.items():
-    needed = parameter.default is parameter.empty and parameter.kind not in (
-        parameter.VAR_KEYWORD,
-        parameter.VAR_POSITIONAL,
-    )
-    if needed and field not in fields:
-      raise errors.UserError(f'{block}.{field} is missing.')
-  kinds_of = _annotations(function)
-  for field, value in fields.items():
-    untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
-    if isinstance(value, int) and not -_MAX_INT < value < _MAX_INT:
-      raise untrusted.wrong(f'{block}.{field}', value, 'below 2**31')
-  made = function(**fields)
-  if not isinstance(made, kind):
-    raise errors.UserError(
-        f'{block}.name is a function that returns {untrusted.shorten(made)};'
-        f' it must return a {kind.__name__}.'
-    )
-  return made
-
-
-def block(model: Mapping[str, Any], name: str) -> Any:
-  """Returns a block of a model's; raises UserError if it is none."""
-  if name not in model:
-    raise errors.UserError(f'model.{name} is missing.')
-  untrusted.check(model[name], dict[str, Any], f'model.{name}')
-  return model[name]
-
-
-def call_outer(
-    function: Callable[..., _T],
-    model: Mapping[str, Any],
-    training: settings.TrainingConfig,
-) -> _T:
-  """Calls a function with a model's block `outer` and the run's sizes."""
-  sizes = {
-      'meta_batch_size': training.meta_batch_size,
-      'num_outer_steps': training.num_outer_steps,
-  }
-  return call(function, 'model.outer', block(model, 'outer') | sizes)
-
-
-def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the types of a function's parameters; {} if unknown."""
-  made_by = function.__init__ if isinstance(function, type) else function
-  try:
-    return typing.get_type_hints(made_by)
-  except (AttributeError, NameError, TypeError):  # Of another package.
-    return {}
-
-
-def defaults(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the optional parameters of a function, with their defaults."""
-  return {
-      field: parameter.default
-      for field, parameter in inspect.signature(function).parameters.items()
-      if parameter.default is not parameter.empty
-  }
+  entry = table[name]
+  return plugins.resolve(entry) if isinstance(entry, str) else entry

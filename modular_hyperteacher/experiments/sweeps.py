@@ -14,7 +14,6 @@ import dataclasses
 import difflib
 import functools
 import hashlib
-import importlib
 import itertools
 import json
 import operator
@@ -23,6 +22,7 @@ from typing import Any, TypeAlias
 import ml_collections
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import plugins
 
 # Field -> the values it takes.
 Grid: TypeAlias = dict[str, Sequence[Any]]
@@ -36,6 +36,8 @@ _NEUTRAL = {
     ('task', 'repeat_ood'): False,
     ('task', 'encoding'): None,
 }
+# A preset of configs that have a constant of this name.
+_OPTIONAL = 'desktop'
 # Fields that define the scientific question, at any scale.
 _QUESTION = (
     'model.name',
@@ -116,12 +118,14 @@ def expand(
 
 @functools.cache
 def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
-  """Returns the runs of `configs/<experiment>.py`; none without such a file.
+  """Returns the runs of an experiment's config; none without a config.
 
   With 'laptop', these include runs of its preset 'workstation', if any.
   """
-  module = _find_config(experiment)
+  module = plugins.find_config(experiment)
   if not hasattr(module, 'get_config'):  # Blocks that configs share.
+    return ()
+  if preset == _OPTIONAL and not hasattr(module, _OPTIONAL.upper()):
     return ()
   return tuple(expand(module.get_config(full_preset(experiment, preset))))
 
@@ -133,27 +137,16 @@ def full_preset(experiment: str, preset: str) -> str:
   """
   if preset != 'laptop':
     return preset
-  return getattr(_find_config(experiment), 'WORKSTATION', preset)
+  return getattr(plugins.find_config(experiment), 'WORKSTATION', preset)
 
 
 def config_flag(experiment: str, preset: str) -> str:
   """Returns the flag that trains all runs whose results count as a preset's."""
   full = full_preset(experiment, preset)
   suffix = '' if full == 'laptop' else f':{full}'
-  return f'--config=configs/{experiment}.py{suffix}'
-
-
-def _find_config(experiment: str) -> Any:
-  """Returns the module `configs.<experiment>`, None if there is none."""
-  name = f'configs.{experiment}'
-  if not experiment.isidentifier():  # A dot would name a module of a package.
-    return None
-  try:
-    return importlib.import_module(name)
-  except ModuleNotFoundError as error:
-    if error.name != name:
-      raise
-    return None
+  path = f'configs/{experiment}.py'
+  name = path if plugins.is_paper(experiment) else experiment
+  return f'--config={name}{suffix}'
 
 
 def check_sweep(sweep: Any) -> Sequence[Grid]:

@@ -20,9 +20,6 @@ MetaParams = Any  # Pytree of arrays, which the outer loop learns.
 FastParams = Any  # Pytree of arrays, which the inner loop changes.
 # Array [N, X], or a compact form of one for models that `reads_compact`.
 Inputs = Any
-# (meta_params, inputs [N, X]) -> outputs of every layer.
-Activations = Callable[[MetaParams, Array], list[Array]]
-
 
 _MAX_LAYERS = 1000
 MAX_COUNTED = 256  # Models whose parameters are counted once.
@@ -51,9 +48,8 @@ class MetaModel(NamedTuple):
   gate: Callable[[MetaParams], Any] | None = None
   # -> tree of bool, True for leaves that the gates' own optimiser learns.
   is_gate: Callable[[MetaParams], Any] | None = None
-  # -> every layer's output before its nonlinearity, [N, H], the network's last;
-  # for a model without fast parameters.
-  activations: Activations | None = None
+  # -> the analysis that decodes latents; None to decode fast parameters.
+  make_decoding: Callable[[tasks.TaskDistribution], Any] | None = None
 
   def predict(
       self, meta_params: MetaParams, fast_params: FastParams, inputs: Inputs

@@ -25,6 +25,7 @@ import pandas as pd
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
@@ -34,7 +35,6 @@ from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 
-BUNDLED = pathlib.Path(__file__).parents[1] / 'figures' / 'data'
 FOLDER = 'parameters'  # In a bundle, beside its results.
 _TRAIN = 'python -m modular_hyperteacher.main '
 
@@ -81,11 +81,11 @@ class Pretrained:
       UserError: if the seed has no parameters, or the model does not adapt.
     """
     if not isinstance(self.experiment, bilevel.BilevelExperiment):
-      system = experiments.system_name(self.config)
+      package = experiments.system_package(self.config)
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
           ' adapt to tasks; pass its meta_params to the functions in'
-          f' modular_hyperteacher.{system}.'
+          f' {package}.'
       )
     seed = self.seeds[0] if seed is None else seed
     rule = f'{self.run_id} has {", ".join(map(str, self.seeds))}'
@@ -110,7 +110,7 @@ def load(
     *,
     kind: str = 'last',
     results_root: str | pathlib.Path = 'results',
-    bundled_root: pathlib.Path = BUNDLED,
+    bundled_root: pathlib.Path | None = None,
     **fields: Any,
 ) -> Pretrained:
   """Returns a trained run.
@@ -122,7 +122,7 @@ def load(
       'best_validation' for those with the lowest validation loss.
     results_root: the folder of training results; need not exist. Runs that are
       not in it are looked up among the bundled parameters.
-    bundled_root: the folder of the bundles.
+    bundled_root: the folder of the bundles; None for those of the package.
     **fields: select the run: `model='maml'`, `run_id`, or any field of a config
       by the end of its path, such as `task_support='random'`.
 
@@ -149,7 +149,7 @@ def load(
 
 def available(
     results_root: str | pathlib.Path = 'results',
-    bundled_root: pathlib.Path = BUNDLED,
+    bundled_root: pathlib.Path | None = None,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
   root = run_folder.locate(results_root, 'results_root')
@@ -190,15 +190,19 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
   )
 
 
-def _find(root: pathlib.Path, bundled_root: pathlib.Path) -> list[_Trained]:
+def _find(
+    root: pathlib.Path, bundled_root: pathlib.Path | None
+) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
+  roots = plugins.bundled_roots() if bundled_root is None else (bundled_root,)
   readers = [
       functools.partial(_read_run, path.parent)
       for path in sorted(root.glob('*/*/*/summary.json'))
       if any(run_folder.RunFolder(path.parent).checkpoints.glob('*'))
   ] + [
       functools.partial(_read_bundle, folder)
-      for folder in sorted(bundled_root.glob(f'*/*/{FOLDER}'))
+      for bundles in roots
+      for folder in sorted(bundles.glob(f'*/*/{FOLDER}'))
   ]
   found = {}
   for read in readers:
@@ -242,7 +246,7 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
 
 
 def _named(
-    name: str, root: pathlib.Path, bundled_root: pathlib.Path
+    name: str, root: pathlib.Path, bundled_root: pathlib.Path | None
 ) -> list[_Trained]:
   """Returns the runs of '<experiment>/<preset>'.
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pandas as pd
 
-from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
-
 _PATH = pathlib.Path(__file__).parent / 'schug2024.csv'
 _MODELS = {
     'anil': 'ANIL',
@@ -35,7 +33,7 @@ def table() -> pd.DataFrame:
 def accuracy(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns a published accuracy of either paper, as fractions.
+  """Returns a published accuracy, as fractions.
 
   Args:
     config: a run's config at the published scale.
@@ -45,9 +43,6 @@ def accuracy(
     (mean, standard deviation or error; the paper does not say which), or None
     if nothing is published.
   """
-  published = lake2019.accuracy(config, split)
-  if published is not None:
-    return published
   task = config['task']
   if any(task.get(field) != value for field, value in _TABULATED.items()):
     return None

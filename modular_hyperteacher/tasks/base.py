@@ -150,6 +150,8 @@ class TaskDistribution:
       nothing needs to be drawn to know it.
     code_dim: input features that give the task, which come first; 0 if it must
       be inferred. See `encodings`.
+    context_splits: those of `evaluation_splits` whose support sets are special,
+      which only learners in context measure.
     sequence_lengths: the numbers of support and query examples that are tokens
       of one sequence, to be read in order and predicted together; None where
       examples are pairs that can be read in any order.
@@ -166,6 +168,7 @@ class TaskDistribution:
   num_combinations: NumCombinations
   fixed_counts: Mapping[str, int] | None = None
   code_dim: int = 0
+  context_splits: tuple[str, ...] = ()
   sequence_lengths: tuple[int, int] | None = None
 
   def __post_init__(self) -> None:

@@ -1,38 +1,31 @@
 """Worlds by name.
 
-A task that `experiments/bilevel.py` or `experiments/seq2seq.py` registers is a
-world. Its fields at each preset come from the configs that use the task.
+Every task that has a name in configs is a world. Its fields at each preset come
+from the configs that use it.
 """
 
 from collections.abc import Iterator, Sequence
-import importlib
-import pkgutil
 from typing import Any
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.studies.meta_seq2seq import build as seq2seq
-from modular_hyperteacher.studies.meta_seq2seq import episode_world
-from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.worlds import task_world
 from modular_hyperteacher.worlds import world as worlds
 
 PRESETS = ('smoke', 'laptop', 'paper')
 # Configs of the main figures. The others are searched only for worlds that none
 # of these describes.
-_MAIN = (
-    *('fig2c', 'fig3b', 'fig3c', 'fig4c', 'fig4b', 'fig4e'),
-    *('scan_add_jump', 'scan_around_right', 'scan_length', 'scan_me'),
-)
+_MAIN = ('fig2c', 'fig3b', 'fig3c', 'fig4c', 'fig4b', 'fig4e')
 _Block = dict[str, Any]
 
 
 def names() -> tuple[str, ...]:
   """Returns the names of all worlds."""
-  return (*bilevel.TASKS, *seq2seq.EPISODES)
+  return (*components.known_tasks(), *_system_worlds())
 
 
 def make(
@@ -115,9 +108,7 @@ def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
   """Yields (config, task block) for a world: of the main configs, or of all."""
   errors.require_choice('preset', preset, PRESETS)
   found = False
-  configs = importlib.import_module('configs')
-  others = sorted(m.name for m in pkgutil.iter_modules(configs.__path__))
-  for experiment in (*_MAIN, *others):
+  for experiment in dict.fromkeys((*_MAIN, *plugins.config_modules())):
     if found and experiment not in _MAIN:
       return
     for run in sweeps.described_runs(experiment, preset):
@@ -126,20 +117,30 @@ def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
         yield experiment, run.config['task']
 
 
+def _system_worlds() -> dict[str, Any]:
+  """Returns name -> the system of a study that alone has this world."""
+  systems = [system for s in plugins.studies() for system in s.systems]
+  return {name: system for system in systems for name in system.tasks}
+
+
 def _build(
     experiment: str | None, preset: str | None, block: _Block, seed: int
 ) -> worlds.World:
   worlds.check_seed('seed', seed)
   fields = dict(block)
-  entry = components.choose(bilevel.TASKS | seq2seq.EPISODES, 'task', fields)
-  function = entry.make if isinstance(entry, bilevel.TaskEntry) else entry
+  system = _system_worlds().get(block['name'])
+  if system is None:
+    function = components.task_entry(fields).make
+  else:
+    table = plugins.resolve(f'{system.module}:TASKS')
+    function = components.choose(table, 'task', fields)
   key = randomness.stream(randomness.root_key(seed), 'task')
   try:
-    distribution = components.call(function, 'task', fields)
+    distribution = checked.call(function, 'task', fields)
     params = worlds.on_cpu(distribution.init)(key)
   except ValueError as error:  # How tasks refuse impossible fields.
     raise errors.UserError(str(error)) from error
   parts = (block['name'], preset, experiment, fields, seed, params)
-  if isinstance(distribution, tasks.TaskDistribution):
+  if system is None:
     return task_world.TaskWorld(*parts, distribution)
-  return episode_world.EpisodeWorld(*parts, distribution)
+  return plugins.resolve(system.world)(*parts, distribution)

@@ -16,6 +16,7 @@ Metrics of both splits:
   decoding_r2_last                            of the last hidden layer
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -27,12 +28,15 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 _NAME = 'decoding_r2'
+# (meta_params, inputs [N, X]) -> every layer's output before its nonlinearity,
+# [N, H], the network's last.
+Activations = Callable[[models.MetaParams, models.Array], list[models.Array]]
 
 
 def make_analysis(
-    task: tasks.TaskDistribution, activations: models.Activations
+    task: tasks.TaskDistribution, activations: Activations
 ) -> base.Analysis:
-  """Returns the analysis of a model, given its `activations`."""
+  """Returns the analysis of a model, given what its layers compute."""
 
   @jax.jit
   def features(

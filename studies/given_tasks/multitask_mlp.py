@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher.models import base
+from modular_hyperteacher.studies.given_tasks import layers
 
 _WEIGHTS = jax.nn.initializers.lecun_normal()
 
@@ -40,7 +41,7 @@ def make(
           meta_params, inputs
       )[-1],
       infer=lambda meta_params, support: {},
-      activations=activations,
+      make_decoding=lambda task: layers.make_analysis(task, activations),
   )
 
 

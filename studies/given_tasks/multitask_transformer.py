@@ -19,6 +19,7 @@ import jax.numpy as jnp
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.models import base
+from modular_hyperteacher.studies.given_tasks import layers
 
 _BASE = 10_000.0  # Of the wavelengths of rotary positions, in tokens.
 # Variance 1/fan_in, cut at two standard deviations.
@@ -95,7 +96,7 @@ def make(
       )[-1],
       infer=lambda meta_params, support: {},
       # Every block's residual stream, then the outputs.
-      activations=network.apply,
+      make_decoding=lambda task: layers.make_analysis(task, network.apply),
   )
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
 
+import jax
+
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
-from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.studies.in_context import learner
@@ -38,7 +40,7 @@ def blocks(
 ) -> dict[str, Callable[..., Any]]:
   """Returns what is called with each block of a config's task and model."""
   return {
-      'task': bilevel.task_entry(dict(task)).make,
+      'task': components.task_entry(dict(task)).make,
       'model': components.choose(MODELS, 'model', dict(model)),
       'model.body': transformer.TransformerConfig,
       'model.outer': learner.OuterConfig,
@@ -58,7 +60,7 @@ def make_model(
   block.pop('outer', None)
   make = components.choose(MODELS, 'model', block)
   untrusted.check(block.get('body'), dict[str, Any], 'model.body')
-  body = components.call(
+  body = checked.call(
       transformer.TransformerConfig, 'model.body', block.pop('body')
   )
   sizes: dict[str, Any] = {
@@ -85,7 +87,7 @@ def make_model(
     )
     make = models.make_sequence_transformer
     sizes['num_support'], sizes['num_query'] = task.sequence_lengths
-  return components.call(make, 'model', block | sizes)
+  return checked.call(make, 'model', block | sizes)
 
 
 def build(
@@ -98,9 +100,9 @@ def build(
   del num_devices
   task_block = dict(config['task'])
   task_name = str(task_block.get('name'))
-  make_task = bilevel.task_entry(task_block).make
-  task = components.call(make_task, 'task', task_block, tasks.TaskDistribution)
-  outer = components.call_outer(learner.OuterConfig, config['model'], training)
+  make_task = components.task_entry(task_block).make
+  task = checked.call(make_task, 'task', task_block, tasks.TaskDistribution)
+  outer = checked.call_outer(learner.OuterConfig, config['model'], training)
   outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
   system = systems.make_system(
       task,
@@ -111,3 +113,21 @@ def build(
       naming=_NAMED.get(task_name),
   )
   return settings.Experiment(system, training, execution)
+
+
+def make_infer(
+    config: Mapping[str, Any], key: jax.Array
+) -> tuple[tasks.TaskDistribution, Callable[..., Any]]:
+  """Returns a run's task, and how a fresh transformer answers one query."""
+  block = dict(config['task'])
+  make_task = components.task_entry(block).make
+  task = checked.call(make_task, 'task', block, tasks.TaskDistribution)
+  model = make_model(config, task)
+  params = model.init(key)
+
+  def infer(task_params: Any, given: tasks.Task, key: jax.Array) -> Any:
+    del task_params, key
+    query = given.query.inputs[:1]
+    return model.apply(params, None, given.support, query, False).outputs
+
+  return task, infer

@@ -178,6 +178,7 @@ def make(
       num_modules=num_terms,
       objective=modular_regression.OBJECTIVE,
       evaluation_splits=('valid', 'test', 'ood', UNKNOWN_TERMS, *FIXED_CONTEXT),
+      context_splits=tuple(FIXED_CONTEXT),
       init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,

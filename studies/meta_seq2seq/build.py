@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.studies.meta_seq2seq import learner
@@ -15,7 +16,7 @@ from modular_hyperteacher.studies.meta_seq2seq import mutual_exclusivity
 from modular_hyperteacher.studies.meta_seq2seq import scan_episodes
 from modular_hyperteacher.studies.meta_seq2seq import system as systems
 
-EPISODES = {
+TASKS = {
     'mutual_exclusivity': mutual_exclusivity.MutualExclusivity,
     'scan': scan_episodes.ScanEpisodes,
 }
@@ -30,7 +31,7 @@ def blocks(
 ) -> dict[str, Callable[..., Any]]:
   """Returns block -> the function or class that takes its fields."""
   return {
-      'task': components.choose(EPISODES, 'task', dict(task)),
+      'task': components.choose(TASKS, 'task', dict(task)),
       'model': components.choose(MODELS, 'model', dict(model)),
       'model.outer': learner.OuterConfig,
   }
@@ -50,12 +51,12 @@ def build(
       'it must be 1, as episodes are computed one at a time',
   )
   task_block, model_block = dict(config['task']), dict(config['model'])
-  make_task = components.choose(EPISODES, 'task', task_block)
-  task_distribution = components.call(make_task, 'task', task_block)
+  make_task = components.choose(TASKS, 'task', task_block)
+  task_distribution = checked.call(make_task, 'task', task_block)
   make_model = components.choose(MODELS, 'model', model_block)
-  outer = components.call_outer(learner.OuterConfig, model_block, training)
+  outer = checked.call_outer(learner.OuterConfig, model_block, training)
   del model_block['outer']
-  network = components.call(
+  network = checked.call(
       make_model,
       'model',
       model_block

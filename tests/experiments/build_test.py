@@ -1,13 +1,14 @@
 """From configs to experiments: what is kept for analyses."""
 
 import dataclasses
-import importlib
 from typing import Any
 
 import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import maml
@@ -16,7 +17,7 @@ from tests.helpers import built
 
 
 def _config(name: str, preset: str, model: str) -> dict[str, Any]:
-  config = importlib.import_module(f'configs.{name}').get_config(preset)
+  config = plugins.find_config(name).get_config(preset)
   return sweeps.select(sweeps.expand(config), [f'model={model}'])[0].config
 
 
@@ -70,7 +71,7 @@ def test_a_model_may_be_made_by_an_object(
       return maml.make(**fields)
 
   make = Make()
-  monkeypatch.setitem(bilevel.MODELS, 'mine', make)
+  monkeypatch.setitem(components.MODELS, 'mine', make)
   config['model'] |= {'name': 'mine'}
   first, second = [built.bilevel_experiment(config).model for _ in range(2)]
   assert first is second and make.calls == 1
@@ -134,7 +135,7 @@ def test_tasks_of_other_systems() -> None:
   """Sequences need a transformer; contexts cannot be fixed here."""
   config = _config('fig3b', 'smoke', 'maml')
   sequences, contexts = (
-      importlib.import_module(f'configs.{name}').get_config('smoke').task
+      plugins.find_config(name).get_config('smoke').task
       for name in ('sraven', 'fuzzy_logic')
   )
   with pytest.raises(errors.UserError, match='as the task shows sequences'):

@@ -1,6 +1,5 @@
 """Every config, at every scale: its runs can be built; a step can be taken."""
 
-import importlib
 import json
 import pathlib
 import re
@@ -15,6 +14,7 @@ from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.learning import programs
@@ -29,7 +29,7 @@ _CONFIGS = [
 
 
 def _runs(name: str, preset: str) -> list[sweeps.Run]:
-  module = importlib.import_module(f'configs.{name}')
+  module = plugins.find_config(name)
   return sweeps.expand(module.get_config(preset))
 
 
@@ -121,7 +121,7 @@ def test_only_smoke_runs_are_not_optimised(name: str) -> None:
 
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_unknown_preset_is_refused(name: str) -> None:
-  module = importlib.import_module(f'configs.{name}')
+  module = plugins.find_config(name)
   with pytest.raises((ValueError, errors.UserError), match='smoke, laptop'):
     module.get_config('pocket')
 
@@ -131,7 +131,7 @@ def test_opens_with_its_commands(name: str) -> None:
   text = (_FOLDER / f'{name}.py').read_text()
   assert f'--config=configs/{name}.py' in text
   (names,) = re.findall(r'python figures/make_all.py --only=(\S+)', text)
-  assert set(names.split(',')) <= set(registry.FIGURES)
+  assert set(names.split(',')) <= set(registry.figures())
 
 
 def _kind(config: dict[str, Any]) -> str:

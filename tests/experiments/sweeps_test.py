@@ -1,6 +1,5 @@
 """Runs beside published ones: which are counterparts, and what is said."""
 
-import importlib
 import types
 from typing import Any
 
@@ -10,12 +9,13 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import summary as report
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import schug2024
 
 
 def _runs(name: str, preset: str) -> list[sweeps.Run]:
-  config = importlib.import_module(f'configs.{name}').get_config(preset)
+  config = plugins.find_config(name).get_config(preset)
   return sweeps.expand(config)
 
 

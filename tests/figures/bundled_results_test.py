@@ -34,7 +34,7 @@ def test_every_bundled_model_is_found(tmp_path: pathlib.Path) -> None:
 def test_curves_hold_what_claims_compare(tmp_path: pathlib.Path) -> None:
   """So that effects can be drawn over training."""
   library = data.Library(tmp_path)
-  for claim in claims.CLAIMS:
+  for claim in claims.known():
     if not reference.described_runs(claim.experiment, 'paper'):
       continue  # Constructed, not trained.
     for comparison in verdicts.compare(claim, library):

@@ -1,7 +1,6 @@
 """Figures and claims of the grid worlds, on made-up results."""
 
 from collections.abc import Callable
-import importlib
 import json
 import pathlib
 from typing import Any, cast
@@ -10,6 +9,7 @@ import pandas as pd
 from plotly import colors
 import pytest
 
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
@@ -33,7 +33,7 @@ def write(
     left_out: Callable[[Any], bool] = lambda config: False,
 ) -> pathlib.Path:
   """Writes laptop runs; `rule(config, split)` is the mean of every metric."""
-  config = importlib.import_module(f'configs.{experiment}').get_config()
+  config = plugins.find_config(experiment).get_config()
 
   def measure(run: sweeps.Run) -> made_up.Summary | None:
     if left_out(run.config):
@@ -55,7 +55,7 @@ def write(
 
 
 def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   return verdicts.evaluate(claim, library(root))
 
 
@@ -95,17 +95,17 @@ def by_size(growth: float) -> Callable[[Any, str], float]:
 @pytest.mark.parametrize('name', FIGURES)
 def test_names_what_is_missing(tmp_path: pathlib.Path, name: str) -> None:
   """No run at all; then all but the nonlinear hypernetwork's."""
-  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(library(tmp_path))
   assert 'no finished runs' in made_up.texts(figure)
   assert len(table)
-  experiment = registry.FIGURES[name].experiments[0]
+  experiment = registry.figures()[name].experiments[0]
   write(
       tmp_path,
       experiment,
       lambda config, split: 0.5,
       lambda config: config['model']['name'] == 'nonlinear_hypernetwork',
   )
-  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(library(tmp_path))
   texts = made_up.texts(figure).replace('<br>', ' ')
   assert 'laptop scale, 3 seeds' in texts
   assert 'not the published scale' in texts
@@ -124,11 +124,11 @@ def test_what_older_runs_did_not_measure_is_said(
     tmp_path: pathlib.Path, name: str
 ) -> None:
   """Runs without the figure's metric are no reason not to draw."""
-  experiment = registry.FIGURES[name].experiments[0]
-  config = importlib.import_module(f'configs.{experiment}').get_config('laptop')
+  experiment = registry.figures()[name].experiments[0]
+  config = plugins.find_config(experiment).get_config('laptop')
   other = {split: {'other': [1.0] * 3} for split in ('valid', 'test', 'ood')}
   made_up.write_experiment(tmp_path, config, lambda run: other)
-  figure, _ = registry.FIGURES[name].draw(library(tmp_path))
+  figure, _ = registry.figures()[name].draw(library(tmp_path))
   assert 'not measured' in made_up.texts(figure).replace('<br>', ' ')
 
 
@@ -144,7 +144,7 @@ def test_hypernetworks_of_as_many_modules_as_published_are_drawn_beside(
           + config['model']['hidden_dim'] / 1000
       ),
   )
-  figure, table = registry.FIGURES['fig4e'].draw(library(tmp_path))
+  figure, table = registry.figures()['fig4e'].draw(library(tmp_path))
   panels = [a.text for a in made_up.layout(figure).annotations]
   assert '8 modules' in panels
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
@@ -159,7 +159,7 @@ def test_bars_are_means_of_ood_tasks_beside_test_tasks(
 ) -> None:
   rule = by_cell(supports(0.3, 0.6), supports(0.4, 0.5))
   write(tmp_path, 'fig4c', rule)
-  figure, table = registry.FIGURES['fig4c'].draw(library(tmp_path))
+  figure, table = registry.figures()['fig4c'].draw(library(tmp_path))
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
   expected = [0.4, 0.4, 0.3, 0.3, 0.5, 0.5, 0.6, 0.6]
   assert heights == pytest.approx(expected, abs=0.01)
@@ -199,8 +199,8 @@ def test_acting_is_shown_of_all_models_and_supports(
     return {split: {metric: values} for split in ('valid', 'test', 'ood')}
 
   def draw(root: pathlib.Path) -> tuple[Any, pd.DataFrame]:
-    for experiment in registry.FIGURES[name].experiments:
-      module = importlib.import_module(f'configs.{experiment}')
+    for experiment in registry.figures()[name].experiments:
+      module = plugins.find_config(experiment)
       config = module.get_config(getattr(module, 'WORKSTATION', 'laptop'))
       if root.name == 'some':
         config.sweep = tuple(
@@ -211,7 +211,7 @@ def test_acting_is_shown_of_all_models_and_supports(
             for grid in config.sweep
         )
       made_up.write_experiment(root, config, measure)
-    return registry.FIGURES[name].draw(library(root))
+    return registry.figures()[name].draw(library(root))
 
   figure, table = draw(tmp_path / 'all')
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
@@ -221,7 +221,7 @@ def test_acting_is_shown_of_all_models_and_supports(
   assert 'no run' not in made_up.texts(figure)
   figure, _ = draw(tmp_path / 'some')
   assert 'runs are missing: Nonlinear hypernetwork' in made_up.texts(figure)
-  empty, _ = registry.FIGURES[name].draw(library(tmp_path / 'none'))
+  empty, _ = registry.figures()[name].draw(library(tmp_path / 'none'))
   assert 'no finished runs' in made_up.texts(empty)
 
 
@@ -235,7 +235,7 @@ def test_tables_show_the_best_evaluation_beside_the_last(
     best = summary['best_validation']['ood']
     best['loss'] = [0.1, 0.2, 0.3]
     path.write_text(json.dumps(summary))
-  _, table = registry.FIGURES['fig4c'].draw(library(tmp_path))
+  _, table = registry.figures()['fig4c'].draw(library(tmp_path))
   row = cast(Any, table.set_index(['model', 'width', 'task support'])).loc[
       'anil', 128, 'random'
   ]
@@ -248,7 +248,7 @@ def test_tables_show_the_best_evaluation_beside_the_last(
 def test_figure_4f_shows_the_fall_seed_by_seed(tmp_path: pathlib.Path) -> None:
   rule = by_cell(supports(0.8, 0.5), supports(0.6, 0.65))
   write(tmp_path, 'fig4e', rule)
-  figure, table = registry.FIGURES['fig4f'].draw(library(tmp_path))
+  figure, table = registry.figures()['fig4f'].draw(library(tmp_path))
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
   assert heights == pytest.approx([-0.05, -0.05, 0.3, 0.3], abs=0.01)
   table = table.dropna()  # No results for the larger ANIL and MAML.
@@ -270,7 +270,7 @@ def test_heat_maps_show_every_size(
     tmp_path: pathlib.Path, name: str, colours: str
 ) -> None:
   write(tmp_path, name, by_size(0.1))
-  figure, _ = registry.FIGURES[name].draw(library(tmp_path))
+  figure, _ = registry.figures()[name].draw(library(tmp_path))
   modules = (16, 64) if name == 'fig_a8' else (8, 32)
   for trace in made_up.traces(figure):
     for row, num_modules in zip(trace.z, modules, strict=True):
@@ -355,7 +355,7 @@ def test_seeds_of_one_support_alone_do_not_undecide_a9(
   linear = frame['model.name'] == 'linear_hypernetwork'
   more = frame[linear & (frame['task.task_support'] == 'random')]
   frame = pd.concat([frame, more.assign(seed=more['seed'] + 10)])
-  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A9')
+  claim = next(claim for claim in claims.known() if claim.id == 'A9')
   found = claim.compare(data.select_conditions(frame, claim.cell)[0])
   judged = verdicts.judge(found, claim.cell)
   assert judged.verdict == 'SUPPORTED', judged.note
@@ -371,7 +371,7 @@ def test_a_seed_without_a_whole_demonstration_leaves_a9_undecided(
   none = (frame['model.name'] == 'maml') & (frame['seed'] == seed)
   none &= frame['task.task_support'] == 'random'
   frame.loc[none & (frame['metric'] == 'accuracy_all'), 'value'] = 0.0
-  claim = next(claim for claim in claims.CLAIMS if claim.id == 'A9')
+  claim = next(claim for claim in claims.known() if claim.id == 'A9')
   found = claim.compare(data.select_conditions(frame, claim.cell)[0])
   judged = verdicts.judge(found, claim.cell)
   assert judged.verdict == 'UNDECIDED'
@@ -392,7 +392,7 @@ def test_a_width_counts_where_it_was_trained(
   )
   wide = frame[rows].assign(**{'model.hidden_dim': 512})
   narrow = frame[frame['model.hidden_dim'] != 480]
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   found = claim.compare(pd.concat([narrow, wide]))
   assert len(found) == num_comparisons
   assert verdicts.judge(found, claim.cell).verdict == 'SUPPORTED'

@@ -36,9 +36,9 @@ FIGURES = (
 def test_every_figure_can_be_drawn_without_a_run(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-  figure, table = registry.FIGURES[name].draw(made_up_rules.library(tmp_path))
-  assert registry.FIGURES[name].title
-  if registry.FIGURES[name].experiments:
+  figure, table = registry.figures()[name].draw(made_up_rules.library(tmp_path))
+  assert registry.figures()[name].title
+  if registry.figures()[name].experiments:
     assert 'no finished runs' in made_up.texts(figure)
   else:
     assert len(table)
@@ -46,20 +46,20 @@ def test_every_figure_can_be_drawn_without_a_run(
 
 @pytest.mark.parametrize(
     'name',
-    [name for name in FIGURES if registry.FIGURES[name].experiments],
+    [name for name in FIGURES if registry.figures()[name].experiments],
 )
 def test_every_figure_names_the_runs_it_misses(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-  (experiment,) = registry.FIGURES[name].experiments
+  (experiment,) = registry.figures()[name].experiments
   made_up.write_by_rule(tmp_path, experiment, made_up_rules.constant)
-  whole, _ = registry.FIGURES[name].draw(made_up_rules.library(tmp_path))
+  whole, _ = registry.figures()[name].draw(made_up_rules.library(tmp_path))
   assert 'laptop scale, 3 seeds' in made_up.texts(whole)
   assert 'not the published scale' in made_up.texts(whole)
   assert 'issing' not in made_up.texts(whole)
   for folder in tmp_path.glob(f'{experiment}/laptop/*nonlinear_hypernetwork-*'):
     (folder / 'summary.json').unlink()
-  part, table = registry.FIGURES[name].draw(made_up_rules.library(tmp_path))
+  part, table = registry.figures()[name].draw(made_up_rules.library(tmp_path))
   words = ('are missing', 'no run', 'No finished run', 'no finished run')
   assert any(word in made_up.texts(part) for word in words)
   assert len(table)
@@ -75,7 +75,7 @@ def test_what_the_laptop_preset_leaves_out_is_said(
       ('fig3e', 'Published, but not run at this scale (M/K): ANIL 4/1,'),
       ('fig3e', 'not run'),
   ):
-    figure, _ = registry.FIGURES[name].draw(made_up_rules.library(tmp_path))
+    figure, _ = registry.figures()[name].draw(made_up_rules.library(tmp_path))
     assert expected in made_up.texts(figure)
 
 
@@ -212,7 +212,9 @@ def test_tables_leave_out_rows_that_nobody_measured(
 
 
 def test_hyperparameters_are_those_of_table_a10(tmp_path: pathlib.Path) -> None:
-  _, table = registry.FIGURES['table_a10'].draw(made_up_rules.library(tmp_path))
+  _, table = registry.figures()['table_a10'].draw(
+      made_up_rules.library(tmp_path)
+  )
   paper = table[table['preset'] == 'paper'].set_index('field')
   rates = cast(Any, paper.loc['model.inner.learning_rate'])
   assert rates[[style.MODEL_NAMES[m] for m in style.MODELS]].tolist() == [
@@ -241,7 +243,7 @@ def test_hyperparameters_are_those_of_table_a10(tmp_path: pathlib.Path) -> None:
 def test_hyperparameters_of_the_grid_worlds(
     tmp_path: pathlib.Path, table: str, field: str, expected: tuple[str, ...]
 ) -> None:
-  _, found = registry.FIGURES[f'table_{table}'].draw(
+  _, found = registry.figures()[f'table_{table}'].draw(
       made_up_rules.library(tmp_path)
   )
   paper = found[found['preset'] == 'paper'].set_index('field')
@@ -257,7 +259,7 @@ def test_published_values_stand_beside_those_of_figure_3e(
   made_up.write_by_rule(
       tmp_path, 'fig3e', made_up_rules.by_k(0.3, 0.8, 0.1, 0.5)
   )
-  figure, table = registry.FIGURES['fig3e'].draw(
+  figure, table = registry.figures()['fig3e'].draw(
       made_up_rules.library(tmp_path)
   )
   row = cast(Any, table.set_index(['model', 'M', 'K'])).loc[
@@ -273,7 +275,7 @@ def test_published_values_stand_beside_those_of_figure_3e(
 def test_figure_3a_shows_a_task_that_combines_modules(
     tmp_path: pathlib.Path,
 ) -> None:
-  figure, table = registry.FIGURES['fig3a'].draw(
+  figure, table = registry.figures()['fig3a'].draw(
       made_up_rules.library(tmp_path)
   )
   modules = [

@@ -57,7 +57,7 @@ def test_every_claim_has_a_row(
     library: data.Library, entries: list[verdicts.Entry]
 ) -> None:
   rows = readme.claim_table(library, entries).splitlines()
-  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+  for claim, entry in zip(claims.known(), entries, strict=True):
     (row,) = [r for r in rows if r.startswith(f'| {claim.id} (')]
     assert f'| {claim.sentence} | {entry["verdict"]} |' in row
   assert len({row.count(' | ') for row in rows}) == 1
@@ -67,7 +67,7 @@ def test_every_figure_has_a_row_with_all_its_verdicts(
     library: data.Library, entries: list[verdicts.Entry]
 ) -> None:
   table = readme.figure_table(library, entries)
-  for claim, entry in zip(claims.CLAIMS, entries, strict=True):
+  for claim, entry in zip(claims.known(), entries, strict=True):
     rows = [r for r in table.splitlines() if f'| {claim.artefact} |' in r]
     assert len(rows) == (not claim.artefact.startswith(_NOT_THE_PAPERS))
     assert all(entry['verdict'] in row for row in rows)
@@ -120,12 +120,12 @@ def test_the_summary_counts_the_verdicts_of_the_rows(
 ) -> None:
   kept = [
       entry['verdict']
-      for claim, entry in zip(claims.CLAIMS, entries, strict=True)
+      for claim, entry in zip(claims.known(), entries, strict=True)
       if not claim.artefact.startswith(_NOT_THE_PAPERS)
       and claim.id != 'TH-1-d'
       and '-adam' not in claim.id
   ]
-  summary = overview.summarise(claims.CLAIMS, entries)
+  summary = overview.summarise(claims.known(), entries)
   assert f"Of the paper's {len(kept)} claims" in summary
   for verdict in verdicts.VERDICTS:
     assert f' {kept.count(verdict)} {verdict}' in summary
@@ -143,11 +143,11 @@ def test_the_summary_names_narrow_verdicts_of_the_paper(
       )
       for entry in entries
   ]
-  summary = overview.summarise(claims.CLAIMS, changed)
+  summary = overview.summarise(claims.known(), changed)
   assert summary.endswith('Narrowly supported (p above 0.02): 3B-1.')
   for entry in changed:
     entry['p'] = 0.001
-  assert 'Narrowly' not in overview.summarise(claims.CLAIMS, changed)
+  assert 'Narrowly' not in overview.summarise(claims.known(), changed)
 
 
 def test_different_verdicts_are_shown_with_their_claims(
@@ -182,7 +182,7 @@ def test_a_preset_decides_most_claims(
   assert len(changed) < len(verdict) / 4
   assert all(verdict[id_] == changed[id_][0] for id_ in changed)
   # Three seeds leave open whether connected support helps.
-  (claim,) = [claim for claim in claims.CLAIMS if claim.id == '3D']
+  (claim,) = [claim for claim in claims.known() if claim.id == '3D']
   frame = library.values(claim.experiment)
   few, _ = data.select_conditions(frame[frame['seed'] < 2023], claim.cell)
   judgement = verdicts.judge(claim.compare(few), claim.cell)

@@ -179,13 +179,13 @@ def _grows(power: float) -> Callable[[sweeps.Run, int, int], float]:
 
 
 def _evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   return verdicts.evaluate(claim, _library(root))
 
 
 def test_the_law_is_drawn_and_said(tmp_path: pathlib.Path) -> None:
   _write_curves(tmp_path, 'fig_a3', _grows(1.5))
-  figure, table = registry.FIGURES['scaling_law'].draw(_library(tmp_path))
+  figure, table = registry.figures()['scaling_law'].draw(_library(tmp_path))
   assert len(table) == 2 and set(table['level']) == {0.6}
   for _, row in table.iterrows():
     assert row['exponent_low'] < 1.5 < row['exponent_high']
@@ -205,7 +205,7 @@ def test_without_enough_sizes_the_figure_says_so(
     tmp_path: pathlib.Path,
 ) -> None:
   _write_curves(tmp_path, 'fig_a3', lambda run, seed, step: 0.3)
-  figure, table = registry.FIGURES['scaling_law'].draw(_library(tmp_path))
+  figure, table = registry.figures()['scaling_law'].draw(_library(tmp_path))
   assert 'not determined' in made_up.texts(figure)
   assert table['law'].str.contains('not determined').all()
   assert _evaluate_claim(tmp_path, 'SC-1')['verdict'] == 'UNDECIDED'
@@ -250,7 +250,9 @@ def test_claim_on_budgets(
   entry = _evaluate_claim(tmp_path, 'SC-2')
   assert entry['verdict'] == verdict
   assert entry['effect'] == pytest.approx(of_shots - of_tasks, abs=1e-6)
-  figure, table = registry.FIGURES['sample_complexity'].draw(_library(tmp_path))
+  figure, table = registry.figures()['sample_complexity'].draw(
+      _library(tmp_path)
+  )
   grid = made_up.traces(figure)[0]
   assert np.shape(grid.z) == (5, 6)  # Shots, tasks.
   np.testing.assert_allclose(np.diff(grid.z, axis=0), of_shots, atol=1e-6)

@@ -1,7 +1,6 @@
 """Figures and claims of the theory, on made-up results."""
 
 from collections.abc import Callable
-import importlib
 import itertools
 import json
 import pathlib
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
@@ -41,7 +41,7 @@ def write(
     **swept: list[Any],
 ) -> pathlib.Path:
   """Writes an experiment's runs, with results by two rules."""
-  module = importlib.import_module(f'configs.{experiment}')
+  module = plugins.find_config(experiment)
   config = module.get_config(sweeps.full_preset(experiment, preset))
   config.sweep = tuple({**grid, **swept} for grid in config.sweep)
 
@@ -96,7 +96,7 @@ def verdicts_of(root: pathlib.Path) -> dict[str, verdicts.Entry]:
   results = library(root)
   return {
       claim.id: verdicts.evaluate(claim, results)
-      for claim in claims.CLAIMS
+      for claim in claims.known()
       if claim.id == 'TH-2' or (root / claim.experiment).is_dir()
   }
 
@@ -119,7 +119,7 @@ def _is_best_at_twice(config: Any) -> float:
 
 @pytest.mark.parametrize('name', FIGURES)
 def test_can_be_drawn_without_a_run(tmp_path: pathlib.Path, name: str) -> None:
-  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(library(tmp_path))
   assert isinstance(table, pd.DataFrame)
   if figure is not None:
     assert 'no finished runs' in made_up.texts(figure)
@@ -127,9 +127,9 @@ def test_can_be_drawn_without_a_run(tmp_path: pathlib.Path, name: str) -> None:
 
 @pytest.mark.parametrize('name', FIGURES)
 def test_draws_what_was_run(tmp_path: pathlib.Path, name: str) -> None:
-  (experiment,) = registry.FIGURES[name].experiments
+  (experiment,) = registry.figures()[name].experiments
   write(tmp_path, experiment, _connected_is_aligned)
-  figure, table = registry.FIGURES[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(library(tmp_path))
   assert len(table)
   if figure is not None:
     assert 'laptop scale' in made_up.texts(figure)
@@ -142,7 +142,7 @@ def test_draws_what_was_run(tmp_path: pathlib.Path, name: str) -> None:
 
 def test_figure_2c_shows_each_value(tmp_path: pathlib.Path) -> None:
   write(tmp_path, 'fig2c', _connected_is_aligned)
-  _, table = registry.FIGURES['fig2c'].draw(library(tmp_path))
+  _, table = registry.figures()['fig2c'].draw(library(tmp_path))
   assert len(table) == 14
   connected = table['task_support'].map(theory_cells.is_connected)
   assert (table.loc[connected, 'alignment_mean'] > 0.98).all()
@@ -237,7 +237,7 @@ def test_inference_is_drawn_for_any_number_of_modules(
       lambda config: 0.9,
       modules_per_teacher_module=[3],
   )
-  figure, table = registry.FIGURES['inference'].draw(library(tmp_path))
+  figure, table = registry.figures()['inference'].draw(library(tmp_path))
   assert set(table['modules_per_teacher_module']) == {3}
   names = {trace.name for trace in made_up.traces(figure)}
   assert names == {'Levenberg-Marquardt, 3 times', 'Adam, 3 times'}

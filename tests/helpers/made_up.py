@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
-import importlib
 import math
 import pathlib
 from typing import Any, cast
@@ -11,6 +10,7 @@ from unittest import mock
 import plotly.graph_objects as go
 
 from modular_hyperteacher.configs import fig3b
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.runs import run_folder
@@ -120,7 +120,7 @@ def write_by_rule(
     more_metrics: beside accuracy, loss and R2.
     **only: last part of a field's path = its value in the runs to write.
   """
-  module = importlib.import_module(f'configs.{experiment}')
+  module = plugins.find_config(experiment)
   config = module.get_config(sweeps.full_preset(experiment, preset))
 
   def measure(run: sweeps.Run) -> Summary | None:

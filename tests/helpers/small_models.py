@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.models import anil
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import maml
@@ -28,7 +28,7 @@ def make(name: str, num_hidden: int = 3) -> base.MetaModel:
     sizes['num_modules'] = MODULES
   if name == 'nonlinear_hypernetwork':
     sizes |= GENERATOR
-  return bilevel.MODELS[name](**sizes)
+  return components.MODELS[name](**sizes)
 
 
 @functools.lru_cache

@@ -54,7 +54,7 @@ def outer_step(config: dict[str, Any]) -> float:
   Args:
     config: a run's config.
   """
-  if config['task']['name'] in seq2seq_experiment.EPISODES:
+  if config['task']['name'] in seq2seq_experiment.TASKS:
     counted = _count_symbols(tuple(config['task'].items()))
     return seq2seq_flops.outer_step(config, *counted)
   if config['model']['name'] == 'modular_student':
@@ -68,7 +68,7 @@ def outer_step(config: dict[str, Any]) -> float:
 def _count_symbols(task_items: tuple[tuple[str, Any], ...]) -> tuple[Any, ...]:
   """Returns the world of episodes of a task block, and what they hold."""
   task = dict(task_items)
-  world = seq2seq_experiment.EPISODES[task.pop('name')](**task)
+  world = seq2seq_experiment.TASKS[task.pop('name')](**task)
   return world, *seq2seq_flops.count_symbols(world)
 
 

@@ -10,7 +10,6 @@ import pytest
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher import worlds
-from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
@@ -65,7 +64,7 @@ def test_a_task_depends_on_its_number_only(world: worlds.World) -> None:
 @pytest.mark.slow
 def test_a_seed_is_the_world_of_runs_with_it(world: worlds.World) -> None:
   """The same teacher, and the same combinations held out."""
-  distribution = bilevel.TASKS['hyperteacher'].make(**world.fields)
+  distribution = components.TASKS['hyperteacher'].make(**world.fields)
   root = randomness.root_key(2020, 'threefry2x32')
   params = distribution.init(randomness.stream(root, 'task'))
   tasks = world.sample('ood', 200)
@@ -131,8 +130,8 @@ def test_rows_that_belong_to_no_split_do_not_count() -> None:
 
 
 def test_an_added_task_is_a_world(monkeypatch: pytest.MonkeyPatch) -> None:
-  make = bilevel.TASKS['goals'].make
-  monkeypatch.setitem(bilevel.TASKS, 'added', bilevel.TaskEntry(make))
+  make = components.TASKS['goals'].make
+  monkeypatch.setitem(components.TASKS, 'added', components.TaskEntry(make))
   assert 'added' in worlds.list()
   fields = {'fraction_ood': 0.25, 'max_path_length': 24, 'grid_size': 7}
   world = worlds.make('added', task_support='non_compositional', **fields)

@@ -5,6 +5,8 @@
 Needs no training; takes seconds. Writes figures/data/identities.csv.
 """
 
+import pathlib
+
 import jax
 import pandas as pd
 
@@ -13,7 +15,8 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.in_context import identities
 
-PATH = data.BUNDLED / 'identities.csv'
+_DATA = pathlib.Path(__file__).parents[1] / 'data'
+PATH = _DATA / 'identities.csv'
 ATTENTION = ('softmax', 'linear')
 CONSTRUCTION = 'construction'
 CELL = ('identity',)

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.extensions import inference_cost
-from modular_hyperteacher.figures.extensions import ways
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import layout
@@ -36,29 +36,43 @@ CELL: tuple[str, ...] = (
 )
 
 
-def _predicted(name: str, model: str, num_steps: int) -> ways.Learner:
-  fields = dict(zip(CELL, (f'amortised_{model}', 32, num_steps)))
-  return ways.Learner(name, 'forward pass', 'amortised', fields, 'r2_exact')
-
-
-def _gradients(name: str, model: str, width: int) -> ways.Learner:
-  fields = dict(zip(CELL, (model, width)))
-  return ways.Learner(name, 'gradients', 'fig3b', fields, 'r2_exact')
+def _learner(
+    name: str, experiment: str, decoding: str, colour: str, *cell: Any
+) -> learners.Learner:
+  fields = dict(zip(CELL, cell))
+  return learners.Learner(name, '', experiment, fields, colour, decoding)
 
 
 _LINEAR, _NONLINEAR = style.HYPERNETWORKS
 # MAML and ANIL with as many parameters as the hypernetworks.
 LEARNERS = (
-    ways.in_context('transformer', 'transformer'),
-    ways.in_context('hypernetwork_transformer', 'transformer, bottleneck'),
-    _predicted('linear, predicted', _LINEAR, 0),
-    _predicted('nonlinear, predicted', _NONLINEAR, 0),
-    _predicted('linear, predicted + 3 steps', _LINEAR, 3),
-    _predicted('nonlinear, predicted + 3 steps', _NONLINEAR, 3),
-    _gradients('linear hypernetwork', _LINEAR, 32),
-    _gradients('nonlinear hypernetwork', _NONLINEAR, 32),
-    _gradients('MAML', 'maml', 218),
-    _gradients('ANIL', 'anil', 218),
+    *(
+        _learner(name, EXPERIMENT, 'decoding_r2', '#009E73', model)
+        for name, model in (
+            ('transformer', 'transformer'),
+            ('transformer, bottleneck', 'hypernetwork_transformer'),
+        )
+    ),
+    *(
+        _learner(
+            f'{name}, predicted{more}',
+            'amortised',
+            'r2_exact',
+            '#CC79A7',
+            *(f'amortised_{name}_hypernetwork', 32, steps),
+        )
+        for steps, more in ((0, ''), (3, ' + 3 steps'))
+        for name in ('linear', 'nonlinear')
+    ),
+    *(
+        _learner(name, 'fig3b', 'r2_exact', style.COLOURS[colour], model, width)
+        for name, model, width, colour in (
+            ('linear hypernetwork', _LINEAR, 32, _NONLINEAR),
+            ('nonlinear hypernetwork', _NONLINEAR, 32, _NONLINEAR),
+            ('MAML', 'maml', 218, 'maml'),
+            ('ANIL', 'anil', 218, 'maml'),
+        )
+    ),
 )
 _SPLITS = {'ood': 'circle', 'test': 'circle-open'}
 # Predictor -> label and dash.
@@ -98,7 +112,7 @@ def draw(library: data.Library) -> cells.Drawn:
     if panel != 'cost' and table[f'{_measure(panel)}_mean'].isna().all():
       layout.name_empty(figure, 'no finished run', 1, column)
   figure.update_layout(shapes=[*_make_lines()])
-  ways.name_rows(figure, [learner.name for learner in LEARNERS])
+  learners.name_rows(figure, [learner.name for learner in LEARNERS])
   for column in (1, 2):
     figure.update_xaxes(range=[0, 1], dtick=0.25, col=column)
   lowest = table['decoding_random_mean'].fillna(0).min()
@@ -154,12 +168,12 @@ def _traces(table: pd.DataFrame, panel: str) -> Iterator[go.Scatter]:
   """Yields the marks of a panel: one trace per split."""
   if panel == 'cost':
     cost = table.rename(columns={'cpu_ms_per_task': 'cost_mean'})
-    trace = ways.mark(LEARNERS, cost, 'cost', 'circle')
+    trace = learners.mark(LEARNERS, cost, 'cost', 'circle')
     yield trace.update(error_x=None, cliponaxis=False)
     return
   splits = _SPLITS if panel in SUPPORTS else {'ood': 'circle'}
   for split, symbol in splits.items():
-    trace = ways.mark(LEARNERS, table, _measure(panel, split), symbol)
+    trace = learners.mark(LEARNERS, table, _measure(panel, split), symbol)
     yield trace.update(cliponaxis=False)
 
 

@@ -13,13 +13,15 @@ import pandas as pd
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.in_context import reference_lines
+
+_DATA = pathlib.Path(__file__).parents[1] / 'data'
 
 EXPERIMENT = 'in_context'
 BRIDGE = 'in_context_hyperteacher'
@@ -30,7 +32,7 @@ SPLITS = ('test', 'ood')
 
 def path(experiment: str) -> pathlib.Path:
   """Returns the file of an experiment's reference lines."""
-  return data.BUNDLED / f'{experiment}_references.csv'
+  return _DATA / f'{experiment}_references.csv'
 
 
 def load(experiment: str = EXPERIMENT) -> pd.DataFrame:
@@ -61,8 +63,8 @@ def measure(experiment: str) -> pd.DataFrame:
           found = reference_lines.measure(params, support, split, key)
         else:
           block = task | reference_lines.EXAMPLES
-          make_task = bilevel.task_entry(block).make
-          made = components.call(make_task, 'task', block)
+          make_task = components.task_entry(block).make
+          made = checked.call(make_task, 'task', block)
           found = reference_lines.measure_accuracy(made, params, split, key)
         rows += [
             {

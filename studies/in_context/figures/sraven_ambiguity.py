@@ -7,6 +7,7 @@ Needs no training; takes seconds. Writes figures/data/sraven_ambiguity.csv.
 
 from collections.abc import Callable
 import functools
+import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +20,8 @@ from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import sraven
 
-PATH = data.BUNDLED / 'sraven_ambiguity.csv'
+_DATA = pathlib.Path(__file__).parents[1] / 'data'
+PATH = _DATA / 'sraven_ambiguity.csv'
 CELL = ('task.num_features', 'task.num_values')
 # Features and values: those of Table A2, and of the laptop's world.
 SIZES = ((4, 4), (4, 8), (4, 16), (2, 8))

@@ -9,13 +9,13 @@ the query in order.
 
 from collections.abc import Mapping, Sequence
 import functools
-import importlib
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.studies.meta_seq2seq import (
@@ -69,9 +69,9 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 @functools.cache
 def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
   """Returns the example's query, its output, and the support inputs."""
-  module = importlib.import_module(f'configs.{experiment}')
+  module = plugins.find_config(experiment)
   task = module.get_config('paper').task.to_dict()
-  episodes = seq2seq_experiment.EPISODES[task.pop('name')](**task)
+  episodes = seq2seq_experiment.TASKS[task.pop('name')](**task)
   episode = episodes.example()
 
   def decode(

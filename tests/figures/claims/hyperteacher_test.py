@@ -87,7 +87,7 @@ def test_claims(
     verdict: str,
 ) -> None:
   made_up.write_by_rule(tmp_path, experiment, rule)
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
@@ -102,7 +102,7 @@ def test_r2_close_to_one_is_judged_at_the_published_scale(
 ) -> None:
   rule = made_up_rules.by_support(compositional, 0.3, 0.5, 0.5)
   made_up.write_by_rule(tmp_path, 'fig3c', rule, 'paper')
-  claim = next(claim for claim in claims.CLAIMS if claim.id == '3C')
+  claim = next(claim for claim in claims.known() if claim.id == '3C')
   assert (
       verdicts.evaluate(claim, made_up_rules.library(tmp_path))['verdict']
       == verdict
@@ -129,7 +129,7 @@ def test_claim_a3_reads_the_curves(
     late = steps_per_module * (run.config['task']['num_modules'] - 7) > 0
     return 0.65 if step and not late else 0.1
 
-  all_claims = (*claims.CLAIMS, *longer.CLAIMS)
+  all_claims = (*claims.known(), *longer.CLAIMS)
   claim = next(claim for claim in all_claims if claim.id == claim_id)
   experiment = claim.experiment
   made_up.write_by_rule(
@@ -179,7 +179,7 @@ def test_3e_judges_levels_at_the_published_scale(
 ) -> None:
   rule = made_up_rules.by_k(single, combined, 0.1, 0.5)
   made_up.write_by_rule(tmp_path, 'fig3e', rule, preset='paper')
-  claim = next(claim for claim in claims.CLAIMS if claim.id == '3E')
+  claim = next(claim for claim in claims.known() if claim.id == '3E')
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == verdict
 
@@ -197,7 +197,7 @@ def test_3e_judges_levels_at_the_published_scale(
 def test_a_part_of_a_grid_decides_nothing(
     tmp_path: pathlib.Path, claim_id: str, only: dict[str, Any]
 ) -> None:
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   made_up.write_by_rule(
       tmp_path, claim.experiment, made_up_rules.constant, **only
   )
@@ -240,7 +240,7 @@ def test_one_hypernetwork_does_not_speak_for_both(
     rule: made_up_rules.Rule,
 ) -> None:
   made_up.write_by_rule(tmp_path, experiment, rule)
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   assert (
       verdicts.evaluate(claim, made_up_rules.library(tmp_path))['verdict']
       == 'SUPPORTED'
@@ -357,7 +357,7 @@ def test_txt1_is_a_difference_from_a_control(
     return 0.9 - falls.get(split, 0.0)
 
   made_up.write_by_rule(tmp_path, 'more_modules', rule)
-  claim = next(claim for claim in claims.CLAIMS if claim.id == 'TXT-1')
+  claim = next(claim for claim in claims.known() if claim.id == 'TXT-1')
   entry = verdicts.evaluate(claim, made_up_rules.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
   assert len(entry['comparisons']) == 8

@@ -16,7 +16,7 @@ from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up
 from tests.studies.in_context import made_up_rules
 
-_CLAIMS = {claim.id: claim for claim in claims.CLAIMS}
+_CLAIMS = {claim.id: claim for claim in claims.known()}
 
 
 def _write(root: pathlib.Path) -> data.Library:
@@ -121,7 +121,7 @@ def test_a_panel_per_claim_with_runs(tmp_path: pathlib.Path) -> None:
 
 def test_without_runs_there_is_no_panel(tmp_path: pathlib.Path) -> None:
   figure, table = over_training.draw(
-      claims.CLAIMS, made_up_rules.library(tmp_path)
+      claims.known(), made_up_rules.library(tmp_path)
   )
   assert table.empty and 'preset' in table
   assert made_up.layout(figure).title.text == over_training.TITLE

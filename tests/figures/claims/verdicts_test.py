@@ -26,7 +26,7 @@ _NOWHERE = pathlib.Path('nowhere')
 
 
 def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   return verdicts.evaluate(claim, data.Library(root, root / 'nothing'))
 
 
@@ -386,7 +386,7 @@ def test_a_seed_that_diverged_is_not_left_out(
 
   made_up.write_by_rule(tmp_path, 'fig3b', rule)
   frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
-  claim = next(claim for claim in claims.CLAIMS if claim.id == '3B-1')
+  claim = next(claim for claim in claims.known() if claim.id == '3B-1')
   assert verdicts.judge(claim.compare(frame), claim.cell).verdict == 'SUPPORTED'
   lost = (frame['seed'] == 2021) & (
       frame['model.name'] == 'linear_hypernetwork'
@@ -501,11 +501,11 @@ def test_without_a_common_width_what_is_missing_is_named() -> None:
 
 
 def test_every_claim_names_a_figure_and_an_experiment_with_a_config() -> None:
-  ids = [claim.id for claim in claims.CLAIMS]
+  ids = [claim.id for claim in claims.known()]
   assert len(set(ids)) == len(ids)
-  for claim in claims.CLAIMS:
-    assert claim.figure in registry.FIGURES
-    experiments = registry.FIGURES[claim.figure].experiments
+  for claim in claims.known():
+    assert claim.figure in registry.figures()
+    experiments = registry.figures()[claim.figure].experiments
     if claim.experiment in ('identities', 'sraven_ambiguity'):
       assert claim.read is not None  # Measured, not trained.
       library = data.Library(_NOWHERE, _NOWHERE)

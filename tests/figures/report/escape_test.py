@@ -44,11 +44,11 @@ def make_pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
   library = data.Library(root / 'nothing', root / 'bundled')
   names = ('fig3b', 'fig3e', 'table_a10')
   drawn = {
-      name: report.Drawn(*registry.FIGURES[name].make(library))
+      name: report.Drawn(*registry.figures()[name].make(library))
       for name in names
   }
   entries: Any = [e | {'note': _EVIL} for e in claims.evaluate(library)]
-  whole = report.Report(drawn, claims.CLAIMS, entries, library)
+  whole = report.Report(drawn, claims.known(), entries, library)
   figure, table = drawn['fig3b']
   whole.drawn['fig3b'].table.insert(0, _EVIL, _EVIL)
   assert figure is not None

@@ -50,14 +50,14 @@ def make_library(tmp_path_factory: pytest.TempPathFactory) -> data.Library:
 def make_drawn(library: data.Library) -> dict[str, report.Drawn]:
   return {
       name: report.Drawn(*figure.make(library))
-      for name, figure in registry.FIGURES.items()
+      for name, figure in registry.figures().items()
   }
 
 
 @pytest.fixture(scope='module', name='text')
 def make_text(library: data.Library, drawn: dict[str, report.Drawn]) -> str:
   entries = claims.evaluate(library)
-  return report.Report(drawn, claims.CLAIMS, entries, library).page()
+  return report.Report(drawn, claims.known(), entries, library).page()
 
 
 def test_every_row_of_every_table_says_its_scale(
@@ -85,12 +85,12 @@ def make_page(text: str) -> reading.Page:
 def test_every_figure_and_every_claim_has_its_place(
     page: reading.Page, text: str
 ) -> None:
-  assert set(registry.FIGURES) <= set(page.all('id'))
+  assert set(registry.figures()) <= set(page.all('id'))
   overview_end = text.index('id="theory"')
-  for claim in claims.CLAIMS:
+  for claim in claims.known():
     assert f'href="#claim-{claim.id}"' in text[:overview_end]
     assert text.count(f'id="claim-{claim.id}"') == 1
-  assert page.all('class', 'svg').count('strip') == len(claims.CLAIMS)
+  assert page.all('class', 'svg').count('strip') == len(claims.known())
 
 
 def test_the_page_opens_with_findings_then_all_claims(text: str) -> None:
@@ -119,7 +119,7 @@ def test_links_lead_somewhere_and_ids_are_unique(page: reading.Page) -> None:
   inner = {link[1:] for link in page.all('href') if link.startswith('#')}
   assert inner <= set(ids)
   assert len(set(ids)) == len(ids)
-  assert len(inner) > len(claims.CLAIMS)
+  assert len(inner) > len(claims.known())
 
 
 def test_nothing_is_fetched(page: reading.Page, text: str) -> None:
@@ -165,7 +165,7 @@ def test_every_claim_that_is_not_supported_is_explained() -> None:
 
 
 def test_explanations_stand_beside_their_claims() -> None:
-  (claim,) = [c for c in claims.CLAIMS if c.id == '4B']
+  (claim,) = [c for c in claims.known() if c.id == '4B']
   described = overview.describe(claim, _ENTRY)
   assert 'too little to recompose anything' in described.why
   assert described.measured == (
@@ -188,7 +188,7 @@ def test_explanations_stand_beside_their_claims() -> None:
 
 
 def test_marks_stand_where_effects_are() -> None:
-  (claim,) = [c for c in claims.CLAIMS if c.id == '4B']
+  (claim,) = [c for c in claims.known() if c.id == '4B']
   described = overview.describe(claim, _ENTRY)
   mark = overview.mark(described, _ENTRY, linked=True)
   assert mark.low is not None and mark.high is not None

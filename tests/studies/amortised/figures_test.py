@@ -89,7 +89,7 @@ def test_claims(
     verdict: str,
 ) -> None:
   library = _write(tmp_path, changes, fall)
-  (claim,) = [claim for claim in claims.CLAIMS if claim.id == claim_id]
+  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
   entry = verdicts.evaluate(claim, library)
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3

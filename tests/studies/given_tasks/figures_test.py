@@ -92,7 +92,7 @@ def fixture_as_claimed(
 
 
 def _evaluate(claim_id: str, library: data.Library) -> verdicts.Entry:
-  (claim,) = [claim for claim in claims.CLAIMS if claim.id == claim_id]
+  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
   return verdicts.evaluate(claim, library)
 
 
@@ -179,7 +179,7 @@ def test_training_combinations_are_counted() -> None:
 
 @pytest.mark.parametrize('name', [*_SCALING, 'sg_given_or_inferred'])
 def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
-  figure, table = registry.FIGURES[name].draw(as_claimed)
+  figure, table = registry.figures()[name].draw(as_claimed)
   texts = made_up.texts(figure)
   assert 'no run' not in texts and 'no finished run' not in texts
   assert 'laptop scale' in texts
@@ -200,7 +200,7 @@ def test_bars_are_means(as_claimed: data.Library) -> None:
 
 @pytest.mark.parametrize('name', [*_SCALING, 'sg_given_or_inferred'])
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  figure, _ = registry.FIGURES[name].draw(
+  figure, _ = registry.figures()[name].draw(
       data.Library(tmp_path, tmp_path / 'nothing')
   )
   assert re.search('no (finished )?run', made_up.texts(figure))

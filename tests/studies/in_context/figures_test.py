@@ -135,7 +135,7 @@ def write_bridge(
 
 
 def _verdict(claim_id: str, library: data.Library) -> str:
-  (claim,) = [c for c in claims.CLAIMS if c.id == claim_id]
+  (claim,) = [c for c in claims.known() if c.id == claim_id]
   return verdicts.evaluate(claim, library)['verdict']
 
 
@@ -281,7 +281,7 @@ def test_the_bridge_needs_both_kinds_of_runs(tmp_path: pathlib.Path) -> None:
 def test_the_figure_of_sizes_names_missing_runs(
     tmp_path: pathlib.Path,
 ) -> None:
-  figure, table = registry.FIGURES['in_context_sizes'].make(
+  figure, table = registry.figures()['in_context_sizes'].make(
       data.Library(tmp_path, tmp_path / 'nothing')
   )
   assert 'no run' in made_up.texts(figure)
@@ -304,7 +304,7 @@ def test_identities_are_what_the_code_measures(tmp_path: pathlib.Path) -> None:
 def test_the_figure_draws_curves_and_reference_lines(
     tmp_path: pathlib.Path,
 ) -> None:
-  figure, table = registry.FIGURES['in_context'].make(write(tmp_path))
+  figure, table = registry.figures()['in_context'].make(write(tmp_path))
   assert (table['num_seeds'] == 3).all() and len(table) == 6
   drawn = [t for t in made_up.traces(figure) if t.mode == 'lines' and len(t.x)]
   by_panel = {
@@ -334,7 +334,7 @@ def test_the_figure_draws_curves_and_reference_lines(
 def test_the_bridge_shows_every_learner_four_times(
     tmp_path: pathlib.Path,
 ) -> None:
-  figure, table = registry.FIGURES['in_context_hyperteacher'].make(
+  figure, table = registry.figures()['in_context_hyperteacher'].make(
       write_bridge(tmp_path)
   )
   table = table.set_index('learner')
@@ -359,7 +359,7 @@ def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
   summary = json.loads(path.read_text()) | {'diverged': [2020]}
   path.write_text(json.dumps(summary))
   library = data.Library(tmp_path, tmp_path / 'nothing')
-  figure, _ = registry.FIGURES['in_context_hyperteacher'].make(library)
+  figure, _ = registry.figures()['in_context_hyperteacher'].make(library)
   text = ' '.join(made_up.layout(figure).meta['caption'])
   assert (
       f'Diverged, and left out of the means: 1 seed of {path.parent.name}'
@@ -369,7 +369,7 @@ def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize('name', ['in_context', 'in_context_hyperteacher'])
 def test_figures_without_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.FIGURES[name].make(
+  figure, table = registry.figures()[name].make(
       data.Library(tmp_path, tmp_path / 'nothing')
   )
   assert 'no finished run' in made_up.texts(figure)

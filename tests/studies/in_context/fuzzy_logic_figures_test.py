@@ -54,7 +54,7 @@ def _published(hyla: float = 0.8) -> dict[tuple[str, int, float, str], float]:
 
 
 def _holds(claim_id: str, r2: dict[tuple[str, int, float, str], float]) -> bool:
-  (claim,) = [c for c in claims.CLAIMS if c.id == claim_id]
+  (claim,) = [c for c in claims.known() if c.id == claim_id]
   compared = list(claim.compare(_frame(r2)))
   assert compared
   return all(c.interval[0] > c.bound for c in compared)
@@ -121,14 +121,14 @@ def test_terms_named_from_codes(
     scores: dict[str, tuple[float, ...]], verdict: str
 ) -> None:
   """HY-8 asks it of the better block, for both kinds of attention."""
-  (claim,) = [c for c in claims.CLAIMS if c.id == 'HY-8']
+  (claim,) = [c for c in claims.known() if c.id == 'HY-8']
   found = claim.compare(_f1(scores))
   assert len(found) == 2
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdict
 
 
 def test_without_codes_terms_are_not_judged() -> None:
-  (claim,) = [c for c in claims.CLAIMS if c.id == 'HY-8']
+  (claim,) = [c for c in claims.known() if c.id == 'HY-8']
   found = claim.compare(_frame(_published()))
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdicts.NOT_RUN
 
@@ -137,7 +137,7 @@ def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path,
 ) -> None:
   library = data.Library(tmp_path, tmp_path / 'nothing')
-  trained = [claim for claim in claims.CLAIMS if claim.id in _TRAINED]
+  trained = [claim for claim in claims.known() if claim.id in _TRAINED]
   assert len(trained) == len(_TRAINED)
   for claim in trained:
     assert verdicts.evaluate(claim, library)['verdict'] == verdicts.NOT_RUN
@@ -145,7 +145,7 @@ def test_without_runs_nothing_is_claimed(
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.FIGURES[name].make(
+  figure, table = registry.figures()[name].make(
       data.Library(tmp_path, tmp_path / 'nothing')
   )
   assert 'no run' in made_up.texts(figure)

@@ -59,7 +59,7 @@ def _frame(values: _Values) -> pd.DataFrame:
 
 
 def _holds(claim_id: str, frame: pd.DataFrame) -> bool:
-  (claim,) = [c for c in claims.CLAIMS if c.id == claim_id]
+  (claim,) = [c for c in claims.known() if c.id == claim_id]
   compared = list(claim.compare(frame))
   assert compared
   return all(c.interval[0] > c.bound for c in compared)
@@ -86,7 +86,7 @@ def test_claims_fail_otherwise(claim_id: str, changed: _Values) -> None:
 
 def test_without_runs_nothing_is_claimed(tmp_path: pathlib.Path) -> None:
   library = data.Library(tmp_path, tmp_path / 'nothing')
-  judged = [c for c in claims.CLAIMS if c.id in _IDS]
+  judged = [c for c in claims.known() if c.id in _IDS]
   assert len(judged) == len(_IDS)
   for claim in judged:
     entry = verdicts.evaluate(claim, library)
@@ -112,7 +112,7 @@ def test_claims_take_the_size_of_the_runs() -> None:
 
 @pytest.mark.parametrize('name', ['sraven', 'sraven_decoding'])
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.FIGURES[name].make(
+  figure, table = registry.figures()[name].make(
       data.Library(tmp_path, tmp_path / 'nothing')
   )
   assert 'no run' in made_up.texts(figure)
@@ -131,7 +131,7 @@ def test_ambiguous_shares_are_what_the_code_measures(
   library = data.Library(tmp_path, tmp_path / 'nothing')
   found = {
       claim.id: verdicts.evaluate(claim, library)['verdict']
-      for claim in claims.CLAIMS
+      for claim in claims.known()
       if claim.id.startswith('HY-16')
   }
   assert found == {'HY-16': 'SUPPORTED', 'HY-16x': 'CONTRADICTED'}

@@ -1,7 +1,6 @@
 """Figures and claims of meta sequence-to-sequence learning, on made-up runs."""
 
 from collections.abc import Callable, Sequence
-import importlib
 import math
 import pathlib
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
@@ -21,7 +21,7 @@ from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 from modular_hyperteacher.studies.meta_seq2seq.figures import scan_attention
 from tests.helpers import made_up
 
-_FIGURES = list(registry.SECTIONS['Meta sequence-to-sequence learning'])
+_FIGURES = list(registry.sections()['Meta sequence-to-sequence learning'])
 _EXPERIMENTS = ('scan_me', 'scan_add_jump', 'scan_around_right', 'scan_length')
 
 
@@ -67,13 +67,13 @@ def write(
     return {'ood': ood, 'test': {'accuracy': [1.0] * seeds}}
 
   for experiment in experiments:
-    config = importlib.import_module(f'configs.{experiment}').get_config(preset)
+    config = plugins.find_config(experiment).get_config(preset)
     made_up.write_experiment(root, config, measure)
   return data.Library(root, root / 'nothing')
 
 
 def evaluate_claim(library: data.Library, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.CLAIMS if claim.id == claim_id)
+  claim = next(claim for claim in claims.known() if claim.id == claim_id)
   return verdicts.evaluate(claim, library)
 
 
@@ -148,7 +148,9 @@ def test_published_values_are_found(
 
 @pytest.mark.parametrize('name', _FIGURES)
 def test_figures_without_runs_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  figure, table = registry.FIGURES[name].draw(data.Library(tmp_path, tmp_path))
+  figure, table = registry.figures()[name].draw(
+      data.Library(tmp_path, tmp_path)
+  )
   assert 'no finished run' in made_up.texts(figure)
   assert isinstance(table, pd.DataFrame)
 
@@ -157,7 +159,7 @@ def test_figures_without_runs_say_so(tmp_path: pathlib.Path, name: str) -> None:
 def test_figures_of_runs_are_complete(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-  figure, table = registry.FIGURES[name].draw(write(tmp_path, as_published))
+  figure, table = registry.figures()[name].draw(write(tmp_path, as_published))
   assert 'no finished run' not in made_up.texts(figure)
   assert 'not the published scale' in made_up.texts(figure)
   assert len(table)
@@ -165,12 +167,12 @@ def test_figures_of_runs_are_complete(
 
 def test_tables_show_ours_beside_the_published(tmp_path: pathlib.Path) -> None:
   library = write(tmp_path, lambda run: as_published(run) / 2)
-  _, table = registry.FIGURES['scan_table2'].draw(library)
+  _, table = registry.figures()['scan_table2'].draw(library)
   assert len(table) == 8
   for row in table.to_dict('records'):
     assert row['test_mean'] == pytest.approx(row['published_test'] / 2)
     assert row['training_mean'] == 1.0 and row['num_seeds'] == 3
-  _, table = registry.FIGURES['scan_me'].draw(library)
+  _, table = registry.figures()['scan_me'].draw(library)
   assert [math.isnan(value) for value in table['published_test']] == [
       True,
       True,
@@ -186,7 +188,7 @@ def test_attention_is_shown_by_the_symbols_of_the_example(
   assert words == ['jump', 'twice', 'after', 'run', 'left', 'EOS']
   assert actions == ['I_TURN_LEFT', 'I_RUN', 'I_JUMP', 'I_JUMP', 'EOS']
   assert items == ['walk', 'look', 'run', 'jump']
-  figure, table = registry.FIGURES['scan_attention'].draw(
+  figure, table = registry.figures()['scan_attention'].draw(
       write(tmp_path, as_published, ['scan_add_jump'])
   )
   # Runs of other networks, which it does not show, are not missing.
@@ -201,7 +203,7 @@ def test_accuracy_by_length(tmp_path: pathlib.Path) -> None:
     is_meta = run.config['model']['name'] == 'meta_seq2seq'
     return as_published(run) if is_meta else None
 
-  figure, table = registry.FIGURES['scan_lengths'].draw(
+  figure, table = registry.figures()['scan_lengths'].draw(
       write(tmp_path, meta_only, ['scan_length'])
   )
   assert table['num_actions'].tolist() == [1, 8]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher.figures.extensions import inference_cost
-from modular_hyperteacher.figures.extensions import ways
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
@@ -22,8 +22,8 @@ def test_the_picture_and_the_table_show_the_same(
     tmp_path: pathlib.Path,
 ) -> None:
   library = data.Library(tmp_path)
-  figure, numbers = ways.draw(library)
-  table = ways.table(library)
+  figure, numbers = learners.draw(library)
+  table = learners.table(library)
   drawn = [t for t in made_up.traces(figure) if len(t.x) == len(table)]
   columns = ['seen', 'new', 'module held out', 'R² of decoding', 'ms per task']
   assert len(drawn) == len(columns)
@@ -36,9 +36,9 @@ def test_the_picture_and_the_table_show_the_same(
 
 def test_without_runs_it_says_so(tmp_path: pathlib.Path) -> None:
   library = data.Library(tmp_path, tmp_path / 'nothing')
-  figure, _ = ways.draw(library)
+  figure, _ = learners.draw(library)
   assert re.search('no finished run', made_up.texts(figure))
-  assert set(ways.table(library)['seen']) == {'not trained yet'}
+  assert set(learners.table(library)['seen']) == {'not trained yet'}
 
 
 @pytest.mark.parametrize(

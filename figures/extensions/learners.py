@@ -2,16 +2,18 @@
 
 A picture, and the page's table. All see tasks of Figure 3B's teacher at laptop
 scale, on compositional support. Numbers come from finished runs, sizes from the
-configs.
+configs. Studies add their learners.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import functools
 from typing import Any, NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.library import cells
@@ -25,87 +27,39 @@ from modular_hyperteacher.figures.plotting import tables
 TITLE = 'Ways to recompose: all learners on one hyperteacher'
 _MISSING = 'not trained yet'
 _NOTHING = '\N{EN DASH}'
-# Others have no hypernetwork and infer a task by gradients.
-_COLOURS = {
-    'amortised': '#CC79A7',
-    'in_context_hyperteacher': '#009E73',
-    'given_or_inferred': style.INK,
-}
 
 
 class Learner(NamedTuple):
   """One row.
 
   Attributes:
-    name: of the learner.
+    name: its name in the table.
     infers: how it gets to know the task.
     experiment: whose runs it reads.
     fields: path in the config -> value, of its first described run.
-    decoding: metric of decoding modules of new combinations.
+    colour: the same for all learners that infer a task in one way.
+    decoding: the metric of decoding modules of new combinations.
   """
 
   name: str
   infers: str
   experiment: str
-  fields: dict[str, Any]
+  fields: Mapping[str, Any]
+  colour: str
   decoding: str = 'r2'
 
-  @property
-  def colour(self) -> str:
-    """The same for all learners that infer a task in one way."""
-    if self.experiment == 'fig3b' and self.name not in ('MAML', 'ANIL'):
-      return style.COLOURS['nonlinear_hypernetwork']
-    return _COLOURS.get(self.experiment, style.COLOURS['maml'])
 
-
-def _gradient(model: str, name: str, infers: str) -> Learner:
-  return Learner(name, infers, 'fig3b', {'model.name': model})
-
-
-def _predicted(model: str, name: str, num_steps: int) -> Learner:
-  infers = 'forward pass' + (f', {num_steps} steps' if num_steps else '')
-  fields = {'model.name': model, 'model.inner.num_steps': num_steps}
-  return Learner(name, infers, 'amortised', fields)
-
-
-def _gated(gates: str, name: str, infers: str = '10 steps, gated') -> Learner:
-  fields = {'model.gates': gates, 'model.inner.solver': 'sgd'}
-  return Learner(name, infers, 'sparse_maml', fields)
-
-
-def in_context(model: str, name: str) -> Learner:
-  """Returns a transformer that learns the hyperteacher in context."""
-  fields = {'model.name': model}
-  experiment = 'in_context_hyperteacher'
-  return Learner(name, 'in context', experiment, fields, 'decoding_r2')
-
-
-_LINEAR, _NONLINEAR = 'linear hypernetwork', 'nonlinear hypernetwork'
-_LEARNERS = (
-    _gradient('linear_hypernetwork', _LINEAR, '10 gradient steps'),
-    _gradient('nonlinear_hypernetwork', _NONLINEAR, '10 gradient steps'),
-    _predicted('amortised_linear_hypernetwork', _LINEAR, 0),
-    _predicted('amortised_nonlinear_hypernetwork', _NONLINEAR, 0),
-    _predicted('amortised_linear_hypernetwork', _LINEAR, 3),
-    _predicted('amortised_nonlinear_hypernetwork', _NONLINEAR, 3),
-    _gradient('maml', 'MAML', '10 gradient steps'),
-    _gradient('anil', 'ANIL', '100 steps, readout'),
-    _gated('body', 'BOIL', '10 steps, body'),
-    _gated('binary', 'sparse-MAML'),
-    _gated('rates', 'Meta-SGD'),
-    in_context('transformer', 'transformer'),
-    in_context('hypernetwork_transformer', 'transformer with bottleneck'),
-    Learner(
-        'MLP',
-        'given: the mask',
-        'given_or_inferred',
-        {'model.name': 'multitask_mlp'},
-        'decoding_r2_last',
-    ),
+_LINEAR, _NONLINEAR = style.HYPERNETWORKS
+_STEPS = '10 gradient steps'
+_PAPER = tuple(
+    Learner(name, infers, 'fig3b', {'model.name': model}, style.COLOURS[colour])
+    for model, name, infers, colour in (
+        (_LINEAR, 'linear hypernetwork', _STEPS, _NONLINEAR),
+        (_NONLINEAR, 'nonlinear hypernetwork', _STEPS, _NONLINEAR),
+        ('maml', 'MAML', _STEPS, 'maml'),
+        ('anil', 'ANIL', '100 steps, readout', 'maml'),
+    )
 )
-
-
-EXPERIMENTS = tuple(dict.fromkeys(x.experiment for x in _LEARNERS))
 # Measure -> symbol and name in the legend.
 _ACCURACIES = {
     'seen': ('circle-open', 'seen combinations'),
@@ -117,6 +71,13 @@ _PANELS = {
     'R² of decoding': ('decoding',),
     'CPU ms per task': ('cost',),
 }
+
+
+@functools.cache
+def known() -> tuple[Learner, ...]:
+  """Returns all learners: the paper's, then those of the studies."""
+  named = [study.learners for study in plugins.studies() if study.learners]
+  return (*_PAPER, *(row for name in named for row in plugins.resolve(name)))
 
 
 def draw(library: data.Library) -> cells.Drawn:
@@ -173,7 +134,7 @@ def _traces(
 ) -> Iterator[go.Scatter]:
   for name in measures:
     symbol, label = _ACCURACIES.get(name, ('circle', ''))
-    yield mark(_LEARNERS, numbers, name, symbol, f' {label}')
+    yield mark(known(), numbers, name, symbol, f' {label}')
 
 
 def mark(
@@ -247,7 +208,7 @@ def _texts(row: pd.Series) -> dict[str, str]:
 
 def measure(library: data.Library) -> pd.DataFrame:
   """Returns a row per learner: `_mean` and `_se` over seeds, and sizes."""
-  return pd.DataFrame([_row(library, learner) for learner in _LEARNERS])
+  return pd.DataFrame([_row(library, learner) for learner in known()])
 
 
 def _row(library: data.Library, learner: Learner) -> dict[str, Any]:

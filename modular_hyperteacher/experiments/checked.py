@@ -1,0 +1,96 @@
+"""Calls components with the fields of a config's blocks, after checks."""
+
+from collections.abc import Callable, Mapping
+import inspect
+import typing
+from typing import Any, TypeVar
+
+from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import settings
+
+_T = TypeVar('_T')
+_MAX_INT = 2**31  # JAX counts with 32 bits.
+
+
+def call(
+    function: Callable[..., _T],
+    block: str,
+    fields: Mapping[str, Any],
+    kind: type = object,
+) -> _T:
+  """Calls a function with a block's fields, after checking their names.
+
+  Raises:
+    UserError: if a field is unknown, missing, or not of the declared type, or
+      what is returned is not of this kind.
+  """
+  try:
+    parameters = inspect.signature(function).parameters
+  except ValueError as error:  # Of a function in C.
+    raise errors.UserError(f'{block}.name: {error}.') from error
+  kinds = {parameter.kind for parameter in parameters.values()}
+  for field in fields:
+    if field not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+      raise errors.UserError(
+          f'{block}.{field} does not exist; {block} has'
+          f' {", ".join(parameters)}.'
+      )
+  for field, parameter in parameters.items():
+    needed = parameter.default is parameter.empty and parameter.kind not in (
+        parameter.VAR_KEYWORD,
+        parameter.VAR_POSITIONAL,
+    )
+    if needed and field not in fields:
+      raise errors.UserError(f'{block}.{field} is missing.')
+  kinds_of = _annotations(function)
+  for field, value in fields.items():
+    untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
+    if isinstance(value, int) and not -_MAX_INT < value < _MAX_INT:
+      raise untrusted.wrong(f'{block}.{field}', value, 'below 2**31')
+  made = function(**fields)
+  if not isinstance(made, kind):
+    raise errors.UserError(
+        f'{block}.name is a function that returns {untrusted.shorten(made)};'
+        f' it must return a {kind.__name__}.'
+    )
+  return made
+
+
+def block(model: Mapping[str, Any], name: str) -> Any:
+  """Returns a block of a model's; raises UserError if it is none."""
+  if name not in model:
+    raise errors.UserError(f'model.{name} is missing.')
+  untrusted.check(model[name], dict[str, Any], f'model.{name}')
+  return model[name]
+
+
+def call_outer(
+    function: Callable[..., _T],
+    model: Mapping[str, Any],
+    training: settings.TrainingConfig,
+) -> _T:
+  """Calls a function with a model's block `outer` and the run's sizes."""
+  sizes = {
+      'meta_batch_size': training.meta_batch_size,
+      'num_outer_steps': training.num_outer_steps,
+  }
+  return call(function, 'model.outer', block(model, 'outer') | sizes)
+
+
+def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+  """Returns the types of a function's parameters; {} if unknown."""
+  made_by = function.__init__ if isinstance(function, type) else function
+  try:
+    return typing.get_type_hints(made_by)
+  except (AttributeError, NameError, TypeError):  # Of another package.
+    return {}
+
+
+def defaults(function: Callable[..., Any]) -> dict[str, Any]:
+  """Returns the optional parameters of a function, with their defaults."""
+  return {
+      field: parameter.default
+      for field, parameter in inspect.signature(function).parameters.items()
+      if parameter.default is not parameter.empty
+  }

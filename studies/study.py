@@ -1,0 +1,81 @@
+"""The contract of a study: what it adds to the package."""
+
+from collections.abc import Mapping
+import dataclasses
+import importlib
+import pathlib
+from typing import Any, NamedTuple
+
+
+class System(NamedTuple):
+  """A way of learning other than the two loops of the paper.
+
+  Attributes:
+    name: one word.
+    module: has `blocks(task, model)` and `build(config, training, execution,
+      num_devices)`, as `experiments.bilevel` does; `MODELS`; with tasks of its
+      own, `TASKS`; perhaps `make_infer(config, key)`, which returns the task
+      and `infer(task_params, task, key)`, whose time is measured.
+    models: names of models that only this system builds.
+    tasks: names of tasks that only this system has.
+    world: 'module:class' that draws such tasks as NumPy arrays.
+  """
+
+  name: str
+  module: str
+  models: tuple[str, ...]
+  tasks: tuple[str, ...] = ()
+  world: str = ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+  """A question beyond the paper, and all that answers it.
+
+  Everything but names and texts is given as 'package.module:attribute' and is
+  imported when it is needed: training a model loads no plots.
+
+  Attributes:
+    package: the study's package. Its folder has a README.md, the configs in
+      `configs/`, and bundled results in `data/`.
+    title: heading of its chapter of the report.
+    paper: what it reproduces: authors, year, identifier; or 'ours'.
+    configs: names of its configs.
+    tasks: name in configs -> a function that returns a `TaskDistribution`, or a
+      `components.TaskEntry`.
+    models: name in configs -> a function that returns a `MetaModel`.
+    systems: further ways of learning.
+    figures: name -> `registry.Figure`, in the order of the chapter.
+    claims: tuple of `verdicts.Claim`.
+    learners: tuple of `learners.Learner`, rows of the comparison of all
+      learners.
+    timed: preset -> experiment -> fields of those of its runs whose inference
+      is timed, for that comparison.
+    published: module with the paper's numbers: `table()`, which has a column
+      `id`, and `accuracy(config, split)`.
+    discrepancies: CSV file in the study's folder: where paper and released code
+      differ.
+    pictures: world -> `draw(seed, title)` of one of its tasks.
+  """
+
+  package: str
+  title: str
+  paper: str
+  configs: tuple[str, ...] = ()
+  tasks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  models: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  systems: tuple[System, ...] = ()
+  figures: str = ''
+  claims: str = ''
+  learners: str = ''
+  timed: Mapping[str, Mapping[str, Mapping[str, Any]]] = dataclasses.field(
+      default_factory=dict
+  )
+  published: str = ''
+  discrepancies: str = ''
+  pictures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+  @property
+  def folder(self) -> pathlib.Path:
+    """The study's folder."""
+    return pathlib.Path(importlib.import_module(self.package).__path__[0])
