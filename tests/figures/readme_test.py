@@ -21,12 +21,17 @@ from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.studies.meta_seq2seq import scan
 
 _ROOT = readme.README.parent
-_PAGES = {
-    path.name: path.read_text()
-    for path in (readme.README, *sorted((_ROOT / 'docs').glob('*.md')))
-}
+_PATHS = (
+    readme.README,
+    *sorted((_ROOT / 'docs').glob('*.md')),
+    *sorted((_ROOT / 'studies').glob('*/README.md')),
+)
+_PAGES = {str(path.relative_to(_ROOT)): path.read_text() for path in _PATHS}
+_STUDIES = [path.parent for path in _PATHS if path.parents[1].name == 'studies']
 _TEXT = '\n'.join(_PAGES.values())
-_FOLDERS = 'configs|docs|examples|figures|launch|modular_hyperteacher|tests'
+_FOLDERS = (
+    'configs|docs|examples|figures|launch|modular_hyperteacher|studies|tests'
+)
 _WRITTEN = 'figures/output'
 # Of gcloud and SLURM.
 _OTHERS_FLAGS = {'command', 'worker', 'gpus-per-node', 'ntasks-per-node'}
@@ -195,7 +200,7 @@ def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
   assert len(columns) == 4 and set(columns['num_sizes']) == {9}
   alike = columns['not_told_apart'].astype(int)
   text = f'{alike.min()} to {alike.max()} of the nine are as close'
-  assert text in _PAGES['theory.md']
+  assert text in _PAGES['docs/theory.md']
 
 
 def test_every_file_and_config_that_pages_name_exists() -> None:
@@ -205,12 +210,13 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
   configs -= {'configs/NAME.py'}
   assert {'configs/fig3b.py:paper', 'examples/pretrained.py'} < paths
   for path in paths - configs - {'configs/NAME.py'}:
-    folders = (_ROOT, _ROOT / 'modular_hyperteacher')
+    folders = (_ROOT, _ROOT / 'modular_hyperteacher', *_STUDIES)
     exists = any((folder / path).exists() for folder in folders)
     assert path.startswith(_WRITTEN) or exists, path
   for path in configs:
     file, _, preset = path.partition(':')
-    get_config = user_config.load(str(_ROOT / file))
+    (file,) = [f / file for f in (_ROOT, *_STUDIES) if (f / file).exists()]
+    get_config = user_config.load(str(file))
     assert sweeps.expand(get_config(preset or 'laptop')), path
 
 
@@ -236,10 +242,7 @@ def test_every_flag_that_pages_name_is_defined() -> None:
 
 
 def test_every_field_that_pages_set_or_select_by_is_there() -> None:
-  configs = [
-      user_config.load(str(_ROOT / 'configs' / f'{name}.py'))()
-      for name in _CONFIGS
-  ]
+  configs = [user_config.load(name)() for name in _CONFIGS]
   # A field of docs/extending.md's own model, which tests/docs_test.py sets.
   overridden = set(re.findall(r'--config\.([\w.]+)=', _TEXT))
   overridden -= {'models.readout.nonlinearity'}
@@ -274,7 +277,7 @@ def test_scan_can_be_compared_with_a_published_file(
     tmp_path: pathlib.Path,
 ) -> None:
   (source,) = re.findall(
-      '```python\n(.*?)```', _PAGES['meta_seq2seq.md'], re.DOTALL
+      '```python\n(.*?)```', _PAGES['studies/meta_seq2seq/README.md'], re.DOTALL
   )
   path = tmp_path / 'tasks_train_addprim_jump.txt'
   rows = scan.split('add_jump').train
@@ -312,13 +315,13 @@ def _anchor(heading: str) -> str:
 
 @pytest.mark.parametrize('name', _PAGES)
 def test_links_of_a_page_resolve(name: str) -> None:
-  folder = _ROOT if name == 'README.md' else _ROOT / 'docs'
+  folder = (_ROOT / name).parent
   links = re.findall(r'\]\(([^)\s]+)\)', _outside_code(_PAGES[name]))
   for link in links:
     if link.startswith('https://'):
       continue
     file, _, anchor = link.partition('#')
-    path = folder / file if file else folder / name
+    path = folder / file if file else _ROOT / name
     assert path.exists(), link
     if anchor:
       headings = re.findall(r'^#+ (.*)$', path.read_text(), re.MULTILINE)
@@ -327,7 +330,7 @@ def test_links_of_a_page_resolve(name: str) -> None:
 
 def test_the_readme_links_to_every_page() -> None:
   for name in set(_PAGES) - {'README.md'}:
-    assert f'](docs/{name})' in _PAGES['README.md'], name
+    assert f']({name})' in _PAGES['README.md'], name
 
 
 @pytest.mark.slow

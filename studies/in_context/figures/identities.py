@@ -1,8 +1,8 @@
 """Measures how exact two statements about attention are, for HY-1 and IC-10.
 
-  python -m figures.extensions.identities
+  python -m studies.in_context.figures.identities
 
-Needs no training; takes seconds. Writes figures/data/identities.csv.
+Needs no training; takes seconds. Writes studies/in_context/data/identities.csv.
 """
 
 import pathlib

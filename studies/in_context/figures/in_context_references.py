@@ -1,8 +1,8 @@
 """Computes the reference lines of the in-context figures, in some minutes.
 
-  python -m figures.extensions.in_context_references
+  python -m studies.in_context.figures.in_context_references
 
-Needs no training. Writes figures/data/in_context_references.csv and, for the
+Needs no training. Writes studies/in_context/data/in_context_references.csv and, for the
 hyperteacher, in_context_hyperteacher_references.csv, which the figures read.
 """
 

@@ -1,8 +1,8 @@
 """Measures how many instances of sRAVEN are ambiguous, for HY-16.
 
-  python -m figures.extensions.sraven_ambiguity
+  python -m studies.in_context.figures.sraven_ambiguity
 
-Needs no training; takes seconds. Writes figures/data/sraven_ambiguity.csv.
+Needs no training; takes seconds. Writes studies/in_context/data/sraven_ambiguity.csv.
 """
 
 from collections.abc import Callable
