@@ -2,8 +2,8 @@
 
   python -m studies.in_context.figures.in_context_references
 
-Needs no training. Writes studies/in_context/data/in_context_references.csv and, for the
-hyperteacher, in_context_hyperteacher_references.csv, which the figures read.
+Needs no training. Writes in_context_references.csv and, for the hyperteacher,
+in_context_hyperteacher_references.csv to the study's data/, for the figures.
 """
 
 import pathlib

@@ -2,7 +2,8 @@
 
   python -m studies.in_context.figures.sraven_ambiguity
 
-Needs no training; takes seconds. Writes studies/in_context/data/sraven_ambiguity.csv.
+Needs no training; takes seconds. Writes sraven_ambiguity.csv to the study's
+data/.
 """
 
 from collections.abc import Callable
