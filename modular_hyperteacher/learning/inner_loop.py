@@ -7,7 +7,7 @@ loss on the task's support set:
   phi_{t+1} = AdamW(phi_t, grad_phi loss(phi_t, theta; support))
 
 Instead of AdamW there may be plain gradient descent, and a model may multiply
-updates by gates (`models/sparse_maml.py`).
+updates by gates (`models.base.MetaModel.gate`).
 
 The outer gradient flows through all of it, including the optimiser; with first
 order, only through phi_0 and the gates. If the inner problem is solved to its

@@ -1,8 +1,8 @@
-"""In-context learning: the third system.
+"""In-context learning: transformers that read the examples of a task.
 
 A transformer reads the examples of a task as a sequence and predicts the next
 target in one forward pass. It takes one gradient step per batch of fresh tasks;
-there is no inner loop. Tasks are those of the bilevel system. Everything around
+there is no inner loop. Everything around
 the training step is shared with it: seeds, devices, checkpoints, results.
 
 Shape legend, in addition to that of `tasks/base.py`:

@@ -1,4 +1,4 @@
-"""Meta sequence-to-sequence learning (Lake, 2019): the second system.
+"""Meta sequence-to-sequence learning (Lake, 2019).
 
 Instead of adapting by gradient steps, the network reads a task's support set
 into a memory. Each episode gives words new meanings, which only the support set

@@ -170,7 +170,7 @@ _KINDS = _kinds()
 @pytest.mark.parametrize('kind', _KINDS)
 def test_every_kind_of_run_takes_a_step(kind: str) -> None:
   run = _KINDS[kind]
-  # The second system takes a single episode per step; here, one per device.
+  # Meta seq2seq takes a single episode per step; here, one per device.
   devices = jax.device_count()
   sizes = {'meta_batch_size': devices, 'num_evaluation_tasks': devices}
   training = run.config['training'] | sizes
