@@ -2,8 +2,8 @@
 
 A transformer reads the examples of a task as a sequence and predicts the next
 target in one forward pass. It takes one gradient step per batch of fresh tasks;
-there is no inner loop. Everything around
-the training step is shared with it: seeds, devices, checkpoints, results.
+there is no inner loop. Everything around the training step is shared with the
+two loops of the paper: seeds, devices, checkpoints, results.
 
 Shape legend, in addition to that of `tasks/base.py`:
 

@@ -183,6 +183,7 @@ _BAD_INPUT = [
 _BAD_CONFIGS = [
     ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
     ('configs/none.py', 'there is no file configs/none.py'),
+    ('configs/scan_me.py', 'Write --config=scan_me.'),
     ('x' * 5000, 'there is no file xxx'),
     ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),
     # Environments of Python 3.12 have no setuptools.
@@ -194,7 +195,7 @@ _REFUSED = [(_DEFAULT, *case) for case in _BAD_INPUT] + [
     (config, [], message) for config, message in _BAD_CONFIGS
 ]
 _REFUSED.append((
-    'configs/sparse_maml.py:smoke',
+    'sparse_maml:smoke',
     [
         '--config.models.sgd_maml.initial_sparsity=0.3',
         '--config.models.sgd_maml.name=maml',
@@ -202,12 +203,12 @@ _REFUSED.append((
     'model.gates does not exist; model has',
 ))
 _REFUSED.append((
-    'configs/in_context_hyperteacher.py:smoke',
+    'in_context_hyperteacher:smoke',
     ['--config.task.name=tests.helpers.odd_tasks:without_valid'],
     "evaluation_splits .* one of them must be 'valid'",
 ))
 _REFUSED.append((
-    'configs/scan_me.py:smoke',
+    'scan_me:smoke',
     ['--config.execution.task_chunk_size=3'],
     'execution.task_chunk_size is 3; it must be 1',
 ))

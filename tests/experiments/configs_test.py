@@ -20,12 +20,7 @@ from modular_hyperteacher.figures import registry
 from modular_hyperteacher.learning import programs
 from tests.helpers import slow
 
-_FOLDER = pathlib.Path(__file__).parents[2] / 'configs'
-_CONFIGS = [
-    path.stem
-    for path in sorted(_FOLDER.glob('*.py'))
-    if 'def get_config' in path.read_text()
-]
+_CONFIGS = list(plugins.config_modules())
 
 
 def _runs(name: str, preset: str) -> list[sweeps.Run]:
@@ -128,8 +123,8 @@ def test_unknown_preset_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_opens_with_its_commands(name: str) -> None:
-  text = (_FOLDER / f'{name}.py').read_text()
-  assert f'--config=configs/{name}.py' in text
+  text = plugins.find_config(name).__doc__
+  assert sweeps.config_flag(name, 'laptop') in text
   (names,) = re.findall(r'python figures/make_all.py --only=(\S+)', text)
   assert set(names.split(',')) <= set(registry.figures())
 

@@ -4,6 +4,7 @@ import pathlib
 import re
 
 from modular_hyperteacher import pretrained
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import bundles
@@ -17,7 +18,8 @@ _NUM_TRAINED_MODELS = 13
 
 def test_every_bundled_run_is_found(tmp_path: pathlib.Path) -> None:
   library = data.Library(tmp_path)
-  experiments = [path.name for path in data.BUNDLED.iterdir() if path.is_dir()]
+  folders = [f for root in plugins.bundled_roots() for f in root.iterdir()]
+  experiments = [folder.name for folder in folders if folder.is_dir()]
   numbers = {
       name: library.every_preset(name)['run_id'].nunique()
       for name in experiments

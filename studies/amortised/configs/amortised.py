@@ -6,7 +6,7 @@ them and takes a few gradient steps more (*combined*). The teacher, the tasks
 and the gradient-adapted runs are those of Figure 3B. At laptop scale each of
 the eight other runs takes about three minutes of one core.
 
-  python -m modular_hyperteacher.main --config=configs/amortised.py
+  python -m modular_hyperteacher.main --config=amortised
   python figures/make_all.py --only=amortised
 """
 

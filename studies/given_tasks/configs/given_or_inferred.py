@@ -6,7 +6,7 @@ Figure 3B, which infer the task from its support set, see the same tasks.
 
 At laptop scale, the two runs of the MLP take a minute of one core.
 
-  python -m modular_hyperteacher.main --config=configs/given_or_inferred.py \
+  python -m modular_hyperteacher.main --config=given_or_inferred \
       --only=model.name=multitask_mlp
   python figures/make_all.py --only=sg_given_or_inferred
 """

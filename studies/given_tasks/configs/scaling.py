@@ -15,7 +15,7 @@ support splits modules into halves, which leave 28 masks, as many as its control
 transformers saw each module equally often; ours see random combinations, as the
 MLPs do that they are compared with.
 
-  python -m modular_hyperteacher.main --config=configs/scaling.py
+  python -m modular_hyperteacher.main --config=scaling
   python figures/make_all.py --only=sg_support,sg_data,sg_model,sg_transformer
 """
 

@@ -6,7 +6,7 @@ context. OOD functions are new combinations of known terms. Published OOD R2
 with 32 tokens and 70% held out: HYLA 0.81, softmax 0.63, linear 0.60. 'laptop'
 takes two hours of one core.
 
-  python -m modular_hyperteacher.main --config=configs/fuzzy_logic.py
+  python -m modular_hyperteacher.main --config=fuzzy_logic
   python figures/make_all.py --only=fuzzy_logic,fuzzy_logic_a1
 """
 

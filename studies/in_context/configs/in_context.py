@@ -7,7 +7,7 @@ never shows together. 'ring_chords' is the paper's Connected+, 'ring' Connected,
 'triangles' Disconnected; at laptop scale, only 'workstation' trains on the last
 two (Figure 2D).
 
-  python -m modular_hyperteacher.main --config=configs/in_context.py
+  python -m modular_hyperteacher.main --config=in_context
   python figures/make_all.py --only=in_context
 """
 

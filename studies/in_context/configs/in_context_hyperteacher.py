@@ -1,6 +1,6 @@
 """Beyond the papers: in-context learners on the hyperteacher of Figure 3B.
 
-The transformer and the transformer with a bottleneck of `configs/in_context.py`
+The transformer and the transformer with a bottleneck of `in_context.py`
 read a task's support set as their context, and predict one query. Teacher,
 splits and support sets are those of Figure 3B, where MAML, ANIL and the
 hypernetworks adapt to the same support sets by gradients. Expected before the
@@ -8,7 +8,7 @@ runs: the bottleneck's OOD accuracy exceeds the transformer's with compositional
 support.
 
   python -m modular_hyperteacher.main \
-      --config=configs/in_context_hyperteacher.py
+      --config=in_context_hyperteacher
   python figures/make_all.py --only=in_context_hyperteacher
 """
 

@@ -1,15 +1,15 @@
 """Does it matter how long a context is, and how wide the plain transformer?
 
-The transformers of `configs/in_context.py`, trained on 12 of 15 pairs of
+The transformers of `in_context.py`, trained on 12 of 15 pairs of
 modules (Connected+). Kobayashi et al. (2024) do not say how many examples a
 sequence has, and their plain transformer is twice as wide as the one with a
 bottleneck. This config varies both: 16, 64 and, at the published scale, 128
 tokens, and plain transformers of half or twice the width. Not trained so far;
 16 and 64 tokens and a width of 128 take about as many steps as the runs of
-`configs/in_context.py`; by FLOPs, a step costs half, twice and four times as
+`in_context.py`; by FLOPs, a step costs half, twice and four times as
 much.
 
-  python -m modular_hyperteacher.main --config=configs/in_context_sizes.py
+  python -m modular_hyperteacher.main --config=in_context_sizes
   python figures/make_all.py --only=in_context_sizes
 """
 

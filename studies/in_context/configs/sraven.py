@@ -6,7 +6,7 @@ rules. OOD tasks are multisets of rules that training never shows. Published OOD
 accuracy with four features: HYLA 0.69, softmax 0.57, linear 0.56. 'laptop' has
 two features.
 
-  python -m modular_hyperteacher.main --config=configs/sraven.py
+  python -m modular_hyperteacher.main --config=sraven
   python figures/make_all.py --only=sraven,sraven_decoding
 """
 

@@ -7,7 +7,7 @@ each other's meanings (permuted), or four of 24 verbs have four of 24 meanings
 only alone, or with more verbs (aligned). At laptop scale, extended meanings and
 standard networks are trained for twice as many steps.
 
-  python -m modular_hyperteacher.main --config=configs/scan_add_jump.py
+  python -m modular_hyperteacher.main --config=scan_add_jump
   python figures/make_all.py --only=scan_table2,scan_table3
 """
 

@@ -5,7 +5,7 @@ contain "around right". A standard network sees only "around left" in training.
 In training episodes, two of four directions have two of four meanings. With
 twenty extra directions instead of two, the paper found the task much harder.
 
-  python -m modular_hyperteacher.main --config=configs/scan_around_right.py
+  python -m modular_hyperteacher.main --config=scan_around_right
   python figures/make_all.py --only=scan_table3
 """
 

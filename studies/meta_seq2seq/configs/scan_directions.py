@@ -3,11 +3,11 @@
 Lake (2019, Section 4.5) reports that meta seq2seq uses "around right" far worse
 if trained with twenty extra directions than with two (0.363 of the test
 commands in place of 0.9996). At laptop scale it hardly does. Each run here is
-that of `configs/scan_around_right.py` with one difference between the scales
+that of `scan_around_right.py` with one difference between the scales
 undone: dropout, width, the optimiser and its steps, or the commands that are
 left out.
 
-  python -m modular_hyperteacher.main --config=configs/scan_directions.py
+  python -m modular_hyperteacher.main --config=scan_directions
   python figures/make_all.py --only=scan_directions
 """
 

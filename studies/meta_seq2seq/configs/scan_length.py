@@ -3,7 +3,7 @@
 Support sets hold short commands, queries ask for longer ones, and the test
 for longer ones still. No network of the paper gets far.
 
-  python -m modular_hyperteacher.main --config=configs/scan_length.py
+  python -m modular_hyperteacher.main --config=scan_length
   python figures/make_all.py --only=scan_table3,scan_lengths
 """
 

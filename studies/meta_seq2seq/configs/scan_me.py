@@ -4,7 +4,7 @@ In every episode, four words stand for four colours in a new order. The support
 set shows the meanings of three of them. The network must infer the fourth, for
 assignments that it was not trained on.
 
-  python -m modular_hyperteacher.main --config=configs/scan_me.py
+  python -m modular_hyperteacher.main --config=scan_me
   python figures/make_all.py --only=scan_me
 """
 

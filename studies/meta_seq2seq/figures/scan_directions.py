@@ -1,6 +1,6 @@
 """What makes twenty extra directions hard (Lake 2019, Section 4.5).
 
-Each bar is a run of `configs/scan_around_right.py` with twenty extra
+Each bar is a run of `scan_around_right.py` with twenty extra
 directions; all but the first take one setting from the other scale.
 """
 

@@ -11,7 +11,7 @@ gradients) or Figure 3B's (AdamW, second order). They take ten steps, and 5, 35
 (as published) and 100 in figure sm_steps. At laptop scale the 26 runs that are
 not Figure 3B's took 82 minutes of one core (three seeds).
 
-  python -m modular_hyperteacher.main --config=configs/sparse_maml.py \
+  python -m modular_hyperteacher.main --config=sparse_maml \
       --only=model.name=sparse_maml
   python figures/make_all.py --only=sm_accuracy,sm_where,sm_steps
 """

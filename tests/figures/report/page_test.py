@@ -15,6 +15,7 @@ from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.report import overview
 from modular_hyperteacher.figures.report import page as report
+from modular_hyperteacher.studies import meta_seq2seq
 from tests.figures.report import reading
 from tests.helpers import made_up
 
@@ -249,14 +250,16 @@ def test_figures_on_the_page_leave_words_to_it(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    'name, letter, number',
-    [('discrepancies', 'D', 45), ('discrepancies_seq2seq', 'S', 20)],
+    'path, letter, number',
+    [
+        (pathlib.Path(report.__file__).parent / 'discrepancies.csv', 'D', 45),
+        (meta_seq2seq.STUDY.folder / 'discrepancies.csv', 'S', 20),
+    ],
 )
 def test_all_documented_discrepancies_are_listed(
-    text: str, name: str, letter: str, number: int
+    text: str, path: pathlib.Path, letter: str, number: int
 ) -> None:
-  folder = pathlib.Path(report.__file__).parent
-  table = pd.read_csv(folder / f'{name}.csv')
+  table = pd.read_csv(path)
   assert table['id'].tolist() == [f'{letter}{i}' for i in range(1, number + 1)]
   assert table.notna().all().all()
   assert all(f'<td>{name}</td>' in text for name in table['id'])

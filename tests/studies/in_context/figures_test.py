@@ -348,7 +348,7 @@ def test_the_bridge_shows_every_learner_four_times(
   text = made_up.layout(figure).meta['caption']
   (line,) = (line for line in text if line.startswith('No run'))
   assert line.startswith('No run: linear, predicted')
-  assert line.endswith('. --config=configs/amortised.py trains all.')
+  assert line.endswith('. --config=amortised trains all.')
   # Three reference lines in each of two panels.
   assert len(made_up.layout(figure).shapes) == 6
 
