@@ -273,8 +273,6 @@ def test_damaged_files_of_a_run(
 def test_scan_is_trained_from_end_to_end(
     tmp_path: pathlib.Path, name: str, run: str
 ) -> None:
-  done = training.run(
-      f'--results={tmp_path}', run, config=f'{name}:smoke'
-  )
+  done = training.run(f'--results={tmp_path}', run, config=f'{name}:smoke')
   assert done.returncode == 0, done.stderr
   assert len(list(tmp_path.glob(f'{name}/smoke/*/summary.json'))) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from modular_hyperteacher import pretrained
+from modular_hyperteacher.experiments import plugins
 from tests.helpers import commands
 
 _SCRIPT = commands.ROOT / 'examples' / 'tutorial.py'
@@ -74,7 +74,9 @@ def test_the_notebook_holds_the_outputs_of_one_execution() -> None:
 
 def test_the_text_states_bundled_results() -> None:
   """Every number with two decimals, in the order of the text."""
-  table = pd.read_csv(pretrained.BUNDLED / 'fig3b/laptop/results.csv.gz')
+  table = pd.read_csv(
+      plugins.bundled_roots()[0] / 'fig3b/laptop/results.csv.gz'
+  )
   table = table[table['kind'] == 'last']
 
   def mean(run: str, split: str, metric: str = 'accuracy') -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.launch import campaign
 from modular_hyperteacher.launch import campaign_list
@@ -20,7 +21,6 @@ from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import schedule
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.published import schug2024
-from modular_hyperteacher.published import values
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
@@ -95,16 +95,16 @@ def _published_by_config(config: dict[str, Any], value: str) -> bool:
   (row,) = table[table['id'] == value].to_dict('records')
   split = row['metric'].replace('ood_accuracy_k', 'ood_k')
   split = split.removesuffix('_accuracy') if value[0] == 'A' else 'ood'
-  found = schug2024.accuracy(config, split)
+  found = published.accuracy(config, split)
   return found is not None and found[0] == float(row['mean']) / 100
 
 
 def test_the_published_list_names_every_value_and_its_runs() -> None:
   lines = campaign_list.read(_PUBLISHED)
   listed = [value for line in lines for value in line.values]
-  assert len(set(values.ids())) == len(values.ids()) == 222
+  assert len(set(published.ids())) == len(published.ids()) == 222
   assert len(set(listed)) == len(listed) == 216
-  missing = set(values.ids()) - set(listed)
+  missing = set(published.ids()) - set(listed)
   assert all(
       re.search(r'syntactic|lake_baroni|4\.1\.minutes', value)
       for value in missing

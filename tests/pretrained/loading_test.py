@@ -20,6 +20,7 @@ from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.configs import fig2c
 from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.pretrained import student
 from modular_hyperteacher.pretrained import weights
@@ -426,7 +427,11 @@ def test_bundled_parameters_belong_to_bundled_runs() -> None:
     assert loaded.run_id == row['run_id'] and loaded.seeds == row['seeds']
     leaves = jax.tree.leaves(loaded.meta_params)
     assert all(np.isfinite(leaf).all() for leaf in leaves)
-  files = pretrained.BUNDLED.glob('*/*/parameters/*')
+  files = [
+      path
+      for root in plugins.bundled_roots()
+      for path in root.glob('*/*/parameters/*')
+  ]
   assert sum(path.stat().st_size for path in files) <= 10_000_000
 
 
@@ -440,7 +445,9 @@ def test_bundled_parameters_give_the_bundled_results() -> None:
       results_root='/nowhere',
   )
   evaluated = loaded.student(2020).evaluate()
-  table = pd.read_csv(pretrained.BUNDLED / 'fig3b/laptop/results.csv.gz')
+  table = pd.read_csv(
+      plugins.bundled_roots()[0] / 'fig3b/laptop/results.csv.gz'
+  )
   reported = table[
       (table['run_id'] == loaded.run_id)
       & (table['seed'] == 2020)

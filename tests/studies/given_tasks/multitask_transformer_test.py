@@ -10,7 +10,9 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.models import base
+from modular_hyperteacher.studies.given_tasks import layers
 from modular_hyperteacher.studies.given_tasks import multitask_transformer
+from tests.helpers import small_hyperteacher
 from tests.helpers import small_models
 
 _CODE, _X, _Y, _E, _HEADS, _BLOCKS = 3, 4, 2, 8, 2, 2
@@ -92,7 +94,7 @@ def _attend(tokens: list[np.ndarray], get: Any) -> list[np.ndarray]:
   return outputs
 
 
-def test_forward_pass() -> None:
+def test_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
   model = _make()
   params = _draw_params(model)
   rows = _draw_rows(2)
@@ -115,9 +117,13 @@ def test_forward_pass() -> None:
   final = [_norm(t, p['final_norm']['scale']) for t in tokens[1:]]
   outputs = np.stack(final) @ p['readout']['w'] + p['readout']['b']
   np.testing.assert_allclose(_run(model, params, rows), outputs, rtol=1e-4)
-  assert model.activations is not None
-  layers = model.activations(params, rows)
-  for ours, expected in zip(layers, [*streams, outputs], strict=True):
+  # What an analysis of the layers is given.
+  monkeypatch.setattr(layers, 'make_analysis', lambda task, apply: apply)
+  assert model.make_decoding is not None
+  apply: Any = model.make_decoding(small_hyperteacher.make())
+  for ours, expected in zip(
+      apply(params, rows), [*streams, outputs], strict=True
+  ):
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -10,6 +10,9 @@ from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import naming
+from modular_hyperteacher.studies.in_context.claims import (
+    fuzzy_logic as fuzzy_logic_claims,
+)
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
 from tests.helpers import made_up
 
@@ -48,7 +51,7 @@ def _published(hyla: float = 0.8) -> dict[tuple[str, int, float, str], float]:
         found[kind, num_tokens, fraction, 'ood'] = r2
     found[kind, 32, 0.7, 'test'] = 0.95
     found[kind, 32, 0.7, 'ood_unknown_terms'] = 0.2
-  for kind in claims.fuzzy_logic._ABLATIONS:
+  for kind in fuzzy_logic_claims._ABLATIONS:
     found[kind, 32, 0.7, 'ood'] = 0.7
   return found
 
