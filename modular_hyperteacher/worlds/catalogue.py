@@ -4,7 +4,7 @@ Every task that has a name in configs is a world. Its fields at each preset come
 from the configs that use it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from modular_hyperteacher import errors
@@ -107,13 +107,16 @@ def make_described(
 def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
   """Yields (config, task block) for a world: of the main configs, or of all."""
   errors.require_choice('preset', preset, PRESETS)
-  found = False
-  for experiment in dict.fromkeys((*_MAIN, *plugins.config_modules())):
-    if found and experiment not in _MAIN:
-      return
+  main = list(_blocks(_MAIN, name, preset))
+  yield from main or _blocks(plugins.config_modules(), name, preset)
+
+
+def _blocks(
+    experiments: Iterable[str], name: str, preset: str
+) -> Iterator[tuple[str, _Block]]:
+  for experiment in experiments:
     for run in sweeps.described_runs(experiment, preset):
       if run.config['task']['name'] == name:
-        found = True
         yield experiment, run.config['task']
 
 

@@ -19,8 +19,8 @@ STUDY = study.Study(
     title='Meta sequence-to-sequence learning',
     paper='Lake (2019), arXiv:1906.05381',
     configs=(
-        *('scan_me', 'scan_add_jump', 'scan_around_right', 'scan_directions'),
-        'scan_length',
+        *('scan_me', 'scan_add_jump', 'scan_around_right', 'scan_length'),
+        'scan_directions',
     ),
     systems=(
         study.System(
