@@ -16,9 +16,9 @@ runs and seeds with --only, --without and --num_seeds:
       --only=task_support=random --without=model=nonlinear_hypernetwork
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 import pathlib
-from typing import Any, TypeAlias
+from typing import Any
 
 from absl import flags
 import jax
@@ -33,7 +33,6 @@ from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import bundles
-from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
 
@@ -62,7 +61,6 @@ _NUM_SEEDS = flags.DEFINE_integer(
     'With --parameters: of how many seeds; default: all.',
     1,
 )
-_Seed: TypeAlias = tuple[str, int]  # Of a run: its condition, and the seed.
 # Limit for all bundles together, because every clone downloads them.
 _MAX_PARAMETER_BYTES = 10_000_000
 
@@ -85,19 +83,24 @@ def main() -> None:
     )
   run_folder.create_folder(output, '--output')
   new = bundles.read_whole(source)[0].runs
-  elsewhere = _held(_others(target))
-  dropped = _dropped(experiment, target, new, elsewhere)
-  added = {r: run for r, run in new.items() if r not in dropped}
+  others = _others(target)
+  fates = _fates(new, bundles.read(target).runs, others)
   # All that can fail for a wrong flag comes before anything is written.
-  trained = _read_parameters(experiment, source, added)
-  _hand_over(target, dropped, elsewhere)
+  added = [run for run in new.values() if run not in fates]
+  trained = _read_parameters(source, added)
+  for run, (what, _) in fates.items():
+    print(f'{run.run_id}: {what}')
+  for folder in others:
+    moved = {run.run_id for run, (_, home) in fates.items() if home == folder}
+    if moved:
+      _copy(target, folder, moved)
   before = _rows(target)
-  replaced = _replaced(target, added)
-  finished = bundles.write_bundle(source, target, dropped | replaced)
+  gone = {run.run_id for run in fates}
+  finished = bundles.write_bundle(source, target, gone)
   # Of runs that were trained again, whose parameters are out of date.
   changed = {run_id for run_id, *_ in before ^ _rows(target)}
   parameters = target / pretrained.FOLDER
-  removed = weights.remove(parameters, {*changed, *dropped})
+  removed = weights.remove(parameters, changed | gone)
   if lost := [run_id for run_id in removed if run_id not in trained]:
     print(f'parameters removed from {parameters}: {", ".join(lost)}')
   _write_parameters(parameters, trained)
@@ -107,7 +110,7 @@ def main() -> None:
       f' {sum(path.stat().st_size for path in files) / 1e3:.0f} kB'
   )
   for run_id, run in finished.runs.items():
-    seeds = ', '.join(str(seed) for seed in run['config']['training']['seeds'])
+    seeds = ', '.join(str(seed) for seed in run.config['training']['seeds'])
     print(f'  {run_id}: seeds {seeds}')
   if _PARAMETERS.value:
     print(f'Parameters of all bundles: {_parameter_bytes() / 1e6:.1f} MB')
@@ -125,89 +128,62 @@ def _rows(target: pathlib.Path) -> set[tuple[Any, ...]]:
   return set(bundles.read(target).values.itertuples(index=False, name=None))
 
 
-def _dropped(
-    experiment: str,
-    target: pathlib.Path,
-    new: Mapping[str, dict[str, Any]],
-    elsewhere: Mapping[_Seed, pathlib.Path],
-) -> set[str]:
-  """Returns the ids of runs to leave out of a bundle.
+def _fates(
+    new: Mapping[str, bundles.Run],
+    bundled: Mapping[str, bundles.Run],
+    others: Sequence[pathlib.Path],
+) -> dict[bundles.Run, tuple[str, pathlib.Path | None]]:
+  """Returns the runs that the bundle is not to hold.
 
   Args:
-    experiment: such as 'fig3b'.
-    target: the bundle's folder.
-    new: runs to add by their ids, whether or not the config describes them.
-    elsewhere: seed -> the other bundle that holds it.
+    new: runs to add, by id, whether or not the config describes them.
+    bundled: those that the bundle holds.
+    others: the other bundles of this preset.
+
+  Returns:
+    run -> what becomes of it, and the bundle that it moves to, if any.
   """
-  described = reference.described_conditions(experiment, _PRESET.value)
-  earlier = {
-      run_id: run
-      for run_id, run in bundles.read(target).runs.items()
-      if run_id not in new
-  }
-  dropped = {
-      run_id
-      for run_id, run in earlier.items()
-      if reference.condition(run['config']) not in described
-  }
-  for run_id, run in {**new, **earlier}.items():
-    seeds = _seeds(run)
-    if seeds <= elsewhere.keys():
-      folder = elsewhere[min(seeds)]
-      print(f'{run_id}: left to {folder}, which holds the same seeds')
-      dropped.add(run_id)
-  return dropped
-
-
-def _replaced(
-    target: pathlib.Path, new: Mapping[str, dict[str, Any]]
-) -> set[str]:
-  """Returns and prints the bundled runs whose seeds are all in new runs."""
-  again = {seed for run in new.values() for seed in _seeds(run)}
-  replaced = {
-      run_id
-      for run_id, run in bundles.read(target).runs.items()
-      if run_id not in new and _seeds(run) <= again
-  }
-  for run_id in sorted(replaced):
-    print(f'{run_id}: replaced, as its seeds were trained again')
-  return replaced
-
-
-def _hand_over(
-    target: pathlib.Path,
-    dropped: Collection[str],
-    elsewhere: Mapping[_Seed, pathlib.Path],
-) -> None:
-  """Moves runs to bundles whose configs describe them; tells what is lost."""
-  runs = bundles.read(target).runs
-  left = {
-      run_id: reference.condition(runs[run_id]['config'])
-      for run_id in runs.keys() & dropped
-      if not _seeds(runs[run_id]) <= elsewhere.keys()
-  }
-  for folder in _others(target) if left else ():
-    wanted = reference.described_conditions(folder.parent.name, folder.name)
-    moved = {run_id for run_id in left if left[run_id] in wanted}
-    if moved:
-      kept = moved | bundles.read(folder).runs.keys()
-      bundles.write_bundle(target, folder, runs.keys() - kept)
-      parameters = pretrained.FOLDER
-      weights.copy(target / parameters, folder / parameters, moved)
-      print(f'{", ".join(sorted(moved))}: moved to {folder}')
-      left = {r: condition for r, condition in left.items() if r not in moved}
-  for run_id in sorted(left):
-    print(f"{run_id}: deleted, as no bundle's config describes it")
-
-
-def _held(folders: Iterable[pathlib.Path]) -> dict[_Seed, pathlib.Path]:
-  """Returns seed -> the bundle that holds it."""
-  return {
-      seed: folder
-      for folder in folders
+  held = {
+      key: folder
+      for folder in others
       for run in bundles.read(folder).runs.values()
-      for seed in _seeds(run)
+      for key in run.keys
   }
+  added = [run for run in new.values() if not run.keys <= held.keys()]
+  again = {key for run in added for key in run.keys}
+  fates: dict[bundles.Run, tuple[str, pathlib.Path | None]] = {}
+  for run in {**bundled, **new}.values():
+    described = sweeps.described_conditions(run.experiment, run.preset)
+    if run.keys <= held.keys():
+      folder = held[min(run.keys)]
+      fates[run] = f'left to {folder}, which holds the same seeds', None
+    elif run.run_id in new:
+      continue
+    elif run.keys <= again:
+      fates[run] = 'replaced, as its seeds were trained again', None
+    elif run.condition not in described:
+      home = next((f for f in others if _describes(f, run)), None)
+      what = f'moved to {home}'
+      if home is None:
+        what = "deleted, as no bundle's config describes it"
+      fates[run] = what, home
+  return fates
+
+
+def _describes(folder: pathlib.Path, run: bundles.Run) -> bool:
+  """Returns whether the config of a bundle's experiment describes a run."""
+  experiment, preset = folder.parts[-2:]
+  return run.condition in sweeps.described_conditions(experiment, preset)
+
+
+def _copy(
+    target: pathlib.Path, folder: pathlib.Path, run_ids: Collection[str]
+) -> None:
+  """Copies runs and their parameters from one bundle to another."""
+  kept = {*run_ids, *bundles.read(folder).runs}
+  bundles.write_bundle(target, folder, bundles.read(target).runs.keys() - kept)
+  parameters = pretrained.FOLDER
+  weights.copy(target / parameters, folder / parameters, run_ids)
 
 
 def _others(target: pathlib.Path) -> list[pathlib.Path]:
@@ -217,14 +193,8 @@ def _others(target: pathlib.Path) -> list[pathlib.Path]:
   return [f for f in folders if f != target and bundles.has_results(f)]
 
 
-def _seeds(run: Mapping[str, Any]) -> set[_Seed]:
-  """Returns a run's seeds, each with the run's condition."""
-  condition = reference.condition(run['config'])
-  return {(condition, seed) for seed in run['config']['training']['seeds']}
-
-
 def _read_parameters(
-    experiment: str, source: pathlib.Path, added: Mapping[str, dict[str, Any]]
+    source: pathlib.Path, added: Sequence[bundles.Run]
 ) -> dict[str, tuple[tuple[int, ...], Any]]:
   """Returns run id -> seeds and parameters of the selected runs, as trained."""
   if not _PARAMETERS.value:
@@ -232,8 +202,8 @@ def _read_parameters(
   if not added:
     raise errors.UserError(f'--parameters: {source} holds no run to bundle.')
   runs = [
-      sweeps.Run(experiment, _PRESET.value, run['config'], run_id)
-      for run_id, run in added.items()
+      sweeps.Run(run.experiment, run.preset, run.config, run.run_id)
+      for run in added
   ]
   left_out = [
       run

@@ -273,7 +273,7 @@ def _cost(
     preset: str = 'laptop',
 ) -> str:
   """Returns the time of the bundled runs; adds the experiment to `seen`."""
-  described = reference.described_conditions(experiment, preset)
+  described = sweeps.described_conditions(experiment, preset)
   if experiment in seen or not described:
     return 'as above' if described else ''
   seen.add(experiment)

@@ -7,8 +7,6 @@ each claim are computed at evaluations during training.
 from collections.abc import Iterator, Sequence
 import functools
 import math
-import types
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -168,33 +166,21 @@ def at_steps(
       if 0 < step < last and settings.is_analysed(step, period)
   }
   for step in sorted(analysed):
-    if claim.read is data.Library.curves:
-      frame = curves[curves['step'] <= step]
-    else:
-      frame = _at_step(step, claim.read, *where)
-    yield step, preset, claim.compare(frame)
+    yield step, preset, claim.compare(_until(step, claim.read, *where))
   yield last, preset, found
 
 
 @functools.lru_cache(maxsize=256)
-def _at_step(
+def _until(
     step: int,
     read: verdicts.Read,
     experiment: str,
     cell: tuple[str, ...],
     library: data.Library,
 ) -> pd.DataFrame:
-  """Returns what `read` makes of curves at one step; not to be changed."""
-  curves, _ = verdicts.select(data.Library.curves, experiment, cell, library)
-  frame = curves[curves['step'] == step].assign(kind='last')
-  if read is data.Library.values:
-    return frame
-  # Others compute further metrics from `library.values`, or join experiments,
-  # which count with their last step.
-  reader: Any = types.SimpleNamespace(
-      values=lambda name: frame if name == experiment else library.values(name)
-  )
-  return data.select_conditions(read(reader, experiment), cell)[0]
+  """Returns a claim's table as of an earlier step; not to be changed."""
+  frame = read(library.until(experiment, step), experiment)
+  return data.select_conditions(frame, cell)[0]
 
 
 def published_steps(claim: verdicts.Claim) -> int:

@@ -252,5 +252,5 @@ def _estimate(
     frame: pd.DataFrame, run: sweeps.Run, split: str, metric: str
 ) -> stats.Estimate:
   """Returns a metric of a run at the last step."""
-  cell = {'condition': reference.condition(run.config)}
+  cell = {'condition': sweeps.condition(run.config)}
   return stats.mean(data.values(frame, cell, split, metric=metric))

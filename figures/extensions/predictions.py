@@ -20,7 +20,6 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -132,7 +131,7 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   frame = _frame(library, scored)
   found = []
   for run in _described(scored):
-    cell = {'condition': reference.condition(run.config)}
+    cell = {'condition': sweeps.condition(run.config)}
     values = {
         metric: data.values(frame, cell, scored.split, metric=metric)
         for metric in scored.metrics

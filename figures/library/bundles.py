@@ -11,6 +11,7 @@ and preset:
 """
 
 from collections.abc import Collection, Iterator, Sequence
+import dataclasses
 import gzip
 import hashlib
 import io
@@ -25,6 +26,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import store
 
 KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
@@ -42,11 +44,18 @@ _RESULTS = 'results.csv.gz'
 _CURVES = 'curves.csv.gz'
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run(store.Finished):
+  """A finished run; `sessions` are those of its training."""
+
+  sessions: list[records.Session]
+
+
 class FinishedRuns(NamedTuple):
   """The finished runs of one experiment at one preset."""
 
   values: pd.DataFrame  # Columns VALUE_COLUMNS; missing values have no row.
-  runs: dict[str, dict[str, Any]]  # Run id -> {'config', 'sessions'}.
+  runs: dict[str, Run]  # By run id.
 
 
 def has_results(folder: pathlib.Path) -> bool:
@@ -75,7 +84,8 @@ def read(folder: pathlib.Path) -> FinishedRuns:
       _warn(error)
   for run in _find_finished(folder):
     try:
-      values, runs[run.path.name] = _read_run(run)
+      values, *stored = _read_run(run)
+      runs[run.path.name] = _make_run(folder, run.path.name, *stored)
       rows += values
     except errors.UserError as error:
       _warn(error)
@@ -110,14 +120,24 @@ def _read_bundle(folder: pathlib.Path) -> FinishedRuns:
   for run_id, run in stored['runs'].items():
     records.check_run(run_id, run['config'], str(folder))
   values = _read_table(folder, _RESULTS, VALUE_COLUMNS, stored)
-  runs: Any = stored['runs']
+  runs = {
+      run_id: _make_run(folder, run_id, run['config'], run['sessions'])
+      for run_id, run in stored['runs'].items()
+  }
   return FinishedRuns(values, runs)
+
+
+def _make_run(
+    folder: pathlib.Path, run_id: str, config: Any, sessions: Any
+) -> Run:
+  where = folder.parent.name, folder.name
+  return Run(folder, *where, run_id, config, sessions)
 
 
 def _read_run(
     run: run_folder.RunFolder,
-) -> tuple[list[tuple[Any, ...]], dict[str, Any]]:
-  """Returns the rows of a run's summary, and its config and sessions."""
+) -> tuple[list[tuple[Any, ...]], records.Config, list[records.Session]]:
+  """Returns the rows of a run's summary, its config and its sessions."""
   config: Any = run.read('config.json', records.Config)
   provenance: Any = run.read('provenance.json', records.Provenance)
   summary = run.read('summary.json', records.Summary)
@@ -127,7 +147,7 @@ def _read_run(
   untrusted.check_name(run.path.name, 'a run id')
   records.check_run(run.path.name, config, str(run.path))
   rows = list(_summary_rows(run.path.name, summary))
-  return rows, {'config': config, **provenance}
+  return rows, config, provenance['sessions']
 
 
 def _read_table(
@@ -192,7 +212,7 @@ def write_bundle(
     _read_bundle(target)
     _read_table(target, _CURVES, CURVE_COLUMNS, _read_record(target))
     folders.append(target)
-  runs: dict[str, dict[str, Any]] = {}
+  runs: dict[str, Run] = {}
   values, curves = [], []
   for folder in folders:
     finished, frame = read_whole(folder)
@@ -207,7 +227,11 @@ def write_bundle(
       _RESULTS: _compress(bundle.values),
   }
   digests = {n: hashlib.sha256(x).hexdigest() for n, x in packed.items()}
-  record = run_folder.encode_record({'runs': runs, 'sha256': digests})
+  stored = {
+      run_id: {'config': run.config, 'sessions': run.sessions}
+      for run_id, run in runs.items()
+  }
+  record = run_folder.encode_record({'runs': stored, 'sha256': digests})
   files = {**packed, 'provenance.json': record}
   run_folder.write_together({target / n: x for n, x in files.items()})
   return bundle

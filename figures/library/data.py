@@ -2,18 +2,14 @@
 
 Every field of a run's config is a column, named by its path ('model.name',
 'task.num_modules'), so a figure can distinguish its cells by any fields.
-
-Experiments share runs: if two experiments describe the same run, one training
-serves both. An experiment reads the runs in its own folder, then runs in other
-folders that match its config.
 """
 
 from collections.abc import Mapping, Sequence
-import math
+import copy
 import numbers
 import pathlib
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,24 +19,11 @@ from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import bundles
+from modular_hyperteacher.figures.library import facts
 from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.runs import store
 
 BUNDLED = plugins.bundled_roots()[0]  # Of the paper.
-# Columns of every run, beside the fields of its config.
-FACTS = (
-    'experiment',
-    'preset',  # one of `presets.SCALES`
-    'source',  # 'own' or 'bundled'
-    'run_id',
-    'condition',  # the same for runs that differ only in their seeds
-    'num_seeds',
-    'commit',
-    'device',
-    # Training time over all sessions; NaN if one is lost or untimed.
-    'wall_s',
-    'cpu_s',
-    'published_scale',  # whether every field is as in the paper's run
-)
 VALUES = (
     'seed',
     'kind',  # 'last', the last step, or 'best_validation'
@@ -49,27 +32,19 @@ VALUES = (
     'value',
 )
 CURVES = ('step', 'seed', 'split', 'metric', 'value')
-
-
-class _Origin(NamedTuple):
-  """Which folder of results a run comes from."""
-
-  source: str  # 'own' or 'bundled'
-  experiment: str
-  preset: str
-
-
+_OWN, _BUNDLED = 'own', 'bundled'
+_NEAREST_FIRST = presets.SCALES[::-1]  # To the paper's scale.
 # (source, preset), best first: the user's own results, then bundled ones. Smoke
 # results come last, because they are too short to test a claim.
-_PREFERENCE: tuple[tuple[tuple[str, str], ...], ...] = (
-    tuple(('own', preset) for preset in ('paper', 'desktop', 'laptop')),
-    tuple(('bundled', preset) for preset in reversed(presets.SCALES)),
-    (('own', 'smoke'),),
+_PREFERENCE = (
+    [(_OWN, preset) for preset in _NEAREST_FIRST if preset != 'smoke'],
+    [(_BUNDLED, preset) for preset in _NEAREST_FIRST],
+    [(_OWN, 'smoke')],
 )
 
 
 class Library:
-  """All finished runs, the user's own and the bundled ones."""
+  """All finished runs, the user's own and the bundled ones, read once."""
 
   def __init__(
       self,
@@ -85,32 +60,16 @@ class Library:
 
     Damaged results are skipped with a warning on stderr.
     """
-    given = () if bundled_root is None else (bundled_root,)
-    roots = [('bundled', root) for root in given or plugins.bundled_roots()]
-    self._folders = {
-        _Origin(source, folder.parent.name, folder.name): folder
-        for source, root in (('own', results_root), *roots)
-        for folder in sorted(root.glob('*/*'))
-        if bundles.has_results(folder) and _is_preset(folder)
+    bundled = [bundled_root] if bundled_root else plugins.bundled_roots()
+    self._values: dict[pathlib.Path, pd.DataFrame] = {}  # By folder.
+    self._curves: dict[pathlib.Path, pd.DataFrame] = {}  # As needed.
+    self._runs: dict[str, list[bundles.Run]] = {
+        source: [run for root in roots for run in self._read(root)]
+        for source, roots in ((_OWN, [results_root]), (_BUNDLED, bundled))
     }
-    self._finished = {
-        origin: finished
-        for origin, folder in self._folders.items()
-        if (finished := _read(origin, folder)).runs  # None if all are damaged.
-    }
-    self._conditions = {
-        origin: {
-            run_id: (
-                reference.condition(run['config']),
-                run['config']['training']['seeds'],
-            )
-            for run_id, run in finished.runs.items()
-        }
-        for origin, finished in self._finished.items()
-    }
-    # Tables built so far, by what they are of.
-    self._curves: dict[_Origin, pd.DataFrame] = {}
-    self._joined: dict[tuple[str, ...], pd.DataFrame] = {}
+    # Tables built so far, by what they show.
+    self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
+    self._ends: dict[str, int] = {}  # Experiment -> step, see `until`.
 
   def values(self, experiment: str, preset: str | None = None) -> pd.DataFrame:
     """Returns a row per run, seed, kind, split and metric.
@@ -124,147 +83,153 @@ class Library:
       preset: if given, only runs of this one.
 
     Returns:
-      Columns FACTS, VALUES and the config's fields. Missing values have no row.
+      Columns `facts.COLUMNS`, VALUES and the config's fields. Missing values
+      have no row.
     """
-    if preset is None:
-      return self._table('values', experiment, *self._choose(experiment))
-    # Own runs of another experiment, which this one shares, must not hide its
-    # bundled ones.
-    for borrow in (False, True):
-      for source in ('own', 'bundled'):
-        if self._find(experiment, source, preset, borrow):
-          return self._table('values', experiment, source, preset)
-    return empty()
+    end = self._ends.get(experiment)
+    if end is None:
+      return self._table('values', experiment, preset)
+    curves = self.curves(experiment, preset)
+    return curves[curves['step'] == end].assign(kind='last')
 
-  def every_preset(self, experiment: str) -> pd.DataFrame:
-    """Returns the same for all presets, own results before bundled ones."""
-    every = [self.values(experiment, p) for p in reversed(presets.SCALES)]
-    frames = [frame for frame in every if len(frame)]
-    return pd.concat(frames, ignore_index=True) if frames else empty()
-
-  def curves(self, experiment: str) -> pd.DataFrame:
+  def curves(self, experiment: str, preset: str | None = None) -> pd.DataFrame:
     """Returns the metrics at every evaluation of the runs of `values`.
 
     Returns:
-      Columns FACTS, CURVES and the config's fields.
+      Columns `facts.COLUMNS`, CURVES and the config's fields.
     """
-    return self._table('curves', experiment, *self._choose(experiment))
+    curves = self._table('curves', experiment, preset)
+    end = self._ends.get(experiment)
+    return curves if end is None else curves[curves['step'] <= end]
+
+  def until(self, experiment: str, step: int) -> 'Library':
+    """Returns the library as it was after some outer steps of an experiment.
+
+    There, the experiment's curves end, and its values are those of this step.
+    """
+    earlier = copy.copy(self)
+    earlier._ends = {**self._ends, experiment: step}
+    return earlier
+
+  def presets(self, experiment: str) -> list[str]:
+    """Returns the presets with finished runs, nearest to the paper first."""
+    return [
+        preset
+        for preset in _NEAREST_FIRST
+        if any(store.find(r, experiment, preset) for r in self._runs.values())
+    ]
+
+  def every_preset(self, experiment: str) -> pd.DataFrame:
+    """Returns the values of all of `presets`, in their order."""
+    every = [self.values(experiment, p) for p in self.presets(experiment)]
+    return pd.concat(every, ignore_index=True) if every else empty()
 
   def stale(self) -> list[str]:
     """Returns the bundled runs that no current config describes."""
     return [
-        f'{origin.experiment}/{origin.preset}/{run_id}'
-        for origin, runs in self._conditions.items()
-        if origin.source == 'bundled'
-        for run_id, (condition, _) in runs.items()
-        if condition
-        not in reference.described_conditions(origin.experiment, origin.preset)
+        f'{run.experiment}/{run.preset}/{run.run_id}'
+        for run in self._runs[_BUNDLED]
+        if run.condition
+        not in sweeps.described_conditions(run.experiment, run.preset)
     ]
 
-  def _choose(self, experiment: str) -> tuple[str, str]:
+  def _read(self, root: pathlib.Path) -> list[bundles.Run]:
+    """Returns the runs in a folder of results or bundles; keeps their values.
+
+    Runs whose fields have odd types are left out, with a warning.
+    """
+    runs = []
+    for folder in sorted(root.glob('*/*')):
+      if not (bundles.has_results(folder) and _is_preset(folder)):
+        continue
+      finished = bundles.read(folder)
+      self._values[folder] = finished.values
+      for run in finished.runs.values():
+        odd = reference.odd_field(run.experiment, run.preset, run.config)
+        if not odd:
+          runs.append(run)
+          continue
+        _warn(
+            f'{folder / run.run_id} is not drawn: {odd} has another type than'
+            f' in configs/{run.experiment}.py.'
+        )
+    return runs
+
+  def _choose(self, experiment: str, preset: str | None) -> tuple[str, str]:
     """Returns the source and preset to read an experiment from."""
-    for borrow in (False, True):
-      for candidates in _PREFERENCE:
+    preference = _PREFERENCE
+    if preset:
+      preference = ([(_OWN, preset)], [(_BUNDLED, preset)])
+    # Own runs of another experiment, which this one shares, must not hide its
+    # bundled ones.
+    for find in (store.own, store.find):
+      for candidates in preference:
         counts = [
-            len({
-                self._conditions[origin][run_id][0]
-                for origin, runs in self._find(
-                    experiment, *candidate, borrow
-                ).items()
-                for run_id in runs
-            })
-            for candidate in candidates
+            len({run.condition for run in find(self._runs[s], experiment, p)})
+            for s, p in candidates
         ]
         if any(counts):
           return candidates[counts.index(max(counts))]
-    return 'bundled', 'laptop'
-
-  def _find(
-      self, experiment: str, source: str, preset: str, borrow: bool = True
-  ) -> dict[_Origin, list[str]]:
-    """Returns origin -> ids of the experiment's runs there."""
-    own = _Origin(source, experiment, preset)
-    found = {}
-    if own in self._finished:
-      found[own] = list(self._finished[own].runs)
-    if not borrow:
-      return found
-    wanted = reference.described_conditions(experiment, preset)
-    covered: dict[str, set[int]] = {}  # Condition -> seeds.
-    for run_id in found.get(own, ()):
-      condition, seeds = self._conditions[own][run_id]
-      covered.setdefault(condition, set()).update(seeds)
-    for origin, runs in self._conditions.items():
-      if origin.source != source or origin == own:
-        continue
-      for run_id, (condition, seeds) in runs.items():
-        known = covered.setdefault(condition, set())
-        if condition in wanted and not known.issuperset(seeds):
-          known.update(seeds)
-          found.setdefault(origin, []).append(run_id)
-    return found
+    return _BUNDLED, preset or 'laptop'
 
   def _table(
-      self, kind: str, experiment: str, source: str, preset: str
+      self, kind: str, experiment: str, preset: str | None
   ) -> pd.DataFrame:
     """Returns 'values' or 'curves' of an experiment."""
-    found = self._find(experiment, source, preset)
-    if not found:
-      columns = VALUES if kind == 'values' else CURVES
-      return pd.DataFrame(columns=list(FACTS + columns))
-    key = kind, experiment, source, preset
-    if key not in self._joined:
-      read = self._read_values if kind == 'values' else self._read_curves
-      tables = {origin: read(origin) for origin in found}
-      self._joined[key] = self._join(tables, experiment, source, preset, found)
-    return self._joined[key].copy(deep=False)
-
-  def _read_values(self, origin: _Origin) -> pd.DataFrame:
-    return self._finished[origin].values
+    key = kind, experiment, *self._choose(experiment, preset)
+    if key not in self._tables:
+      self._tables[key] = self._join(*key)
+    return self._tables[key].copy(deep=False)
 
   def _join(
-      self,
-      tables: Mapping[_Origin, pd.DataFrame],
-      experiment: str,
-      source: str,
-      preset: str,
-      found: Mapping[_Origin, Sequence[str]],
+      self, kind: str, experiment: str, source: str, preset: str
   ) -> pd.DataFrame:
-    """Adds run facts and config fields to every row."""
+    """Returns all rows, each with the facts and config fields of its run."""
+    runs = store.find(self._runs[source], experiment, preset)
+    if not runs:
+      return empty(VALUES if kind == 'values' else CURVES)
+    by_folder: dict[pathlib.Path, list[str]] = {}
+    for run in runs:
+      by_folder.setdefault(run.folder, []).append(run.run_id)
+    tables = {folder: self._measured(kind, folder) for folder in by_folder}
     kept = [
-        tables[origin][tables[origin]['run_id'].isin(run_ids)]
-        for origin, run_ids in found.items()
+        tables[folder][tables[folder]['run_id'].isin(run_ids)]
+        for folder, run_ids in by_folder.items()
     ]
-    runs = pd.DataFrame([
-        {
-            'experiment': experiment,
-            'preset': preset,
-            'source': source,
-            'run_id': run_id,
-            **_facts(experiment, preset, self._finished[origin].runs[run_id]),
-        }
-        for origin, run_ids in found.items()
-        for run_id in run_ids
-    ])
-    joined = pd.concat(kept).merge(runs, on='run_id', validate='many_to_one')
     # Runs may share some of their seeds. All values of a seed are of the first
     # run that has it: another may have diverged, or measured something else.
-    seed = ['condition', 'seed']
-    of_run = joined[[*seed, 'run_id']].drop_duplicates().drop_duplicates(seed)
-    joined = joined.merge(of_run, on=list(of_run))
+    first: dict[store.Key, bundles.Run] = {}
+    for run in runs:
+      for key in run.keys:
+        first.setdefault(key, run)
+    columns = {
+        run: (
+            {'experiment': experiment, 'preset': preset, 'source': source}
+            | facts.describe(run, experiment, preset)
+        )
+        for run in runs
+    }
+    picked = pd.DataFrame(
+        [{'seed': seed, **columns[run]} for (_, seed), run in first.items()]
+    )
+    joined = pd.concat(kept).astype({'seed': int})
+    joined = joined.merge(picked, on=['run_id', 'seed'])
     # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))
 
-  def _read_curves(self, origin: _Origin) -> pd.DataFrame:
-    if origin not in self._curves:
-      self._curves[origin] = bundles.read_curves(self._folders[origin])
-    return self._curves[origin]
+  def _measured(self, kind: str, folder: pathlib.Path) -> pd.DataFrame:
+    """Returns the values or curves of all runs in a folder."""
+    if kind == 'values':
+      return self._values[folder]
+    if folder not in self._curves:
+      self._curves[folder] = bundles.read_curves(folder)
+    return self._curves[folder]
 
 
-def empty() -> pd.DataFrame:
+def empty(columns: Sequence[str] = VALUES) -> pd.DataFrame:
   """Returns the table of an experiment without a finished run."""
-  return pd.DataFrame(columns=list(FACTS + VALUES))
+  return pd.DataFrame(columns=[*facts.COLUMNS, *columns])
 
 
 def as_runs(
@@ -391,7 +356,7 @@ def select_conditions(
       experiment=('experiment', 'first'),
   ).reset_index()
   sizes['is_described'] = [
-      condition in reference.described_conditions(experiment, preset)
+      condition in sweeps.described_conditions(experiment, preset)
       for experiment, preset, condition in sizes[
           ['experiment', 'preset', 'condition']
       ].itertuples(index=False)
@@ -433,31 +398,6 @@ def values(
   return pd.Series(every[kept], seeds, name='value')
 
 
-def _read(origin: _Origin, folder: pathlib.Path) -> bundles.FinishedRuns:
-  """Returns finished runs; warns of those whose fields have odd types."""
-  finished = bundles.read(folder)
-  odd = {
-      run_id: field
-      for run_id, run in finished.runs.items()
-      if (
-          field := reference.odd_field(
-              origin.experiment, origin.preset, run['config']
-          )
-      )
-  }
-  for run_id, field in odd.items():
-    _warn(
-        f'{folder / run_id} is not drawn: {field} has another type than in'
-        f' configs/{origin.experiment}.py.'
-    )
-  if not odd:
-    return finished
-  return bundles.FinishedRuns(
-      finished.values[~finished.values['run_id'].isin(odd)],
-      {name: run for name, run in finished.runs.items() if name not in odd},
-  )
-
-
 def _warn(message: str) -> None:
   print(errors.line(f'warning: {message}'), file=sys.stderr)
 
@@ -471,45 +411,3 @@ def _is_preset(folder: pathlib.Path) -> bool:
         f' {", ".join(presets.SCALES)}.'
     )
   return known
-
-
-def _facts(experiment: str, preset: str, run: dict[str, Any]) -> dict[str, Any]:
-  config, sessions = run['config'], run['sessions']
-  commits = dict.fromkeys(str(s.get('commit')) for s in sessions)
-  devices = dict.fromkeys(_device(session) for session in sessions)
-  fields = {
-      path: _hashable(value)
-      for block in sweeps.IDENTITY
-      for path, value in sweeps.flatten(config[block], f'{block}.')
-  }
-  return {
-      'condition': reference.condition(config),
-      'num_seeds': len(config['training']['seeds']),
-      'commit': ', '.join(commits),
-      'device': ', '.join(devices),
-      'wall_s': _total(sessions, 'wall_s'),
-      'cpu_s': _total(sessions, 'cpu_s'),
-      'published_scale': reference.is_published_scale(
-          experiment, preset, config
-      ),
-      **fields,
-  }
-
-
-def _total(sessions: Sequence[Mapping[str, Any]], name: str) -> float:
-  """Returns the sum over sessions; NaN if any is lost."""
-  steps = [0, *(session.get('last_step') for session in sessions)]
-  for session, reached in zip(sessions, steps):
-    # A killed session repeats the steps since its last checkpoint.
-    if session.get('first_step', 0) > (reached or 0):
-      return math.nan
-  return sum(session.get(name, math.nan) for session in sessions)
-
-
-def _device(session: Mapping[str, Any]) -> str:
-  kind = session.get('device_kind', 'unknown device')
-  return session.get('processor', kind) if kind == 'cpu' else kind
-
-
-def _hashable(value: Any) -> Any:
-  return tuple(map(_hashable, value)) if isinstance(value, list) else value

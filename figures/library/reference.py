@@ -31,20 +31,23 @@ def described_fields(experiment: str, preset: str) -> list[dict[str, Any]]:
   return [dict(sweeps.flatten(run.config)) for run in runs]
 
 
-@functools.cache
-def described_conditions(experiment: str, preset: str) -> frozenset[str]:
-  """Returns the conditions of the runs of `configs/<experiment>.py`."""
-  runs = described_runs(experiment, preset)
-  return frozenset(condition(run.config) for run in runs)
+def find_runs(
+    experiment: str, preset: str, cell: Mapping[str, Any]
+) -> list[sweeps.Run]:
+  """Returns the described runs with these values.
 
-
-def condition(config: Mapping[str, Any]) -> str:
-  """Returns the hash of the fields that affect results, except the seeds.
-
-  Runs of one condition are pooled over their seeds.
+  Args:
+    experiment: such as 'fig3b'.
+    preset: such as 'laptop'.
+    cell: path -> value, such as {'model.name': 'anil'}; None selects runs
+      without the field, too.
   """
-  training = dict(config['training'], seeds=None)
-  return sweeps.hash_identity({**config, 'training': training})
+  runs = described_runs(experiment, preset)
+  return [
+      run
+      for run, fields in zip(runs, described_fields(experiment, preset))
+      if all(fields.get(path) == value for path, value in cell.items())
+  ]
 
 
 def odd_field(
@@ -132,11 +135,8 @@ def published_accuracy(
   Returns:
     (mean, dispersion as printed), or None where the paper has no number.
   """
-  runs = described_runs(experiment, 'paper')
-  for run, fields in zip(runs, described_fields(experiment, 'paper')):
-    if all(fields.get(path) == value for path, value in cell.items()):
-      return tabulated(run.config, split)
-  return None
+  runs = find_runs(experiment, 'paper', cell)
+  return tabulated(runs[0].config, split) if runs else None
 
 
 def tabulated(config: dict[str, Any], split: str) -> tuple[float, float] | None:

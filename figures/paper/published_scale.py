@@ -49,7 +49,7 @@ def _experiment_rows(
   described = {
       condition: run.config
       for run in reference.described_runs(experiment, 'paper')
-      if (condition := reference.condition(run.config)) not in seen
+      if (condition := sweeps.condition(run.config)) not in seen
   }
   seen.update(described)
   fields = [

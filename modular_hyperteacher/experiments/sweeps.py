@@ -130,6 +130,13 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
   return tuple(expand(module.get_config(full_preset(experiment, preset))))
 
 
+@functools.cache
+def described_conditions(experiment: str, preset: str) -> frozenset[str]:
+  """Returns the conditions of the runs of an experiment's config."""
+  runs = described_runs(experiment, preset)
+  return frozenset(condition(run.config) for run in runs)
+
+
 def full_preset(experiment: str, preset: str) -> str:
   """Returns the preset with all runs whose results count as a preset's.
 
@@ -330,6 +337,15 @@ def hash_identity(resolved: Mapping[str, Any]) -> str:
   identity = {name: resolved[name] for name in IDENTITY}
   text = json.dumps(identity, sort_keys=True)
   return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def condition(config: Mapping[str, Any]) -> str:
+  """Returns the hash of the fields that affect results, except the seeds.
+
+  Runs of one condition are pooled over their seeds.
+  """
+  training = dict(config['training'], seeds=None)
+  return hash_identity({**config, 'training': training})
 
 
 def _lookup(run: Run, field: str, flag: str) -> list[str]:

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import pathlib
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import pandas as pd
@@ -34,19 +34,27 @@ from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.runs import store
 
 FOLDER = 'parameters'  # In a bundle, beside its results.
 _TRAIN = 'python -m modular_hyperteacher.main '
 
 
-class _Trained(NamedTuple):
-  """A run whose parameters are available."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Trained(store.Finished):
+  """A run whose parameters are available.
 
-  name: str  # 'fig3b/laptop'
-  run_id: str
-  config: dict[str, Any]  # Only with the seeds that have parameters.
-  folder: pathlib.Path  # Of the run, or of a bundle's parameters.
-  kind: str | None  # Of bundled parameters; None for a run, which has all.
+  Its config has only the seeds that have parameters; its folder is that of the
+  run, or of a bundle's parameters. `kind` is that of bundled parameters; None
+  for a run, which has all kinds.
+  """
+
+  kind: str | None
+
+  @property
+  def name(self) -> str:
+    """Such as 'fig3b/laptop'."""
+    return f'{self.experiment}/{self.preset}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,8 +229,8 @@ def _read_run(path: pathlib.Path) -> list[_Trained]:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
   config: Any = stored
   records.check_run(path.name, config, str(path))
-  name = '/'.join(path.parts[-3:-1])
-  return [_Trained(name, path.name, config, path, None)]
+  where = path.parent.parent.name, path.parent.name
+  return [_Trained(path, *where, path.name, config, None)]
 
 
 def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
@@ -239,38 +247,27 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
       )
     config = stored['runs'][run_id]['config']
     records.check_run(run_id, config, str(folder.parent))
-    name = '/'.join(folder.parent.parts[-2:])
     config |= {'training': config['training'] | {'seeds': entry['seeds']}}
-    found.append(_Trained(name, run_id, config, folder, entry['kind']))
+    where = folder.parent.parent.name, folder.parent.name
+    found.append(_Trained(folder, *where, run_id, config, entry['kind']))
   return found
 
 
 def _named(
     name: str, root: pathlib.Path, bundled_root: pathlib.Path | None
 ) -> list[_Trained]:
-  """Returns the runs of '<experiment>/<preset>'.
-
-  Experiments share runs with the same config. Such a run is trained once, in
-  the folder of one of the experiments.
-  """
+  """Returns the runs of '<experiment>/<preset>'."""
   found = _find(root, bundled_root)
-  named = [trained for trained in found if trained.name == name]
   experiment, _, preset = name.partition('/')
   try:
-    described = sweeps.described_runs(experiment, preset)
-  except (ImportError, ValueError):  # Not a name, or not a preset.
-    described = ()
-  shared = {sweeps.digest(run.run_id) for run in described}
-  shared -= {sweeps.digest(trained.run_id) for trained in named}
-  for trained in found:
-    digest = sweeps.digest(trained.run_id)
-    if digest in shared:
-      named.append(trained)
-      shared -= {digest}
+    named = store.find(found, experiment, preset)
+    is_described = bool(sweeps.described_runs(experiment, preset))
+  except ValueError:  # Not a preset.
+    named, is_described = store.own(found, experiment, preset), False
   if not named:
     names = ', '.join(dict.fromkeys(t.name for t in found))
     known = f', only of {names}' if names else ''
-    train = f' {_train(name)} trains it.' if described else ''
+    train = f' {_train(name)} trains it.' if is_described else ''
     raise errors.UserError(
         'there are no trained parameters of'
         f" '{name.rstrip('/')}'{known}.{train}"

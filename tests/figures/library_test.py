@@ -20,6 +20,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import facts
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.paper import fig3e
@@ -80,7 +81,7 @@ def test_unfinished_runs_and_empty_splits_have_no_rows(
   assert gone.name not in set(frame['run_id'])
   assert 'ood_k2' not in set(frame['split'])
   assert frame['value'].notna().all()
-  assert set(data.FACTS + data.VALUES) <= set(frame.columns)
+  assert set(facts.COLUMNS + data.VALUES) <= set(frame.columns)
   assert {'task.fraction_ood', 'model.outer.clip_norm'} <= set(frame.columns)
 
 

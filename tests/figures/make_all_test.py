@@ -15,7 +15,6 @@ import pytest
 from modular_hyperteacher import pretrained
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import bundles
-from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.pretrained import weights
 from tests.helpers import commands
 from tests.helpers import forks
@@ -105,10 +104,10 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert run.stdout.count(f'left to {tmp_path / "small/fig3b/laptop"}') == 2
   folders = [tmp_path / 'small' / n / 'laptop' for n in ('fig3b', 'fig_a4')]
   held = [
-      (reference.condition(run['config']), seed)
+      key
       for folder in folders
       for run in bundles.read(folder).runs.values()
-      for seed in run['config']['training']['seeds']
+      for key in run.keys
   ]
   assert len(set(held)) == len(held) > 0
   # A run that only Figure A4 still describes moves there, with its parameters;
@@ -161,12 +160,12 @@ def test_a_run_with_the_seeds_of_others_replaces_them(
   assert run.returncode == 0, run.stderr
   after = bundles.read(small).runs
   gone = before.keys() - after.keys()
-  seeds = [before[r]['config']['training']['seeds'] for r in sorted(gone)]
+  seeds = [before[r].config['training']['seeds'] for r in sorted(gone)]
   assert sorted(seeds) == [[2020, 2021], [2022]]
   assert all(r.startswith('random-maml-') for r in gone)
   assert run.stdout.count('replaced, as its seeds were trained again') == 2
   (new,) = after.keys() - before.keys()
-  assert after[new]['config']['training']['seeds'] == [2020, 2021, 2022, 2023]
+  assert after[new].config['training']['seeds'] == [2020, 2021, 2022, 2023]
 
 
 def test_parameters_stay_with_the_runs_that_they_gave(

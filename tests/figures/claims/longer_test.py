@@ -30,8 +30,8 @@ def test_only_the_laptop_steps_differ(claim: verdicts.Claim) -> None:
   usual = claim.experiment.removesuffix('_longer')
   for preset, factor in (('smoke', 1), ('laptop', 4), ('paper', 1)):
     runs = reference.described_runs(usual, preset)
-    known = {reference.condition(_longer(run, factor)) for run in runs}
-    found = reference.described_conditions(claim.experiment, preset)
+    known = {sweeps.condition(_longer(run, factor)) for run in runs}
+    found = sweeps.described_conditions(claim.experiment, preset)
     assert found and found <= known
 
 
