@@ -135,10 +135,9 @@ def timed_configs(preset: str) -> list[dict[str, Any]]:
   """Returns a config of every learner that is timed."""
   found = {}
   for experiment, wanted in _timed(preset):
-    for run in reference.described_runs(experiment, preset):
-      if wanted.items() <= dict(sweeps.flatten(run.config)).items():
-        name = tuple(describe(run.config).values())
-        found.setdefault(name, run.config)
+    for run in reference.find_runs(experiment, preset, wanted):
+      name = tuple(describe(run.config).values())
+      found.setdefault(name, run.config)
   return list(found.values())
 
 

@@ -241,11 +241,7 @@ def _row(library: data.Library, learner: Learner) -> dict[str, Any]:
 def _run(learner: Learner, task_support: str) -> sweeps.Run:
   """Returns the first run of a learner that its config describes."""
   wanted = {'task.task_support': task_support, **learner.fields}
-  return next(
-      run
-      for run in reference.described_runs(learner.experiment, 'laptop')
-      if wanted.items() <= dict(sweeps.flatten(run.config)).items()
-  )
+  return reference.find_runs(learner.experiment, 'laptop', wanted)[0]
 
 
 def _estimate(

@@ -31,7 +31,12 @@ TABLES = {
     'A7': (8, 4),
     'A8': (8, 8),
 }
-_SYMBOLS = {'paper': 'circle', 'laptop': 'circle-open', 'smoke': 'x-thin-open'}
+_SYMBOLS = {
+    'paper': 'circle',
+    'desktop': 'square-open',
+    'laptop': 'circle-open',
+    'smoke': 'x-thin-open',
+}
 
 
 def title(name: str) -> str:
@@ -205,8 +210,5 @@ def _caption(
 
 def _laptop_models(size: Mapping[str, int]) -> list[str]:
   """Returns the models that the laptop preset, which is thinned, trains."""
-  return [
-      fields['model.name']
-      for fields in reference.described_fields(EXPERIMENT, 'laptop')
-      if size.items() <= fields.items()
-  ]
+  runs = reference.find_runs(EXPERIMENT, 'laptop', size)
+  return [run.config['model']['name'] for run in runs]

@@ -50,6 +50,8 @@ def test_published_values_are_those_of_table_a6() -> None:
         (('smoke', 'laptop'), ('paper',), ('own', 'laptop')),
         (('smoke',), ('laptop', 'paper'), ('bundled', 'paper')),
         (('smoke',), (), ('own', 'smoke')),
+        (('laptop', 'desktop'), ('paper',), ('own', 'desktop')),
+        ((), ('laptop', 'desktop'), ('bundled', 'desktop')),
         ((), ('laptop',), ('bundled', 'laptop')),
     ],
     ids=str,
@@ -553,12 +555,34 @@ def test_the_preset_with_the_most_runs_is_shown_and_all_are_to_be_had(
     tmp_path: pathlib.Path,
 ) -> None:
   cells = made_up.AS_CLAIMED
-  made_up.write_runs(tmp_path, {('anil', 'random'): 0.2}, 'paper')
-  made_up.write_runs(tmp_path, cells)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  made_up.write_runs(tmp_path / 'own', {('anil', 'random'): 0.2}, 'paper')
+  made_up.write_runs(tmp_path / 'own', cells)
+  made_up.write_runs(tmp_path / 'bundled', cells, 'desktop')
+  library = data.Library(tmp_path / 'own', tmp_path / 'bundled')
   assert set(library.values('fig3b')['preset']) == {'laptop'}
+  assert set(library.curves('fig3b', 'desktop')['preset']) == {'desktop'}
+  assert library.presets('fig3b') == ['paper', 'desktop', 'laptop']
   runs = library.every_preset('fig3b')[['preset', 'run_id']].drop_duplicates()
-  assert runs['preset'].value_counts().to_dict() == {'laptop': 8, 'paper': 1}
+  numbers = {'paper': 1, 'desktop': 8, 'laptop': 8}
+  assert runs['preset'].value_counts(sort=False).to_dict() == numbers
+
+
+def test_a_library_as_of_an_earlier_step(tmp_path: pathlib.Path) -> None:
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  made_up.write_by_rule(tmp_path, 'fig_a4', lambda *_: 0.6)
+  library = data.Library(tmp_path, tmp_path / 'nothing')
+  at_first = library.until('fig3b', 0)
+  assert set(library.curves('fig3b')['step']) == {0, 500}
+  assert set(at_first.curves('fig3b')['step']) == {0}
+  cell = {'model.name': 'maml', 'task.task_support': 'random'}
+  for of, mean in ((library, 0.61), (at_first, 0.0)):
+    assert data.values(of.values('fig3b'), cell, 'ood').mean() == (
+        pytest.approx(mean)
+    )
+  # Others are read at their end.
+  pd.testing.assert_frame_equal(
+      at_first.values('fig_a4'), library.values('fig_a4')
+  )
 
 
 def test_bundled_runs_that_no_config_describes_are_stale(

@@ -145,7 +145,13 @@ def test_a_run_with_the_seeds_of_others_replaces_them(
         spread=(0.0,) * len(seeds),
     )
     bundles.write_bundle(results / 'fig3b/laptop', small)
+  longer = made_up.write_runs(
+      tmp_path / 'longer',
+      {('anil', 'random'): 0.2},
+      override={'training.num_outer_steps': 3001},
+  )
   before = bundles.read(small).runs
+  bundles.write_bundle(longer / 'fig3b/laptop', small)
   results = made_up.write_runs(
       tmp_path / 'results',
       {('maml', 'random'): 0.3},
@@ -164,6 +170,7 @@ def test_a_run_with_the_seeds_of_others_replaces_them(
   assert sorted(seeds) == [[2020, 2021], [2022]]
   assert all(r.startswith('random-maml-') for r in gone)
   assert run.stdout.count('replaced, as its seeds were trained again') == 2
+  assert run.stdout.count("deleted, as no bundle's config describes it") == 1
   (new,) = after.keys() - before.keys()
   assert after[new].config['training']['seeds'] == [2020, 2021, 2022, 2023]
 

@@ -19,6 +19,7 @@ from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.configs import fig2c
+from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
@@ -147,6 +148,37 @@ def test_a_shared_run_is_found_by_either_name() -> None:
   for name in ('common/laptop', 'fig3b/publisht'):
     with pytest.raises(errors.UserError, match=f"no .* parameters of '{name}"):
       pretrained.load(name, results_root='nothing')
+
+
+def test_a_shared_run_of_other_seeds_is_found(tmp_path: pathlib.Path) -> None:
+  """Its id is another then: the condition and the seeds count."""
+  for seeds in ((2020, 2021, 2022), (2020,), (2022, 7)):
+    config = fig3b.get_config('laptop')
+    config.training.seeds = seeds
+    (run,) = sweeps.select(
+        sweeps.expand(config),
+        ['model=linear_hypernetwork', 'task_support=random'],
+    )
+    folder = tmp_path / 'fig3b' / 'laptop' / run.run_id
+    (folder / 'checkpoints' / '1').mkdir(parents=True)
+    (folder / 'config.json').write_text(json.dumps(run.config))
+    (folder / 'summary.json').write_text('{}')
+  fields = {'model': 'linear_hypernetwork', 'max_active': 3, 'num_support': 32}
+  with pytest.raises(errors.UserError, match='^2 runs .* seeds: .*7]'):
+    pretrained.load(
+        'fig_a4/laptop',
+        results_root=tmp_path,
+        bundled_root=tmp_path / 'no',
+        **fields,
+    )
+  with pytest.raises(errors.UserError, match=f'{run.run_id}/.* cannot be read'):
+    pretrained.load(
+        'fig_a4/laptop',
+        results_root=tmp_path,
+        bundled_root=tmp_path / 'no',
+        seeds=(2022, 7),
+        **fields,
+    )
 
 
 def test_a_bundle_holds_what_was_trained(root: pathlib.Path) -> None:
@@ -427,12 +459,9 @@ def test_bundled_parameters_belong_to_bundled_runs() -> None:
     assert loaded.run_id == row['run_id'] and loaded.seeds == row['seeds']
     leaves = jax.tree.leaves(loaded.meta_params)
     assert all(np.isfinite(leaf).all() for leaf in leaves)
-  files = [
-      path
-      for root in plugins.bundled_roots()
-      for path in root.glob('*/*/parameters/*')
-  ]
-  assert sum(path.stat().st_size for path in files) <= 10_000_000
+  roots = plugins.bundled_roots()
+  files = [path for r in roots for path in r.glob('*/*/parameters/*')]
+  assert 0 < sum(path.stat().st_size for path in files) <= 10_000_000
 
 
 @pytest.mark.slow
