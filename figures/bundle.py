@@ -149,20 +149,19 @@ def _fates(
       for run in bundles.read(folder).runs.values()
       for key in run.keys
   }
-  added = [run for run in new.values() if not run.keys <= held.keys()]
+  added = [run for run in new.values() if not held.keys() >= {*run.keys}]
   again = {key for run in added for key in run.keys}
   fates: dict[bundles.Run, tuple[str, pathlib.Path | None]] = {}
   for run in {**bundled, **new}.values():
-    described = sweeps.described_conditions(run.experiment, run.preset)
-    if run.keys <= held.keys():
+    if held.keys() >= {*run.keys}:
       folder = held[min(run.keys)]
       fates[run] = f'left to {folder}, which holds the same seeds', None
     elif run.run_id in new:
       continue
-    elif run.keys <= again:
+    elif again >= {*run.keys}:
       fates[run] = 'replaced, as its seeds were trained again', None
-    elif run.condition not in described:
-      home = next((f for f in others if _describes(f, run)), None)
+    elif not _describes(run.where, run):
+      home = next((f for f in others if _describes(f.parts[-2:], run)), None)
       what = f'moved to {home}'
       if home is None:
         what = "deleted, as no bundle's config describes it"
@@ -170,10 +169,9 @@ def _fates(
   return fates
 
 
-def _describes(folder: pathlib.Path, run: bundles.Run) -> bool:
-  """Returns whether the config of a bundle's experiment describes a run."""
-  experiment, preset = folder.parts[-2:]
-  return run.condition in sweeps.described_conditions(experiment, preset)
+def _describes(where: tuple[str, ...], run: bundles.Run) -> bool:
+  """Returns whether the config of an experiment and preset describes a run."""
+  return run.condition in sweeps.described_conditions(*where)
 
 
 def _copy(
@@ -201,10 +199,7 @@ def _read_parameters(
     return {}
   if not added:
     raise errors.UserError(f'--parameters: {source} holds no run to bundle.')
-  runs = [
-      sweeps.Run(run.experiment, run.preset, run.config, run.run_id)
-      for run in added
-  ]
+  runs = [sweeps.Run(*run.where, run.config, run.run_id) for run in added]
   left_out = [
       run
       for condition in _WITHOUT.value

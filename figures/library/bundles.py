@@ -84,8 +84,7 @@ def read(folder: pathlib.Path) -> FinishedRuns:
       _warn(error)
   for run in _find_finished(folder):
     try:
-      values, *stored = _read_run(run)
-      runs[run.path.name] = _make_run(folder, run.path.name, *stored)
+      values, runs[run.path.name] = _read_run(run)
       rows += values
     except errors.UserError as error:
       _warn(error)
@@ -116,28 +115,16 @@ def _read_record(folder: pathlib.Path) -> records.Bundle:
 
 
 def _read_bundle(folder: pathlib.Path) -> FinishedRuns:
-  stored = _read_record(folder)
+  stored: Any = _read_record(folder)
   for run_id, run in stored['runs'].items():
     records.check_run(run_id, run['config'], str(folder))
   values = _read_table(folder, _RESULTS, VALUE_COLUMNS, stored)
-  runs = {
-      run_id: _make_run(folder, run_id, run['config'], run['sessions'])
-      for run_id, run in stored['runs'].items()
-  }
+  runs = {r: Run(folder, r, **run) for r, run in stored['runs'].items()}
   return FinishedRuns(values, runs)
 
 
-def _make_run(
-    folder: pathlib.Path, run_id: str, config: Any, sessions: Any
-) -> Run:
-  where = folder.parent.name, folder.name
-  return Run(folder, *where, run_id, config, sessions)
-
-
-def _read_run(
-    run: run_folder.RunFolder,
-) -> tuple[list[tuple[Any, ...]], records.Config, list[records.Session]]:
-  """Returns the rows of a run's summary, its config and its sessions."""
+def _read_run(run: run_folder.RunFolder) -> tuple[list[tuple[Any, ...]], Run]:
+  """Returns the rows of a run's summary, and the run."""
   config: Any = run.read('config.json', records.Config)
   provenance: Any = run.read('provenance.json', records.Provenance)
   summary = run.read('summary.json', records.Summary)
@@ -147,7 +134,7 @@ def _read_run(
   untrusted.check_name(run.path.name, 'a run id')
   records.check_run(run.path.name, config, str(run.path))
   rows = list(_summary_rows(run.path.name, summary))
-  return rows, config, provenance['sessions']
+  return rows, Run(run.path.parent, run.path.name, config, **provenance)
 
 
 def _read_table(

@@ -61,14 +61,12 @@ class Library:
     Damaged results are skipped with a warning on stderr.
     """
     bundled = [bundled_root] if bundled_root else plugins.bundled_roots()
-    self._values: dict[pathlib.Path, pd.DataFrame] = {}  # By folder.
-    self._curves: dict[pathlib.Path, pd.DataFrame] = {}  # As needed.
+    # What was read and built so far, by kind and folder or experiment.
+    self._tables: dict[tuple[Any, ...], pd.DataFrame] = {}
     self._runs: dict[str, list[bundles.Run]] = {
         source: [run for root in roots for run in self._read(root)]
         for source, roots in ((_OWN, [results_root]), (_BUNDLED, bundled))
     }
-    # Tables built so far, by what they show.
-    self._tables: dict[tuple[str, ...], pd.DataFrame] = {}
     self._ends: dict[str, int] = {}  # Experiment -> step, see `until`.
 
   def values(self, experiment: str, preset: str | None = None) -> pd.DataFrame:
@@ -116,7 +114,7 @@ class Library:
     return [
         preset
         for preset in _NEAREST_FIRST
-        if any(store.find(r, experiment, preset) for r in self._runs.values())
+        if any(self._find(experiment, source, preset) for source in self._runs)
     ]
 
   def every_preset(self, experiment: str) -> pd.DataFrame:
@@ -127,10 +125,9 @@ class Library:
   def stale(self) -> list[str]:
     """Returns the bundled runs that no current config describes."""
     return [
-        f'{run.experiment}/{run.preset}/{run.run_id}'
+        '/'.join([*run.where, run.run_id])
         for run in self._runs[_BUNDLED]
-        if run.condition
-        not in sweeps.described_conditions(run.experiment, run.preset)
+        if run.condition not in sweeps.described_conditions(*run.where)
     ]
 
   def _read(self, root: pathlib.Path) -> list[bundles.Run]:
@@ -142,17 +139,15 @@ class Library:
     for folder in sorted(root.glob('*/*')):
       if not (bundles.has_results(folder) and _is_preset(folder)):
         continue
-      finished = bundles.read(folder)
-      self._values[folder] = finished.values
-      for run in finished.runs.values():
-        odd = reference.odd_field(run.experiment, run.preset, run.config)
-        if not odd:
+      self._tables['values', folder], found = bundles.read(folder)
+      for run in found.values():
+        if odd := reference.odd_field(*run.where, run.config):
+          _warn(
+              f'{folder / run.run_id} is not drawn: {odd} has another type than'
+              f' in configs/{run.where[0]}.py.'
+          )
+        else:
           runs.append(run)
-          continue
-        _warn(
-            f'{folder / run.run_id} is not drawn: {odd} has another type than'
-            f' in configs/{run.experiment}.py.'
-        )
     return runs
 
   def _choose(self, experiment: str, preset: str | None) -> tuple[str, str]:
@@ -162,15 +157,20 @@ class Library:
       preference = ([(_OWN, preset)], [(_BUNDLED, preset)])
     # Own runs of another experiment, which this one shares, must not hide its
     # bundled ones.
-    for find in (store.own, store.find):
+    for borrow in (False, True):
       for candidates in preference:
         counts = [
-            len({run.condition for run in find(self._runs[s], experiment, p)})
-            for s, p in candidates
+            len({c for c, _ in self._find(experiment, *where, borrow)})
+            for where in candidates
         ]
         if any(counts):
           return candidates[counts.index(max(counts))]
     return _BUNDLED, preset or 'laptop'
+
+  def _find(
+      self, experiment: str, source: str, preset: str, borrow: bool = True
+  ) -> dict[store.Key, bundles.Run]:
+    return store.find(self._runs[source], experiment, preset, borrow)
 
   def _table(
       self, kind: str, experiment: str, preset: str | None
@@ -185,46 +185,32 @@ class Library:
       self, kind: str, experiment: str, source: str, preset: str
   ) -> pd.DataFrame:
     """Returns all rows, each with the facts and config fields of its run."""
-    runs = store.find(self._runs[source], experiment, preset)
-    if not runs:
+    # All values of a seed are of one run: another one of the same condition may
+    # have diverged, or measured something else.
+    found = self._find(experiment, source, preset)
+    if not found:
       return empty(VALUES if kind == 'values' else CURVES)
-    by_folder: dict[pathlib.Path, list[str]] = {}
-    for run in runs:
-      by_folder.setdefault(run.folder, []).append(run.run_id)
-    tables = {folder: self._measured(kind, folder) for folder in by_folder}
-    kept = [
-        tables[folder][tables[folder]['run_id'].isin(run_ids)]
-        for folder, run_ids in by_folder.items()
-    ]
-    # Runs may share some of their seeds. All values of a seed are of the first
-    # run that has it: another may have diverged, or measured something else.
-    first: dict[store.Key, bundles.Run] = {}
-    for run in runs:
-      for key in run.keys:
-        first.setdefault(key, run)
-    columns = {
-        run: (
-            {'experiment': experiment, 'preset': preset, 'source': source}
-            | facts.describe(run, experiment, preset)
-        )
-        for run in runs
+    known = {
+        run: facts.describe(run, experiment, preset, source)
+        for run in dict.fromkeys(found.values())
     }
-    picked = pd.DataFrame(
-        [{'seed': seed, **columns[run]} for (_, seed), run in first.items()]
-    )
+    kept = []
+    for folder in dict.fromkeys(run.folder for run in known):
+      table = self._measured(kind, folder)
+      ids = [run.run_id for run in known if run.folder == folder]
+      kept.append(table[table['run_id'].isin(ids)])
+    picked = [{'seed': seed, **known[r]} for (_, seed), r in found.items()]
     joined = pd.concat(kept).astype({'seed': int})
-    joined = joined.merge(picked, on=['run_id', 'seed'])
+    joined = joined.merge(pd.DataFrame(picked), on=['run_id', 'seed'])
     # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))
 
   def _measured(self, kind: str, folder: pathlib.Path) -> pd.DataFrame:
     """Returns the values or curves of all runs in a folder."""
-    if kind == 'values':
-      return self._values[folder]
-    if folder not in self._curves:
-      self._curves[folder] = bundles.read_curves(folder)
-    return self._curves[folder]
+    if (kind, folder) not in self._tables:
+      self._tables[kind, folder] = bundles.read_curves(folder)
+    return self._tables[kind, folder]
 
 
 def empty(columns: Sequence[str] = VALUES) -> pd.DataFrame:

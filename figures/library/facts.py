@@ -25,13 +25,16 @@ COLUMNS = (
 )
 
 
-def describe(run: bundles.Run, experiment: str, preset: str) -> dict[str, Any]:
+def describe(
+    run: bundles.Run, experiment: str, preset: str, source: str
+) -> dict[str, Any]:
   """Returns a run's facts and fields, by column.
 
   Args:
     run: the run.
     experiment: which it is shown as; its own or one that shares it.
     preset: which it is shown as.
+    source: 'own' or 'bundled'.
   """
   config, sessions = run.config, run.sessions
   commits = dict.fromkeys(str(s.get('commit')) for s in sessions)
@@ -42,6 +45,9 @@ def describe(run: bundles.Run, experiment: str, preset: str) -> dict[str, Any]:
       for path, value in sweeps.flatten(config[block], f'{block}.')
   }
   return {
+      'experiment': experiment,
+      'preset': preset,
+      'source': source,
       'run_id': run.run_id,
       'condition': run.condition,
       'num_seeds': len(config['training']['seeds']),

@@ -44,9 +44,8 @@ _TRAIN = 'python -m modular_hyperteacher.main '
 class _Trained(store.Finished):
   """A run whose parameters are available.
 
-  Its config has only the seeds that have parameters; its folder is that of the
-  run, or of a bundle's parameters. `kind` is that of bundled parameters; None
-  for a run, which has all kinds.
+  Its config has only the seeds that have parameters. `kind` is that of bundled
+  parameters; None for a run, which has all kinds.
   """
 
   kind: str | None
@@ -54,7 +53,12 @@ class _Trained(store.Finished):
   @property
   def name(self) -> str:
     """Such as 'fig3b/laptop'."""
-    return f'{self.experiment}/{self.preset}'
+    return '/'.join(self.where)
+
+  @property
+  def source(self) -> pathlib.Path:
+    """The folder of the run, or of the bundle's parameters."""
+    return self.folder / (FOLDER if self.kind else self.run_id)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +148,9 @@ def load(
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
     root = run_folder.locate(results_root, 'results_root')
-    found = _named(f'{experiment}/{preset}', root, bundled_root)
     fields |= {'run_id': run_id} if run_id else {}
+    trained = _find(root, bundled_root)
+    found = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
   for field, value in fields.items():
     found = _narrow(found, field, value)
   if len(found) > 1:
@@ -168,7 +173,7 @@ def available(
           t.config['model']['name'],
           t.run_id,
           tuple(t.config['training']['seeds']),
-          str(t.folder),
+          str(t.source),
       )
       for t in _find(root, bundled_root)
   ]
@@ -178,11 +183,11 @@ def available(
 def _load(trained: _Trained, kind: str) -> Pretrained:
   experiment = memory.build(trained.config, num_devices=1)
   if trained.kind is None:
-    run = run_folder.RunFolder(trained.folder)
+    run = run_folder.RunFolder(trained.source)
     meta_params = weights.restore(run, experiment, kind)
   elif trained.kind == kind:
     like = weights.state_shapes(experiment).meta_params
-    meta_params = weights.read(trained.folder, trained.run_id, like)
+    meta_params = weights.read(trained.source, trained.run_id, like)
   else:
     raise errors.UserError(
         f"kind is '{kind}'; of {trained.run_id} only '{trained.kind}' is"
@@ -192,7 +197,7 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
       trained.run_id,
       trained.config,
       kind,
-      trained.folder,
+      trained.source,
       experiment,
       meta_params,
   )
@@ -203,19 +208,17 @@ def _find(
 ) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
   roots = plugins.bundled_roots() if bundled_root is None else (bundled_root,)
-  readers = [
-      functools.partial(_read_run, path.parent)
+  paths = [
+      path.parent
       for path in sorted(root.glob('*/*/*/summary.json'))
       if any(run_folder.RunFolder(path.parent).checkpoints.glob('*'))
-  ] + [
-      functools.partial(_read_bundle, folder)
-      for bundles in roots
-      for folder in sorted(bundles.glob(f'*/*/{FOLDER}'))
   ]
+  paths += [p for r in roots for p in sorted(r.glob(f'*/*/{FOLDER}'))]
   found = {}
-  for read in readers:
+  for path in paths:
     try:
-      for trained in read():
+      read = _read_bundle if path.name == FOLDER else _read_run
+      for trained in read(path):
         found.setdefault((trained.name, trained.run_id), trained)
     except errors.UserError as error:
       print(errors.line(f'warning: {error} It is ignored.'), file=sys.stderr)
@@ -229,8 +232,7 @@ def _read_run(path: pathlib.Path) -> list[_Trained]:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
   config: Any = stored
   records.check_run(path.name, config, str(path))
-  where = path.parent.parent.name, path.parent.name
-  return [_Trained(path, *where, path.name, config, None)]
+  return [_Trained(path.parent, path.name, config, None)]
 
 
 def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
@@ -248,31 +250,30 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
     config = stored['runs'][run_id]['config']
     records.check_run(run_id, config, str(folder.parent))
     config |= {'training': config['training'] | {'seeds': entry['seeds']}}
-    where = folder.parent.parent.name, folder.parent.name
-    found.append(_Trained(folder, *where, run_id, config, entry['kind']))
+    found.append(_Trained(folder.parent, run_id, config, entry['kind']))
   return found
 
 
 def _named(
-    name: str, root: pathlib.Path, bundled_root: pathlib.Path | None
+    name: str, run_id: str | None, found: list[_Trained]
 ) -> list[_Trained]:
-  """Returns the runs of '<experiment>/<preset>'."""
-  found = _find(root, bundled_root)
+  """Returns the runs of '<experiment>/<preset>', or the one with an id."""
   experiment, _, preset = name.partition('/')
   try:
-    named = store.find(found, experiment, preset)
     is_described = bool(sweeps.described_runs(experiment, preset))
   except ValueError:  # Not a preset.
-    named, is_described = store.own(found, experiment, preset), False
-  if not named:
-    names = ', '.join(dict.fromkeys(t.name for t in found))
-    known = f', only of {names}' if names else ''
-    train = f' {_train(name)} trains it.' if is_described else ''
-    raise errors.UserError(
-        'there are no trained parameters of'
-        f" '{name.rstrip('/')}'{known}.{train}"
-    )
-  return named
+    is_described = False
+  chosen = [trained for trained in found if trained.run_id == run_id]
+  for runs in (chosen, found):
+    named = store.find(runs, experiment, preset, borrow=is_described)
+    if named:
+      return list(dict.fromkeys(named.values()))
+  names = ', '.join(dict.fromkeys(t.name for t in found))
+  known = f', only of {names}' if names else ''
+  train = f' {_train(name)} trains it.' if is_described else ''
+  raise errors.UserError(
+      f"there are no trained parameters of '{name.rstrip('/')}'{known}.{train}"
+  )
 
 
 def _narrow(found: list[_Trained], field: str, value: Any) -> list[_Trained]:
