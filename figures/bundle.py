@@ -160,18 +160,14 @@ def _fates(
       continue
     elif again >= {*run.keys}:
       fates[run] = 'replaced, as its seeds were trained again', None
-    elif not _describes(run.where, run):
-      home = next((f for f in others if _describes(f.parts[-2:], run)), None)
+    elif not run.is_described(*run.where):
+      homes = [f for f in others if run.is_described(f.parent.name, f.name)]
+      home = homes[0] if homes else None
       what = f'moved to {home}'
       if home is None:
         what = "deleted, as no bundle's config describes it"
       fates[run] = what, home
   return fates
-
-
-def _describes(where: tuple[str, ...], run: bundles.Run) -> bool:
-  """Returns whether the config of an experiment and preset describes a run."""
-  return run.condition in sweeps.described_conditions(*where)
 
 
 def _copy(

@@ -17,7 +17,6 @@ import pandas as pd
 from modular_hyperteacher import errors
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import plugins
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import facts
 from modular_hyperteacher.figures.library import reference
@@ -114,7 +113,7 @@ class Library:
     return [
         preset
         for preset in _NEAREST_FIRST
-        if any(self._find(experiment, source, preset) for source in self._runs)
+        if any(store.find(r, experiment, preset) for r in self._runs.values())
     ]
 
   def every_preset(self, experiment: str) -> pd.DataFrame:
@@ -127,7 +126,7 @@ class Library:
     return [
         '/'.join([*run.where, run.run_id])
         for run in self._runs[_BUNDLED]
-        if run.condition not in sweeps.described_conditions(*run.where)
+        if not run.is_described(*run.where)
     ]
 
   def _read(self, root: pathlib.Path) -> list[bundles.Run]:
@@ -137,7 +136,11 @@ class Library:
     """
     runs = []
     for folder in sorted(root.glob('*/*')):
-      if not (bundles.has_results(folder) and _is_preset(folder)):
+      if not bundles.has_results(folder):
+        continue
+      if folder.name not in presets.SCALES:
+        known = ', '.join(presets.SCALES)
+        _warn(f'{folder} is not drawn: its preset is none of {known}.')
         continue
       self._tables['values', folder], found = bundles.read(folder)
       for run in found.values():
@@ -159,18 +162,14 @@ class Library:
     # bundled ones.
     for borrow in (False, True):
       for candidates in preference:
-        counts = [
-            len({c for c, _ in self._find(experiment, *where, borrow)})
-            for where in candidates
+        keys = [
+            store.find(self._runs[source], experiment, p, borrow)
+            for source, p in candidates
         ]
+        counts = [len({condition for condition, _ in k}) for k in keys]
         if any(counts):
           return candidates[counts.index(max(counts))]
     return _BUNDLED, preset or 'laptop'
-
-  def _find(
-      self, experiment: str, source: str, preset: str, borrow: bool = True
-  ) -> dict[store.Key, bundles.Run]:
-    return store.find(self._runs[source], experiment, preset, borrow)
 
   def _table(
       self, kind: str, experiment: str, preset: str | None
@@ -187,7 +186,7 @@ class Library:
     """Returns all rows, each with the facts and config fields of its run."""
     # All values of a seed are of one run: another one of the same condition may
     # have diverged, or measured something else.
-    found = self._find(experiment, source, preset)
+    found = store.find(self._runs[source], experiment, preset)
     if not found:
       return empty(VALUES if kind == 'values' else CURVES)
     known = {
@@ -332,22 +331,16 @@ def select_conditions(
   conditions = frame[[*keys, 'condition']].drop_duplicates()
   if not conditions.duplicated(keys).any():  # As usual; much faster.
     return frame.drop_duplicates(point, ignore_index=True), {}
-  facts = [*keys, 'condition', 'run_id', 'seed', 'experiment']
+  facts = [*keys, 'condition', 'run_id', 'seed', 'described']
   runs = frame[[*facts, 'training.num_outer_steps']].drop_duplicates()
   groups = runs.groupby([*keys, 'condition'], dropna=False, observed=True)
   sizes = groups.agg(
       steps=('training.num_outer_steps', 'max'),
       seeds=('seed', 'nunique'),
       run_id=('run_id', 'first'),
-      experiment=('experiment', 'first'),
+      described=('described', 'first'),
   ).reset_index()
-  sizes['is_described'] = [
-      condition in sweeps.described_conditions(experiment, preset)
-      for experiment, preset, condition in sizes[
-          ['experiment', 'preset', 'condition']
-      ].itertuples(index=False)
-  ]
-  sizes = sizes.sort_values(['steps', 'seeds', 'is_described'], kind='stable')
+  sizes = sizes.sort_values(['steps', 'seeds', 'described'], kind='stable')
   kept = sizes.drop_duplicates(keys, keep='last')
   rest: Any = sizes.drop(index=kept.index).sort_index()
   left_out = {
@@ -386,14 +379,3 @@ def values(
 
 def _warn(message: str) -> None:
   print(errors.line(f'warning: {message}'), file=sys.stderr)
-
-
-def _is_preset(folder: pathlib.Path) -> bool:
-  """Returns whether a preset is known; warns if it is not."""
-  known = folder.name in presets.SCALES
-  if not known:
-    _warn(
-        f'{folder} is not drawn: its preset is none of'
-        f' {", ".join(presets.SCALES)}.'
-    )
-  return known

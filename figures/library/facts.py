@@ -15,6 +15,7 @@ COLUMNS = (
     'source',  # 'own' or 'bundled'
     'run_id',
     'condition',  # the same for runs that differ only in their seeds
+    'described',  # whether the config describes it, whatever its seeds
     'num_seeds',
     'commit',
     'device',
@@ -50,6 +51,7 @@ def describe(
       'source': source,
       'run_id': run.run_id,
       'condition': run.condition,
+      'described': run.is_described(experiment, preset),
       'num_seeds': len(config['training']['seeds']),
       'commit': ', '.join(commits),
       'device': ', '.join(devices),

@@ -40,6 +40,10 @@ class Finished:
     seeds = self.config['training']['seeds']
     return [(self.condition, seed) for seed in seeds]
 
+  def is_described(self, experiment: str, preset: str) -> bool:
+    """Returns whether a config describes the run, whatever its seeds."""
+    return self.condition in sweeps.described_conditions(experiment, preset)
+
 
 _Run = TypeVar('_Run', bound=Finished)
 
@@ -62,8 +66,7 @@ def find(
   where = experiment, preset
   ours = [run for run in runs if run.where == where]
   if borrow:
-    described = sweeps.described_conditions(experiment, preset)
-    ours += [run for run in runs if run.condition in described]
+    ours += [run for run in runs if run.is_described(*where)]
   found: dict[Key, _Run] = {}
   for run in ours:
     for key in run.keys:
