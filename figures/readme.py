@@ -27,6 +27,7 @@ from modular_hyperteacher.figures.claims import over_training
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
 from modular_hyperteacher.figures.paper import published_scale
@@ -249,9 +250,9 @@ def _levels(
   for model in (*style.HYPERNETWORKS, *style.MONOLITHIC):
     width = best(
         comparisons.widths(frame, model, cell),
-        key=lambda w: data.values(frame, w, 'ood', metric=metric).mean(),
+        key=lambda w: pick.values(frame, w, 'ood', metric=metric).mean(),
     )
-    means[model] = data.values(frame, width, split, metric=metric)
+    means[model] = pick.values(frame, width, split, metric=metric)
   shared = pd.DataFrame(means).dropna(axis='columns', how='all').dropna()
   labels = {m: f'{style.MODEL_NAMES[m]} ' for m in style.MONOLITHIC}
   return ', '.join(

@@ -13,6 +13,7 @@ from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import scaling_law
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.paper import fig_a4
@@ -44,7 +45,7 @@ def more_tasks_for_more_modules(
     if len(sizes) < num_sizes or level is None:
       continue
     if model in style.HYPERNETWORKS:
-      rows = data.rows(table, {'level': level})
+      rows = pick.rows(table, {'level': level})
       # A seed that never gets there counts with all of its tasks, and one that
       # does so before the first evaluation, with the tasks until then.
       bounds = rows.assign(

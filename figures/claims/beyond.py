@@ -16,6 +16,7 @@ from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import sample_complexity
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.tasks.supports import combinations
@@ -46,7 +47,7 @@ def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> comparisons.Comparisons:
   curves = sample_complexity.accuracies(frame)
   found = []
   for model in style.HYPERNETWORKS:
-    runs = data.rows(curves, {'model.name': model})
+    runs = pick.rows(curves, {'model.name': model})
     shots = sorted(set(runs['task.num_support']))
     pairs = [(s, 2 * s) for s in shots if 2 * s in shots]
     all_tasks = runs['tasks'].max()

@@ -15,7 +15,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.claims import paired_t
 from modular_hyperteacher.figures.library import bundles
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
@@ -41,7 +41,7 @@ class Sample:
   @functools.cached_property
   def runs(self) -> pd.DataFrame:
     """A row per run of the cell."""
-    return data.runs(self.frame, self.cell)
+    return pick.runs(self.frame, self.cell)
 
 
 class Comparison(NamedTuple):
@@ -109,7 +109,7 @@ def sample(
   what = [split] if metric == 'accuracy' else [split, metric]
   where = ', '.join([style.cell_name(rest), *what] if rest else what)
   model = style.cell_name({MODEL: cell[MODEL]}) if MODEL in cell else 'students'
-  values = data.values(frame, cell, split, metric=metric)
+  values = pick.values(frame, cell, split, metric=metric)
   values = values[np.isfinite(values)]
   expected = {**cell}
   # Some cells lack a metric, and some seeds a task in OOD(K=k).
@@ -122,14 +122,14 @@ def sample(
       cell=cell,
       split=split,
       metric=metric,
-      lost=tuple(sorted(data.seeds(frame, expected) - set(values.index))),
+      lost=tuple(sorted(pick.seeds(frame, expected) - set(values.index))),
   )
 
 
 def diverged(curves: pd.DataFrame, cell: Mapping[str, Any]) -> tuple[int, ...]:
   """Returns the seeds of a cell whose training diverged, given curves."""
-  rows = data.rows(curves, cell)
-  return tuple(sorted(set(rows['seed'][data.has_diverged(rows)])))
+  rows = pick.rows(curves, cell)
+  return tuple(sorted(set(rows['seed'][pick.has_diverged(rows)])))
 
 
 def difference(
@@ -286,12 +286,12 @@ def widths(
     supports: only widths that were trained with each of them.
   """
   cell = {MODEL: model, **(rest or {})}
-  runs = data.rows(frame, cell)
+  runs = pick.rows(frame, cell)
   trained = set(runs[WIDTH].dropna()) if WIDTH in runs else set()
   if len(trained) < 2:
     return [cell]
   common = trained.intersection(
-      *(data.rows(runs, {SUPPORT: support})[WIDTH] for support in supports)
+      *(pick.rows(runs, {SUPPORT: support})[WIDTH] for support in supports)
   )
   # Without a common width, the comparisons name what was not trained.
   return [{**cell, WIDTH: width} for width in sorted(common or trained)]

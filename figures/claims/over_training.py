@@ -18,6 +18,7 @@ from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
@@ -75,7 +76,7 @@ def draw(
     row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
     entry = entries[claim.id]
     for trace in _traces(
-        data.rows(table, {'claim': claim.id}),
+        pick.rows(table, {'claim': claim.id}),
         entry['comparison'],
         _COLOURS[entry['verdict']],
     ):
@@ -180,7 +181,7 @@ def _until(
 ) -> pd.DataFrame:
   """Returns a claim's table as of an earlier step; not to be changed."""
   frame = read(library.until(experiment, step), experiment)
-  return data.select_conditions(frame, cell)[0]
+  return pick.select_conditions(frame, cell)[0]
 
 
 def published_steps(claim: verdicts.Claim) -> int:

@@ -19,7 +19,7 @@ from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import theorem
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import counterexamples
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d
@@ -191,7 +191,7 @@ def _each_condition_is_needed(frame: pd.DataFrame) -> comparisons.Comparisons:
       comparisons.level(
           comparisons.sample(frame, cell, 'ood', 'relative_error'), _UNFITTED
       )
-      for cell in data.distinct(frame, _CONSTRUCTED)
+      for cell in pick.distinct(frame, _CONSTRUCTED)
   ]
 
 

@@ -19,6 +19,7 @@ import pandas as pd
 from modular_hyperteacher.figures.claims import comparisons as comparisons_lib
 from modular_hyperteacher.figures.claims import paired_t
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -156,8 +157,8 @@ class Judgement(NamedTuple):
 def select(
     read: Read, experiment: str, cell: tuple[str, ...], library: data.Library
 ) -> tuple[pd.DataFrame, dict[str, tuple[Any, ...]]]:
-  """Returns a table as `data.select_conditions` does; not to be changed."""
-  return data.select_conditions(read(library, experiment), cell)
+  """Returns a table as `pick.select_conditions` does; not to be changed."""
+  return pick.select_conditions(read(library, experiment), cell)
 
 
 @functools.lru_cache(maxsize=256)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.tasks.supports import families
@@ -33,7 +34,7 @@ def draw(library: data.Library) -> cells.Drawn:
   frame = found.frame
   finished = [
       cell
-      for cell in data.distinct(frame, CELL)
+      for cell in pick.distinct(frame, CELL)
       if cell[theory_cells.SUPPORT] in families.FAMILIES
   ]
   panels = {
@@ -103,7 +104,7 @@ def _line(
     ):
       continue
     name = 'pooled_relative_loss' if metric == 'log_loss' else metric
-    values = data.values(frame, cell, 'ood', metric=name)
+    values = pick.values(frame, cell, 'ood', metric=name)
     if metric == 'log_loss':
       values = values.map(math.log10)
     by_count[pairs] = values

@@ -12,6 +12,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import style
@@ -94,7 +95,7 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
       theory_cells.find_students(frame, cell, _METRICS).assign(
           **dict(zip(columns, cell.values()))
       )
-      for cell in data.distinct(frame, CELL)
+      for cell in pick.distinct(frame, CELL)
   ]
   return pd.concat(rows, ignore_index=True)[order]
 

@@ -23,6 +23,7 @@ from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
@@ -113,7 +114,7 @@ def find(preset: str, fields: Mapping[str, Any]) -> float:
     ValueError: if none was measured, or several.
   """
   known = {name: fields[p] for name, p in FIELDS.items() if p in fields}
-  (found,) = data.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
+  (found,) = pick.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
   return found
 
 

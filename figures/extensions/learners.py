@@ -18,6 +18,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import stats
@@ -249,4 +250,4 @@ def _estimate(
 ) -> stats.Estimate:
   """Returns a metric of a run at the last step."""
   cell = {'condition': sweeps.condition(run.config)}
-  return stats.mean(data.values(frame, cell, split, metric=metric))
+  return stats.mean(pick.values(frame, cell, split, metric=metric))

@@ -20,6 +20,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -133,7 +134,7 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   for run in _described(scored):
     cell = {'condition': sweeps.condition(run.config)}
     values = {
-        metric: data.values(frame, cell, scored.split, metric=metric)
+        metric: pick.values(frame, cell, scored.split, metric=metric)
         for metric in scored.metrics
     }
     fixed = scored.world.fixed_sizes.get(scored.split)

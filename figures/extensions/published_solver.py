@@ -12,6 +12,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import lines
 
@@ -47,7 +48,7 @@ def draw(library: data.Library) -> cells.Drawn:
               curve.pivot(index='step', columns='seed', values='value'),
           )
           for support, name in _FAMILIES.items()
-          for _, curve in data.rows(
+          for _, curve in pick.rows(
               frame,
               {'task_support': support, 'split': split, 'metric': _LOSS},
           ).groupby('seed')

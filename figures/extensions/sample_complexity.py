@@ -6,6 +6,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -55,7 +56,7 @@ def draw(library: data.Library) -> cells.Drawn:
 
 def accuracies(curves: pd.DataFrame) -> pd.DataFrame:
   """Returns OOD accuracy at every evaluation, with 'tasks' trained on."""
-  ood = data.rows(curves, {'split': 'ood', 'metric': 'accuracy'})
+  ood = pick.rows(curves, {'split': 'ood', 'metric': 'accuracy'})
   if ood.empty:
     return ood.assign(tasks=[])
   tasks = ood['step'] * ood['training.meta_batch_size']
@@ -64,7 +65,7 @@ def accuracies(curves: pd.DataFrame) -> pd.DataFrame:
 
 def at(curves: pd.DataFrame, cell: cells.Cell, tasks: int) -> pd.Series:
   """Returns a cell's accuracy by seed after some tasks, of `accuracies`."""
-  rows = data.rows(curves, {**cell, 'tasks': tasks})
+  rows = pick.rows(curves, {**cell, 'tasks': tasks})
   return rows.set_index('seed')['value'].astype(float)
 
 

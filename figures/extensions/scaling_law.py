@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 from modular_hyperteacher.figures.extensions import scaling
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
@@ -32,7 +33,7 @@ def draw(library: data.Library) -> cells.Drawn:
     for model in found.models:
       if not found.find(name=model, max_active=max_active):
         continue
-      rows_of_model = data.rows(table, {'model': model, 'K': max_active})
+      rows_of_model = pick.rows(table, {'model': model, 'K': max_active})
       level, bounds = choose_level(rows_of_model)
       name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
       if level:
@@ -90,7 +91,7 @@ def choose_level(table: pd.DataFrame) -> tuple[float | None, pd.DataFrame]:
   """
   nothing = pd.DataFrame(columns=['x', 'seed', 'low', 'high'])
   for level in sorted(fig_a3.LEVELS, reverse=True):
-    rows = data.rows(table, {'level': level})
+    rows = pick.rows(table, {'level': level})
     usable = rows['tasks'].notna() & (rows['tasks_before'] > 0)
     kept = rows.loc[usable.groupby(rows['M']).transform('all')]
     bounds = pd.DataFrame({

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
@@ -27,7 +28,7 @@ class Cells(NamedTuple):
   frame: pd.DataFrame  # One condition per cell.
   cells: list[Cell]  # Those of the config, in its order, then others.
   num_described: int  # How many the config has.
-  left_out: Mapping[str, tuple[Any, ...]]  # As of `data.select_conditions`.
+  left_out: Mapping[str, tuple[Any, ...]]  # As of `pick.select_conditions`.
   notes: tuple[str, ...] = ()  # More lines of the caption.
   flag: str = ''  # Of the command that trains all runs.
 
@@ -36,7 +37,7 @@ class Cells(NamedTuple):
     columns = list(self.cells[0]) if self.cells else []
     described = self.cells[: self.num_described]
     lines = [f'Ours: {style.scale_note(self.frame, columns)}.']
-    missing = [c for c in described if not data.has_rows(self.frame, c)]
+    missing = [c for c in described if not pick.has_rows(self.frame, c)]
     if missing and len(missing) < len(described):
       names = [style.cell_name(cell) for cell in missing[:_MAX_NAMED]]
       more = len(missing) - len(names)
@@ -67,13 +68,13 @@ class Cells(NamedTuple):
 
   def missing(self, cell: Cell) -> str:
     """Returns why a cell is empty."""
-    return 'not measured' if data.has_rows(self.frame, cell) else 'no run'
+    return 'not measured' if pick.has_rows(self.frame, cell) else 'no run'
 
   def values(
       self, cell: Cell, split: str = 'ood', metric: str = 'accuracy'
   ) -> pd.Series:
     """Returns a metric at the last step, by seed; empty if not measured."""
-    return data.values(self.frame, cell, split, metric=metric)
+    return pick.values(self.frame, cell, split, metric=metric)
 
   def seen(
       self, cell: Cell, metric: str = 'accuracy'
@@ -100,7 +101,7 @@ class Cells(NamedTuple):
   ) -> pd.DataFrame:
     """Returns a metric of curves: index step, a column per seed."""
     point = {'split': split, 'metric': metric}
-    rows = data.rows(self.frame, {**cell, **point})
+    rows = pick.rows(self.frame, {**cell, **point})
     if rows.empty:
       return pd.DataFrame()
     return rows.pivot_table(index='step', columns='seed', values='value')
@@ -124,14 +125,14 @@ def select(
 ) -> Cells:
   """Returns the cells of one table, such as that of `Library.curves`."""
   preset = frame['preset'].iloc[0] if len(frame) else 'laptop'
-  frame, left_out = data.select_conditions(frame, tuple(columns))
+  frame, left_out = pick.select_conditions(frame, tuple(columns))
   described = [
       {column: fields.get(column) for column in columns}
       for fields in reference.described_fields(experiment, str(preset))
   ]
   cells = [c for i, c in enumerate(described) if c not in described[:i]]
   num_described = len(cells)
-  for cell in data.distinct(frame, columns):
+  for cell in pick.distinct(frame, columns):
     cell = {k: v if v == v else None for k, v in cell.items()}  # NaN: missing.
     if cell not in cells:
       cells.append(cell)
@@ -153,7 +154,7 @@ def _diverged(frame: pd.DataFrame) -> list[str]:
   """Returns a line on the seeds whose training diverged, if any did."""
   if frame.empty:
     return []
-  rows = frame[data.has_diverged(frame)]
+  rows = frame[pick.has_diverged(frame)]
   counts = rows.groupby('run_id', observed=True)['seed'].nunique()
   names = '; '.join(
       f'{number} seed{"s" * (number != 1)} of {run}'
@@ -178,7 +179,7 @@ def make_table(
   """
   rows = []
   for cell in cells.cells:
-    runs = data.runs(cells.frame, cell)
+    runs = pick.runs(cells.frame, cell)
     row: Cell = {
         style.column_name(column): value for column, value in cell.items()
     }
@@ -188,7 +189,7 @@ def make_table(
       row |= mean.columns(name)
       num_seeds = max(num_seeds, mean.num_seeds)
       if split == 'ood' and metric in _EVALUATED:
-        best = data.values(
+        best = pick.values(
             cells.frame, cell, split, metric=metric, kind='best_validation'
         )
         row |= stats.mean(best).columns(f'{name}_best')

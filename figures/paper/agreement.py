@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -68,15 +69,15 @@ def count(frame: pd.DataFrame) -> Agreement:
     frame: as of `Library.every_preset`.
   """
   at_scale = frame[frame['published_scale'].astype(bool)]
-  at_scale, _ = data.select_conditions(at_scale, CELL)
+  at_scale, _ = pick.select_conditions(at_scale, CELL)
   compared, num_seeds, differ, empty, no_run = [], [], [], [], []
   for value in published():
-    if data.rows(at_scale, value.cell).empty:
+    if pick.rows(at_scale, value.cell).empty:
       name = style.cell_name(value.cell)
       if name not in no_run:
         no_run.append(name)
       continue
-    ours = stats.mean(data.values(at_scale, value.cell, value.split))
+    ours = stats.mean(pick.values(at_scale, value.cell, value.split))
     if not ours.num_seeds:
       empty.append(value.name)
       continue

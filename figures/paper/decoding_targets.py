@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 
 
 def of(runs: pd.DataFrame) -> list[str]:
@@ -33,11 +33,11 @@ def undefined(runs: pd.DataFrame) -> dict[str, int]:
     metric -> number of seeds without R2; {} if nothing was decoded at all.
   """
   targets = of(runs)
-  measured = data.rows(runs, {'split': 'ood', 'kind': 'last'})
+  measured = pick.rows(runs, {'split': 'ood', 'kind': 'last'})
   measured = measured.loc[measured['metric'].isin(targets)]
   every = set(measured['seed'])
   lacking = {
-      target: len(every - set(data.rows(measured, {'metric': target})['seed']))
+      target: len(every - set(pick.rows(measured, {'metric': target})['seed']))
       for target in targets
   }
   return {target: number for target, number in lacking.items() if number}

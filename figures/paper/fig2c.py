@@ -8,6 +8,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.tasks.supports import families
@@ -58,6 +59,6 @@ def _bar(frame: pd.DataFrame, cell: dict[str, str]) -> bars.Bar:
   return bars.Bar(
       label=theory_cells.FAMILY_NAMES[support],
       colour=theory_cells.colour(support),
-      seeds=data.values(frame, cell, 'ood', metric='alignment'),
+      seeds=pick.values(frame, cell, 'ood', metric='alignment'),
       missing='no finished run',
   )

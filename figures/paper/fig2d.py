@@ -12,6 +12,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import lines
@@ -82,7 +83,7 @@ def draw_grid(library: data.Library) -> cells.Drawn:
                   cell[theory_cells.MODULES],
                   cell[theory_cells.HIDDEN] / theory_cells.teacher_width(frame),
               ): heatmaps.Cell(
-                  data.values(frame, cell, 'ood', metric='alignment'), 'no run'
+                  pick.values(frame, cell, 'ood', metric='alignment'), 'no run'
               )
               for cell in found.cells
               if (cell.get(theory_cells.SOLVER), cell.get(theory_cells.LATENTS))
@@ -125,5 +126,5 @@ def _line(
     hidden_factor, modules = size_at(factor)
     width = hidden_factor * theory_cells.teacher_width(frame)
     cell = dict(zip(CELL, (solver, latent_type, width, modules)))
-    by_factor[factor] = data.values(frame, cell, 'ood', metric=metric)
+    by_factor[factor] = pick.values(frame, cell, 'ood', metric=metric)
   return lines.Line(growth, colour, lines.by_x(by_factor))

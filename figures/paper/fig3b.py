@@ -11,6 +11,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
@@ -66,7 +67,7 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
   table[['published_ood', 'published_std']] = published
   at_scale = [
       len(runs) > 0 and bool(runs['published_scale'].all())
-      for runs in (data.rows(found.frame, cell) for cell in found.cells)
+      for runs in (pick.rows(found.frame, cell) for cell in found.cells)
   ]
   difference = (table['ood_mean'] - table['published_ood']).where(
       pd.Series(at_scale)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import decoding_targets
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
@@ -66,7 +67,7 @@ def _undefined(found: cells.Cells, supports: Sequence[str]) -> list[str]:
   """Returns lines that name the targets without R2: they do not vary."""
   lines = []
   for support in supports:
-    runs = data.rows(found.frame, {'task.task_support': support})
+    runs = pick.rows(found.frame, {'task.task_support': support})
     num_seeds = runs['seed'].nunique()
     names = [
         f'{decoding_targets.name(metric)} ({number} of {num_seeds} seeds)'

@@ -6,6 +6,7 @@ from typing import Any
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import decoding_targets
 from modular_hyperteacher.figures.plotting import heatmaps
@@ -87,7 +88,7 @@ def draw_a7(library: data.Library) -> cells.Drawn:
       num_columns=3,
       markers=False,
   )
-  shown = data.rows(found.frame, {'metric': 'accuracy'})
+  shown = pick.rows(found.frame, {'metric': 'accuracy'})
   point = [*CELL, 'split', 'step', 'preset']
   table = shown.groupby(point, dropna=False, observed=True)['value']
   table = table.agg(['mean', 'sem', 'count']).reset_index()
@@ -118,7 +119,7 @@ def _undefined(found: cells.Cells) -> list[str]:
   """Returns lines that name the targets without R2: they do not vary."""
   lacking = []
   for size in _sizes(found):
-    runs = data.rows(found.frame, dict(zip(CELL[1:], size)))
+    runs = pick.rows(found.frame, dict(zip(CELL[1:], size)))
     names = [
         f'{decoding_targets.name(metric)} ({number})'
         for metric, number in decoding_targets.undefined(runs).items()

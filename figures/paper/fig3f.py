@@ -13,6 +13,7 @@ import pandas as pd
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import style
 
@@ -115,7 +116,7 @@ def _best(
 
 
 def _losses(frame: pd.DataFrame, cell: cells.Cell, split: str) -> pd.Series:
-  diverged = data.seeds(frame, {**cell, 'metric': bundles.DIVERGED})
+  diverged = pick.seeds(frame, {**cell, 'metric': bundles.DIVERGED})
   lost = pd.Series(math.inf, sorted(diverged), float)
-  found = data.values(frame, cell, split, metric='loss')
+  found = pick.values(frame, cell, split, metric='loss')
   return pd.concat([found, lost])

@@ -13,6 +13,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import fig3f
 from modular_hyperteacher.figures.paper import fig_a8
 from modular_hyperteacher.figures.paper import model_bars
@@ -45,12 +46,12 @@ def draw_4e(library: data.Library) -> cells.Drawn:
   more, notes = {}, []
   if small:
     more = {f'{_PUBLISHED_MODULES} modules': small}
-    rows = [data.rows(fewer.frame, cell) for cell in fewer.cells]
+    rows = [pick.rows(fewer.frame, cell) for cell in fewer.cells]
     scale = style.scale_note(pd.concat(rows), fig_a8.CELL)
     right = 'Right: hypernetworks of as few modules as published'
     if scale != style.scale_note(found.frame, model_bars.CELL):
       right += f' ({scale})'
-    if len(data.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
+    if len(pick.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
       right += ', at the learning rate of the lowest validation loss'
     notes = [f'{right}.', *cells.excluded(fewer.frame, fewer.left_out)]
   figure = model_bars.draw_bars(
@@ -84,7 +85,7 @@ def _of_published_modules(
       if cell['model.num_modules'] == _PUBLISHED_MODULES
       and {name: cell[name] for name in model_bars.STUDENT}
       in model_bars.students(found)
-      and not data.rows(grid.frame, cell).empty
+      and not pick.rows(grid.frame, cell).empty
       and not (own == _PUBLISHED_MODULES).any()
   ]
   return grid._replace(cells=kept)
@@ -164,6 +165,6 @@ def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
   cost = stats.mean(_cost(found, student))
   row |= cost.columns('fall')
   row['num_seeds'] = cost.num_seeds
-  runs = data.rows(found.frame, student)
+  runs = pick.rows(found.frame, student)
   row['preset'] = ', '.join(runs['preset'].unique())
   return row

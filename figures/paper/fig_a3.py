@@ -8,6 +8,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
@@ -95,7 +96,7 @@ def make_table(
   rows = []
   for cell in found.cells:
     ood = {**cell, 'split': 'ood', 'metric': 'accuracy'}
-    runs = data.rows(found.frame, ood).filter(_OF_CURVE)  # Fewer to copy.
+    runs = pick.rows(found.frame, ood).filter(_OF_CURVE)  # Fewer to copy.
     for seed, curve in runs.groupby('seed'):
       tasks = (curve['step'] * curve['training.meta_batch_size']).to_numpy()
       accuracy, preset = curve['value'].to_numpy(), curve['preset'].iloc[0]

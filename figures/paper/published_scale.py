@@ -6,6 +6,7 @@ from typing import Any
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -56,14 +57,14 @@ def _experiment_rows(
       f for f in _FIELDS if f in frame and frame[f].nunique(dropna=False) > 1
   ]
   for condition, config in described.items():
-    runs = data.rows(frame, {'condition': condition})
+    runs = pick.rows(frame, {'condition': condition})
     facts: Any = runs.drop_duplicates('run_id')[['device', 'wall_s']]
     hours = facts['wall_s'].sum(skipna=False) / 3600
     flat = dict(sweeps.flatten(config))
     cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
     for split in dict.fromkeys(runs['split']):
       published = reference.tabulated(config, split)
-      ours = stats.mean(data.values(runs, {}, split))
+      ours = stats.mean(pick.values(runs, {}, split))
       if published is None or not ours.num_seeds:
         continue
       yield {

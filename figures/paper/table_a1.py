@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.published import schug2024
@@ -30,12 +31,12 @@ _DISCRETE = {theory_cells.LATENTS: 'discrete', **_PUBLISHED}
 
 def draw(library: data.Library) -> tuple[None, pd.DataFrame]:
   """Returns no figure, and the table."""
-  frame, _ = data.select_conditions(library.values(EXPERIMENT), CELL)
-  cells = data.distinct(frame.sort_values(list(CELL)), CELL)
+  frame, _ = pick.select_conditions(library.values(EXPERIMENT), CELL)
+  cells = pick.distinct(frame.sort_values(list(CELL)), CELL)
   table = theory_cells.make_table(frame, cells)
   (preset,) = frame['preset'].unique() if len(frame) else ('laptop',)
-  grid = data.rows(library.values('fig2d', preset), _DISCRETE)
-  sizes, _ = data.select_conditions(pd.concat([frame, grid]), CELL)
+  grid = pick.rows(library.values('fig2d', preset), _DISCRETE)
+  sizes, _ = pick.select_conditions(pd.concat([frame, grid]), CELL)
   if theory_cells.MODULES in sizes:
     # The published grid starts at twice the teacher's size.
     sizes = sizes[sizes[theory_cells.MODULES] > 1]
@@ -62,8 +63,8 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
     difference from the closest.
   """
   rows = []
-  sizes = data.rows(frame, _PUBLISHED).sort_values(list(CELL))
-  cells = data.distinct(sizes, CELL[:-1])
+  sizes = pick.rows(frame, _PUBLISHED).sort_values(list(CELL))
+  cells = pick.distinct(sizes, CELL[:-1])
   columns = itertools.groupby(
       sorted(schug2024.table_a1(), key=lambda value: value[1]),
       key=lambda value: value[1],
@@ -101,7 +102,7 @@ def _distance(
   apart, errors = [], []
   for decay, alignment in expected.items():
     ours = stats.mean(
-        data.values(
+        pick.values(
             frame,
             {**size, theory_cells.WEIGHT_DECAY: decay},
             'ood',

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
 from modular_hyperteacher.figures.plotting import layout
@@ -50,7 +51,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   frame = library.every_preset(EXPERIMENT)
   num_modules, max_active = TABLES[name]
   size = {'task.num_modules': num_modules, 'task.max_active': max_active}
-  frame, left_out = data.select_conditions(data.rows(frame, size), CELL)
+  frame, left_out = pick.select_conditions(pick.rows(frame, size), CELL)
   table = pd.DataFrame([
       row
       for split in agreement.SPLITS
@@ -79,12 +80,12 @@ def _rows(
   """Yields a row per preset, or a row without numbers of ours."""
   published = reference.published_accuracy(EXPERIMENT, cell, split)
   value, dispersion = published or (math.nan, math.nan)
-  presets = data.rows(frame, cell)['preset'].unique()
+  presets = pick.rows(frame, cell)['preset'].unique()
   for preset in presets if len(presets) else [None]:
-    runs = data.rows(frame, {**cell, 'preset': preset}) if preset else frame[:0]
-    seeds = data.values(runs, cell, split)
+    runs = pick.rows(frame, {**cell, 'preset': preset}) if preset else frame[:0]
+    seeds = pick.values(runs, cell, split)
     mean = stats.mean(seeds)
-    best = stats.mean(data.values(runs, cell, split, kind='best_validation'))
+    best = stats.mean(pick.values(runs, cell, split, kind='best_validation'))
     at_scale = len(runs) and all(runs['published_scale'])
     yield {
         'split': split,
@@ -116,7 +117,7 @@ def _figure(table: pd.DataFrame) -> go.Figure:
   figure.update_annotations(font={'size': 14})
   names = [style.split_name(s) for s in table['split'].unique()]
   for column, model in enumerate(style.MODELS, start=1):
-    rows = data.rows(table, {'model': model})
+    rows = pick.rows(table, {'model': model})
     for trace in _traces(rows, style.COLOURS[model]):
       figure.add_trace(trace, row=1, col=column)
   figure.update_xaxes(range=[0, 1], dtick=0.5, title_text='accuracy')

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.tasks.supports import families
 
@@ -79,7 +79,7 @@ def find_students(
 ) -> pd.DataFrame:
   """Returns a row per seed: 'seed', and metrics: name -> (split, metric)."""
   columns = {
-      name: data.values(frame, cell, split, metric=metric)
+      name: pick.values(frame, cell, split, metric=metric)
       for name, (split, metric) in metrics.items()
   }
   return pd.DataFrame(columns).rename_axis('seed').reset_index()
@@ -95,10 +95,10 @@ def make_table(
 def _row(frame: pd.DataFrame, cell: Mapping[str, Any]) -> dict[str, Any]:
   row = {column.rpartition('.')[2]: value for column, value in cell.items()}
   for name, (split, metric) in _METRICS.items():
-    estimate = stats.mean(data.values(frame, cell, split, metric=metric))
+    estimate = stats.mean(pick.values(frame, cell, split, metric=metric))
     row |= estimate.columns(name)
     row['num_seeds'] = max(row.get('num_seeds', 0), estimate.num_seeds)
-  runs = data.rows(frame, cell)
+  runs = pick.rows(frame, cell)
   steps = runs.get('training.num_outer_steps', default=pd.Series())
   row['num_outer_steps'] = ', '.join(str(n) for n in pd.unique(steps))
   row['preset'] = ', '.join(runs['preset'].unique())

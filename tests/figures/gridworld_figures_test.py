@@ -15,6 +15,7 @@ from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from tests.helpers import made_up
@@ -256,7 +257,7 @@ def test_figure_4f_shows_the_fall_seed_by_seed(tmp_path: pathlib.Path) -> None:
   assert list(table['fall_mean']) == pytest.approx(heights)
   runs = library(tmp_path).values('fig4e')
   by_seed = [
-      data.values(runs, {'model.name': 'maml', 'task.task_support': s}, 'ood')
+      pick.values(runs, {'model.name': 'maml', 'task.task_support': s}, 'ood')
       for s in ('random', 'non_compositional')
   ]
   error = (by_seed[0] - by_seed[1]).sem()
@@ -356,7 +357,7 @@ def test_seeds_of_one_support_alone_do_not_undecide_a9(
   more = frame[linear & (frame['task.task_support'] == 'random')]
   frame = pd.concat([frame, more.assign(seed=more['seed'] + 10)])
   claim = next(claim for claim in claims.known() if claim.id == 'A9')
-  found = claim.compare(data.select_conditions(frame, claim.cell)[0])
+  found = claim.compare(pick.select_conditions(frame, claim.cell)[0])
   judged = verdicts.judge(found, claim.cell)
   assert judged.verdict == 'SUPPORTED', judged.note
   assert {tested['num_seeds'] for tested in judged.tested} == {3}
@@ -372,7 +373,7 @@ def test_a_seed_without_a_whole_demonstration_leaves_a9_undecided(
   none &= frame['task.task_support'] == 'random'
   frame.loc[none & (frame['metric'] == 'accuracy_all'), 'value'] = 0.0
   claim = next(claim for claim in claims.known() if claim.id == 'A9')
-  found = claim.compare(data.select_conditions(frame, claim.cell)[0])
+  found = claim.compare(pick.select_conditions(frame, claim.cell)[0])
   judged = verdicts.judge(found, claim.cell)
   assert judged.verdict == 'UNDECIDED'
   assert judged.note.startswith(f'no finite value of seed {seed}')
@@ -407,7 +408,7 @@ def test_a_difference_in_differences_is_taken_seed_by_seed(
 
   def fall(model: str) -> pd.Series:
     one, other = (
-        data.values(runs, {'model.name': model, 'task.task_support': s}, 'ood')
+        pick.values(runs, {'model.name': model, 'task.task_support': s}, 'ood')
         for s in ('random', 'non_compositional')
     )
     return one - other

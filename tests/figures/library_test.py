@@ -21,6 +21,7 @@ from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import facts
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.paper import fig3e
@@ -114,10 +115,10 @@ def test_seeds_in_runs_of_their_own_are_pooled(tmp_path: pathlib.Path) -> None:
   options = {'seeds': (2022, 2023), 'spread': (0.01, 0.0)}
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED, **options)
   frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
-  frame, left_out = data.select_conditions(frame, fig3b.CELL)
+  frame, left_out = pick.select_conditions(frame, fig3b.CELL)
   assert not left_out
   cell = {'model.name': 'anil', 'task.task_support': 'random'}
-  seeds = data.values(frame, cell, 'ood').index
+  seeds = pick.values(frame, cell, 'ood').index
   assert sorted(seeds) == [2020, 2021, 2022, 2023]
 
 
@@ -128,7 +129,7 @@ def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
   short = {'training.num_outer_steps': 500}
   made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=short)
   figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
-  maml = data.rows(table, {'model': 'maml', 'task support': 'random'})
+  maml = pick.rows(table, {'model': 'maml', 'task support': 'random'})
   assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
   assert 'Not shown: random-maml-' in made_up.texts(figure)
 
@@ -142,7 +143,7 @@ def test_of_equally_long_conditions_that_of_the_config_is_shown(
   changed = {'models.maml.outer.learning_rate': rate}
   made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=changed)
   _, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
-  maml = data.rows(table, {'model': 'maml', 'task support': 'random'})
+  maml = pick.rows(table, {'model': 'maml', 'task support': 'random'})
   assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
 
 
@@ -334,7 +335,7 @@ def test_seeds_that_two_folders_share_count_once(
   point = ['condition', 'seed', 'split', 'metric', 'kind']
   assert not frame.duplicated(point).any()
   cell = {'model.name': 'linear_hypernetwork', 'task.task_support': 'random'}
-  found = data.values(frame, cell, 'ood').to_dict()
+  found = pick.values(frame, cell, 'ood').to_dict()
   assert found.pop(2022) == found.pop(9) == pytest.approx(0.87)
   assert len(found) == 2 and max(found.values()) < 0.6
 
@@ -400,25 +401,25 @@ def test_folders_that_cannot_be_read_are_left_out(
 def test_every_field_of_a_config_is_a_column(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
-  anil = data.rows(frame, {'model.name': 'anil'})
+  anil = pick.rows(frame, {'model.name': 'anil'})
   assert set(anil['task.fraction_ood']) == {0.25}
   assert set(anil['model.inner.num_steps']) == {100}
   assert set(anil['training.seeds']) == {(2020, 2021, 2022)}
   assert set(anil['wall_s']) == {60.0} and set(anil['cpu_s']) == {90.0}
   # A linear hypernetwork has no such field, nor has any model this one.
   linear = {'model.name': 'linear_hypernetwork'}
-  assert len(data.rows(frame, {**linear, 'model.generator_num_hidden': None}))
-  assert data.rows(frame, {**linear, 'model.generator_num_hidden': 4}).empty
-  assert data.rows(frame, {'model.no_such_field': 1}).empty
-  assert len(data.rows(frame, {'model.no_such_field': None})) == len(frame)
+  assert len(pick.rows(frame, {**linear, 'model.generator_num_hidden': None}))
+  assert pick.rows(frame, {**linear, 'model.generator_num_hidden': 4}).empty
+  assert pick.rows(frame, {'model.no_such_field': 1}).empty
+  assert len(pick.rows(frame, {'model.no_such_field': None})) == len(frame)
 
 
 def test_values_of_other_metrics(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
   cell = {'model.name': 'maml', 'task.task_support': 'random'}
-  assert data.values(frame, cell, 'ood', metric='loss').tolist() == [1.0] * 3
-  assert data.values(frame, cell, 'ood', metric='r2').empty
+  assert pick.values(frame, cell, 'ood', metric='loss').tolist() == [1.0] * 3
+  assert pick.values(frame, cell, 'ood', metric='r2').empty
 
 
 def test_a_bundle_keeps_its_runs_when_others_are_added(
@@ -435,7 +436,7 @@ def test_a_bundle_keeps_its_runs_when_others_are_added(
   assert len(bundle.runs) == 3
   frame = data.Library(tmp_path / 'no', tmp_path / 'small').values('fig3b')
   for cell, expected in {**first, **second}.items():
-    found = data.values(
+    found = pick.values(
         frame, dict(zip(('model.name', 'task.task_support'), cell)), 'ood'
     )
     assert found.mean() == pytest.approx(expected, abs=0.02)
@@ -576,7 +577,7 @@ def test_a_library_as_of_an_earlier_step(tmp_path: pathlib.Path) -> None:
   assert set(at_first.curves('fig3b')['step']) == {0}
   cell = {'model.name': 'maml', 'task.task_support': 'random'}
   for of, mean in ((library, 0.61), (at_first, 0.0)):
-    assert data.values(of.values('fig3b'), cell, 'ood').mean() == (
+    assert pick.values(of.values('fig3b'), cell, 'ood').mean() == (
         pytest.approx(mean)
     )
   # Others are read at their end.
@@ -622,10 +623,10 @@ def test_seeds_trained_later_join_the_runs_of_the_config(
   library = data.Library(tmp_path, root)
   assert not library.stale()
   for experiment in ('fig3b', 'fig3c'):
-    frame, left_out = data.select_conditions(
+    frame, left_out = pick.select_conditions(
         library.values(experiment), fig3b.CELL
     )
-    anil = data.rows(
+    anil = pick.rows(
         frame, {'model.name': 'anil', 'task.task_support': 'random'}
     )
     seeds = sorted(anil['seed'].unique())

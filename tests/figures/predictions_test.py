@@ -11,6 +11,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
 from modular_hyperteacher.figures.extensions import predictions
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from tests.figures import make_all_test
 from tests.helpers import made_up
 
@@ -59,7 +60,7 @@ def test_bars_stand_beside_the_built_in_models(
       'model.hidden_dim': 64,
       'task.task_support': 'random',
   }
-  bundled = data.values(library.values('fig3b'), cell, 'ood')
+  bundled = pick.values(library.values('fig3b'), cell, 'ood')
   assert rows.loc[('ood', 'maml'), 'accuracy_mean'] == pytest.approx(
       bundled.mean()
   )
@@ -137,7 +138,7 @@ def test_every_world_has_a_figure(tmp_path: pathlib.Path) -> None:
         'model.name': 'linear_hypernetwork',
         'task.task_support': 'random',
     }
-    bundled = data.values(
+    bundled = pick.values(
         data.Library(tmp_path).values(experiment), cell, 'ood'
     )
     assert rows.loc['linear_hypernetwork', 'accuracy_mean'] == pytest.approx(

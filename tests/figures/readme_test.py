@@ -15,6 +15,7 @@ from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import readme
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import table_a1
 from modular_hyperteacher.figures.report import overview
 from modular_hyperteacher.pretrained import student as students
@@ -189,7 +190,7 @@ def test_a_preset_decides_most_claims(
   # Three seeds leave open whether connected support helps.
   (claim,) = [claim for claim in claims.known() if claim.id == '3D']
   frame = library.values(claim.experiment)
-  few, _ = data.select_conditions(frame[frame['seed'] < 2023], claim.cell)
+  few, _ = pick.select_conditions(frame[frame['seed'] < 2023], claim.cell)
   judgement = verdicts.judge(claim.compare(few), claim.cell)
   assert changed['3D'] == ('SUPPORTED', judgement.verdict)
 

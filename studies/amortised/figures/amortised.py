@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -101,9 +102,9 @@ def make_table(frame: pd.DataFrame) -> pd.DataFrame:
         'task_support': support,
     }
     for name, (split, metric) in _METRICS.items():
-      values = data.values(frame, cell, split, metric=metric)
+      values = pick.values(frame, cell, split, metric=metric)
       row |= stats.mean(values).columns(name)
-    row['num_seeds'] = data.rows(frame, cell)['seed'].nunique()
+    row['num_seeds'] = pick.rows(frame, cell)['seed'].nunique()
     for preset in inference_cost.CALLS:
       row[f'cost_{preset}'] = inference_cost.find(preset, cell)
     rows.append(row)
@@ -118,7 +119,7 @@ def _traces(table: pd.DataFrame, measure: str) -> Iterator[Any]:
   for index, (model, kind) in enumerate(pairs):
     shift = _SPREAD * (index - (len(pairs) - 1) / 2)
     support = SUPPORTS[0] if is_cost else kind
-    rows = data.rows(table, {'model': model, 'task_support': support})
+    rows = pick.rows(table, {'model': model, 'task_support': support})
     name = f'{kind} scale' if is_cost else style.SUPPORT_NAMES[kind].lower()
     colour = style.COLOURS[model]
     yield go.Scatter(

@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import layout
@@ -418,8 +419,8 @@ def draw_given(library: data.Library) -> cells.Drawn:
 def both_of(frame: pd.DataFrame, cell: cells.Cell, x: str) -> pd.DataFrame:
   """Returns a cell's decoding 'x' and R2 'y' on new combinations, by seed."""
   return pd.DataFrame({
-      'x': data.values(frame, cell, 'ood', metric=x),
-      'y': data.values(frame, cell, 'ood', metric=R2),
+      'x': pick.values(frame, cell, 'ood', metric=x),
+      'y': pick.values(frame, cell, 'ood', metric=R2),
   }).dropna()
 
 

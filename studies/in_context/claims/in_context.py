@@ -18,6 +18,7 @@ import pandas as pd
 from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.studies.in_context.claims import fuzzy_logic
 from modular_hyperteacher.studies.in_context.figures import identities
@@ -79,14 +80,14 @@ def _at(
 def _step_after(curves: pd.DataFrame, fraction: float) -> int | None:
   """Returns the first evaluation after a fraction of vanilla's training."""
   cell = {comparisons.MODEL: VANILLA, comparisons.SUPPORT: 'ring_chords'}
-  found = data.rows(curves, cell)
+  found = pick.rows(curves, cell)
   steps = found['step'][found['step'] >= fraction * found[_STEPS]]
   return None if steps.empty else int(steps.min())
 
 
 def _last_step(curves: pd.DataFrame, support: str, model: str) -> int | None:
   cell = {comparisons.MODEL: model, comparisons.SUPPORT: support}
-  steps = data.rows(curves, cell)['step']
+  steps = pick.rows(curves, cell)['step']
   return None if steps.empty else int(steps.max())
 
 
@@ -103,7 +104,7 @@ def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
   mix = comparisons.Sample(
       name='best linear mix of training functions',
-      values=data.rows(table, point).set_index('seed')['r2'],
+      values=pick.rows(table, point).set_index('seed')['r2'],
       frame=vanilla.frame.iloc[:0],  # It is computed, not trained.
       cell={},
       split='ood',

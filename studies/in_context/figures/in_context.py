@@ -10,6 +10,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
@@ -102,7 +103,7 @@ def _reference(
     curves: cells.Cells, references: pd.DataFrame, support: str
 ) -> list[lines.Line]:
   """Returns the reference lines of a support, over the range of its curves."""
-  frame = data.rows(curves.frame, {'task.task_support': support})
+  frame = pick.rows(curves.frame, {'task.task_support': support})
   if frame.empty:
     return []
   ends = [0, int(frame['step'].max())]

@@ -18,6 +18,7 @@ from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -92,7 +93,7 @@ _PANELS = {
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   selected = {
-      experiment: data.select_conditions(
+      experiment: pick.select_conditions(
           library.values(experiment, 'laptop'), CELL
       )
       for experiment in dict.fromkeys(x.experiment for x in LEARNERS)
@@ -150,7 +151,7 @@ def make_table(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
     }
     for name, (support, split, metric) in wanted.items():
       cell = {**learner.fields, 'task.task_support': support}
-      mean = stats.mean(data.values(frame, cell, split, metric=metric))
+      mean = stats.mean(pick.values(frame, cell, split, metric=metric))
       row |= mean.columns(name)
       num_seeds = max(num_seeds, mean.num_seeds)
     row['num_seeds'] = num_seeds
@@ -183,7 +184,7 @@ def _make_lines() -> Iterator[dict[str, Any]]:
   for number, support in enumerate(SUPPORTS, start=1):
     for predictor, (_, dash) in _LINES.items():
       point = {'task_support': support, 'split': 'ood', 'predictor': predictor}
-      x = data.rows(table, point)['accuracy'].mean()
+      x = pick.rows(table, point)['accuracy'].mean()
       line = layout.vertical_line(x, number, dash=dash, width=1.5)
       yield {**line, 'layer': 'below'}
 
@@ -222,7 +223,7 @@ def _caption(frames: dict[str, pd.DataFrame]) -> list[str]:
         learner.name
         for learner in LEARNERS
         if learner.experiment == experiment
-        and not data.has_rows(frame, learner.fields)
+        and not pick.has_rows(frame, learner.fields)
     ]
     if missing:
       flag = sweeps.config_flag(experiment, 'laptop')

@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.studies.meta_seq2seq import (
     build as seq2seq_experiment,
@@ -46,7 +47,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the maps of one of TITLES, and their numbers."""
   trained = TRAINED[name]
   found = cells.read(library, trained.experiment)
-  frame = data.rows(found.frame, trained.cell)
+  frame = pick.rows(found.frame, trained.cell)
   shown = found._replace(frame=frame, cells=[trained.cell], num_described=1)
   words, actions, items = symbols(trained.experiment)
   maps = {
@@ -96,7 +97,7 @@ def attention(
   means = np.full((len(rows), len(columns)), np.nan)
   for index in np.ndindex(means.shape):
     metric = f'{kind}_attention_{index[0]}_{index[1]}'
-    means[index] = data.values(frame, {}, 'ood', metric=metric).mean()
+    means[index] = pick.values(frame, {}, 'ood', metric=metric).mean()
   return None if np.isnan(means).all() else means
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
@@ -66,9 +67,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 
 def by_length(frame: pd.DataFrame, trained: cells.Trained) -> pd.DataFrame:
   """Returns accuracies [number of actions, seeds]; empty without a run."""
-  metrics = data.rows(frame, trained.cell)['metric'].unique()
+  metrics = pick.rows(frame, trained.cell)['metric'].unique()
   found = {
-      int(match.group(1)): data.values(
+      int(match.group(1)): pick.values(
           frame, trained.cell, 'ood', metric=metric
       )
       for metric in metrics

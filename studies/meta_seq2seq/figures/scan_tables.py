@@ -12,6 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
@@ -106,10 +107,10 @@ def make_table(
   for title, entries in panels.items():
     for label, trained, metric in entries:
       frame = frames[trained.experiment]
-      test = data.values(frame, trained.cell, 'ood', metric=metric)
-      training = data.values(frame, trained.cell, 'test')
+      test = pick.values(frame, trained.cell, 'ood', metric=metric)
+      training = pick.values(frame, trained.cell, 'test')
       mean, deviation = _published(trained, metric) or (math.nan, math.nan)
-      runs = data.rows(frame, trained.cell)
+      runs = pick.rows(frame, trained.cell)
       rows.append({
           'tested_on': title,
           'network': trained.network.name,
@@ -129,7 +130,7 @@ def _bar(frame: pd.DataFrame, row: _Row) -> bars.Bar:
   return bars.Bar(
       label=row.label,
       colour=row.trained.network.colour,
-      seeds=data.values(frame, row.trained.cell, 'ood', metric=row.metric),
+      seeds=pick.values(frame, row.trained.cell, 'ood', metric=row.metric),
       missing='no finished run',
       beside=_published(row.trained, row.metric),
   )
