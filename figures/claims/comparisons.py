@@ -1,14 +1,17 @@
-"""The parts of a claim: quantities whose mean over seeds must exceed a bound.
+"""Values by seed, and the sentences about them that a claim tests.
 
-Examples: the difference of two models exceeds zero; an R2 "close to one"
-exceeds 0.9; a change that is "no noticeable fall" exceeds -0.05.
+A claim reads like what it says: `at(a) - at(b) > 0.05` compares the mean over
+seeds of a difference with a bound. `-x`, `x + y`, `x - y`, `2 * x` and `x / y`
+are taken seed by seed, on the seeds that all parts have. A seed fixes the
+teacher, the split of combinations and the evaluation tasks for all models, so
+paired differences remove the variation between teachers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 import dataclasses
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -20,17 +23,82 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 MODEL = 'model.name'
-WIDTH = 'model.hidden_dim'
-SUPPORT = 'task.task_support'
 # Results are stored with six digits; smaller differences are rounding.
 _RESOLUTION = 1e-6
 
 
-@dataclasses.dataclass(frozen=True)
-class Sample:
+class Quantity:
+  """A number per seed, measured or computed.
+
+  Attributes:
+    name: what notes call it.
+    values: by seed. A value that is not finite marks a lost seed.
+    samples: what the values are computed from.
+    terms: the weighted quantities whose sum it is. So sums of sums are computed
+      at once, which rounds once.
+  """
+
+  name: str
+  values: pd.Series
+  samples: tuple['Sample', ...]
+  terms: tuple[tuple[float, 'Quantity'], ...]
+  # A NumPy number on the left leaves the operation to this class.
+  __array_ufunc__ = None
+
+  def named(self, name: str) -> Self:
+    """Returns the same quantity under another name."""
+    return dataclasses.replace(self, name=name)  # type: ignore[type-var]
+
+  def __neg__(self) -> 'Quantity':
+    return Sum(f'-{self.name}', tuple((-w, q) for w, q in self.terms))
+
+  def __add__(self, other: 'Quantity | float') -> 'Quantity':
+    if isinstance(other, Quantity):
+      name = f'{self.name} + {other.name}'
+      return Sum(name, (*self.terms, *other.terms))
+    name = f'{self.name} + {other:g}'
+    return Computed(name, self.values + other, self.samples)
+
+  def __sub__(self, other: 'Quantity | float') -> 'Quantity':
+    name = other.name if isinstance(other, Quantity) else f'{other:g}'
+    return (self + -other).named(f'{self.name} - {name}')
+
+  def __rsub__(self, number: float) -> 'Quantity':
+    return (-self + number).named(f'{number:g} - {self.name}')
+
+  def __rmul__(self, factor: float) -> 'Quantity':
+    name = f'{factor:g} × {self.name}'
+    if len(self.terms) > 1:
+      return Computed(name, factor * self.values, self.samples)
+    return Sum(name, tuple((factor * w, q) for w, q in self.terms))
+
+  def __truediv__(self, other: 'Quantity') -> 'Quantity':
+    name = f'{self.name} / {other.name}'
+    return of_table(name, [self, other], lambda t: t.iloc[:, 0] / t.iloc[:, 1])
+
+  def __gt__(self, bound: 'Quantity | float') -> 'Comparison':
+    if isinstance(bound, Quantity):
+      return self - bound > 0.0
+    return Comparison(self.name, self.values, self.samples, float(bound))
+
+  def __lt__(self, bound: 'Quantity | float') -> 'Comparison':
+    return bound > self if isinstance(bound, Quantity) else -self > -bound
+
+
+class _Single(Quantity):
+  """A quantity that is no sum."""
+
+  @property
+  def terms(self) -> tuple[tuple[float, Quantity], ...]:
+    """The quantity itself."""
+    return ((1.0, self),)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample(_Single):
   """A metric of one cell, over seeds."""
 
-  name: str  # As in notes.
+  name: str
   values: pd.Series  # By seed, finite; empty if there is no finished run.
   frame: pd.DataFrame  # Of all cells.
   cell: Mapping[str, Any]  # Column -> value.
@@ -38,10 +106,44 @@ class Sample:
   metric: str
   lost: tuple[int, ...] = ()  # Trained seeds whose value is not finite.
 
+  @property
+  def samples(self) -> tuple['Sample', ...]:
+    """The sample itself."""
+    return (self,)
+
   @functools.cached_property
   def runs(self) -> pd.DataFrame:
     """A row per run of the cell."""
     return data.runs(self.frame, self.cell)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Computed(_Single):
+  """Values that are computed from samples in any way."""
+
+  name: str
+  values: pd.Series
+  samples: tuple[Sample, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sum(Quantity):
+  """A weighted sum of quantities, on the seeds that all of them have."""
+
+  name: str
+  terms: tuple[tuple[float, Quantity], ...]
+
+  @functools.cached_property
+  def values(self) -> pd.Series:
+    """By seed."""
+    weights, quantities = zip(*self.terms)
+    table = by_seed(quantities)
+    return pd.Series(table.to_numpy() @ np.asarray(weights), table.index)
+
+  @property
+  def samples(self) -> tuple[Sample, ...]:
+    """Those of all terms, in order."""
+    return tuple(s for _, quantity in self.terms for s in quantity.samples)
 
 
 class Comparison(NamedTuple):
@@ -53,6 +155,14 @@ class Comparison(NamedTuple):
   bound: float = 0.0
   # Fields in which the runs may differ, beside the columns of the cell.
   may_differ: tuple[str, ...] = ()
+
+  def __bool__(self) -> bool:
+    """Refuses `0 < x < 1` and `x > y or ...`, which would drop a part."""
+    raise TypeError(f'a comparison is judged over seeds: {self.name}')
+
+  def across(self, *fields: str) -> Self:
+    """Allows the runs to differ in these fields, too."""
+    return self._replace(may_differ=fields)
 
   @property
   def estimate(self) -> stats.Estimate:
@@ -95,7 +205,7 @@ class Comparison(NamedTuple):
     return (mean - self.bound) / (max(error, _RESOLUTION * largest) or 1.0)
 
 
-Comparisons = list[Comparison]
+Comparisons = Iterable[Comparison]
 
 
 def sample(
@@ -126,59 +236,56 @@ def sample(
   )
 
 
+def at(
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    split: str = 'ood',
+    metric: str = 'accuracy',
+) -> Callable[..., Sample]:
+  """Returns a function from the values of columns to the cell's sample."""
+
+  def measure(*values: Any, split: str = split, metric: str = metric) -> Sample:
+    cell = dict(zip(columns, values, strict=True))
+    return sample(frame, cell, split, metric)
+
+  return measure
+
+
 def diverged(curves: pd.DataFrame, cell: Mapping[str, Any]) -> tuple[int, ...]:
   """Returns the seeds of a cell whose training diverged, given curves."""
   rows = data.rows(curves, cell)
   return tuple(sorted(set(rows['seed'][data.has_diverged(rows)])))
 
 
-def difference(
-    higher: Sample,
-    lower: Sample,
-    bound: float = 0.0,
-    may_differ: tuple[str, ...] = (),
-) -> Comparison:
-  """Compares higher - lower with a bound, on the seeds that both have.
-
-  A seed fixes the teacher, the split of combinations and the evaluation tasks
-  for all models, so paired differences remove the variation between teachers.
-
-  Args:
-    higher: what should be higher.
-    lower: than this.
-    bound: that the difference must exceed.
-    may_differ: as of `Comparison`.
-  """
-  name = f'{higher.name} - {lower.name}'
-  found = between(name, [higher, lower], (1, -1), bound)
-  return found._replace(may_differ=may_differ)
+def by_seed(quantities: Iterable[Quantity]) -> pd.DataFrame:
+  """Returns a row per seed that all quantities have, a column per quantity."""
+  return pd.concat([q.values for q in quantities], axis=1, join='inner')
 
 
-def level(measured: Sample, bound: float) -> Comparison:
-  """Tests whether a mean exceeds a bound."""
-  return Comparison(measured.name, measured.values, (measured,), bound)
-
-
-def below(measured: Sample, bound: float) -> Comparison:
-  """Tests whether a mean is below a bound."""
-  return between(f'-{measured.name}', [measured], (-1,), -bound)
-
-
-def between(
+def of_table(
     name: str,
-    samples: Sequence[Sample],
-    weights: Sequence[float] | np.ndarray,
-    bound: float = 0.0,
-) -> Comparison:
-  """Tests whether a weighted sum, computed per seed, exceeds a bound."""
-  table = by_seed(samples)
-  summed = pd.Series(table.to_numpy() @ np.asarray(weights), index=table.index)
-  return Comparison(name, summed, tuple(samples), bound)
+    quantities: Sequence[Quantity],
+    compute: Callable[[pd.DataFrame], pd.Series],
+) -> Computed:
+  """Returns what a function makes of the table that `by_seed` returns."""
+  samples = dict.fromkeys(s for q in quantities for s in q.samples)
+  return Computed(name, compute(by_seed(quantities)), tuple(samples))
 
 
-def by_seed(samples: Iterable[Sample]) -> pd.DataFrame:
-  """Returns a row per seed that all samples have, a column per sample."""
-  return pd.concat([s.values for s in samples], axis=1).dropna()
+def mean(name: str, quantities: Sequence[Quantity]) -> Quantity:
+  """Returns the mean of quantities, seed by seed."""
+  share = 1 / len(quantities)
+  terms = ((share * w, q) for added in quantities for w, q in added.terms)
+  return Sum(name, tuple(terms))
+
+
+def slope(
+    name: str, quantities: Sequence[Quantity], x: Sequence[float] | np.ndarray
+) -> Quantity:
+  """Returns the least-squares slope of quantities over x, seed by seed."""
+  centred = np.asarray(x, float) - np.mean(x)
+  weights = centred / np.sum(centred**2)
+  return Sum(name, tuple(zip(weights, quantities, strict=True)))
 
 
 def pick_on_other_seeds(table: pd.DataFrame) -> pd.Series:
@@ -202,23 +309,9 @@ def spread_on_other_seeds(table: pd.DataFrame) -> pd.Series:
   return pick_on_other_seeds(table) + pick_on_other_seeds(-table)
 
 
-def slope(
-    name: str, samples: Sequence[Sample], at: Sequence[float] | np.ndarray
-) -> Comparison:
-  """Tests whether a metric rises with x, by a least-squares slope per seed.
-
-  Args:
-    name: as in notes.
-    samples: one per x.
-    at: the values of x.
-  """
-  centred = np.asarray(at, float) - np.mean(at)
-  return between(name, samples, centred / np.sum(centred**2))
-
-
 def better(
     frame: pd.DataFrame,
-    found: Iterable[Sequence[Mapping[str, Any]]],
+    pairs: Iterable[Sequence[Mapping[str, Any]]],
     metric: str = 'accuracy',
     split: str = 'ood',
     bound: float = 0.0,
@@ -227,84 +320,15 @@ def better(
 
   Args:
     frame: all runs.
-    found: pairs of cells.
+    pairs: of cells.
     metric: the lower, the better if it is 'loss'; else the higher.
     split: of the tasks.
     bound: that every difference must exceed.
+
+  Yields:
+    The comparison of each pair.
   """
-  compared = []
-  for pair in found:
+  for pair in pairs:
     first, second = (sample(frame, cell, split, metric) for cell in pair)
-    if metric == 'loss':
-      first, second = second, first
-    compared.append(difference(first, second, bound))
-  return compared
-
-
-def modular_are_better(
-    frame: pd.DataFrame, metric: str = 'accuracy'
-) -> Comparisons:
-  """Tests hypernetworks against monolithic models; compositional support."""
-  return better(frame, pairs(frame, {SUPPORT: 'random'}), metric)
-
-
-def over_supports(
-    frame: pd.DataFrame,
-    higher: str,
-    lower: str,
-    metric: str,
-) -> Comparisons:
-  """Tests whether a metric is higher with one support than with the other.
-
-  For both hypernetworks, at every width.
-  """
-  found = []
-  for model in style.HYPERNETWORKS:
-    for student in widths(frame, model, supports=(higher, lower)):
-      high, low = (
-          sample(frame, {**student, SUPPORT: support}, metric=metric)
-          for support in (higher, lower)
-      )
-      found.append(difference(high, low))
-  return found
-
-
-def widths(
-    frame: pd.DataFrame,
-    model: str,
-    rest: Mapping[str, Any] | None = None,
-    supports: Sequence[str] = (),
-) -> list[dict[str, Any]]:
-  """Returns a cell for every width that a model was trained with.
-
-  A claim about a model must hold for all of its widths.
-
-  Args:
-    frame: all runs.
-    model: its name.
-    rest: further fields of the cells.
-    supports: only widths that were trained with each of them.
-  """
-  cell = {MODEL: model, **(rest or {})}
-  runs = data.rows(frame, cell)
-  trained = set(runs[WIDTH].dropna()) if WIDTH in runs else set()
-  if len(trained) < 2:
-    return [cell]
-  common = trained.intersection(
-      *(data.rows(runs, {SUPPORT: support})[WIDTH] for support in supports)
-  )
-  # Without a common width, the comparisons name what was not trained.
-  return [{**cell, WIDTH: width} for width in sorted(common or trained)]
-
-
-def pairs(
-    frame: pd.DataFrame,
-    rest: Mapping[str, Any] | None = None,
-    supports: Sequence[str] = (),
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-  """Yields all pairs of a hypernetwork's and a monolithic model's cells."""
-  for modular in style.HYPERNETWORKS:
-    for modular_cell in widths(frame, modular, rest, supports):
-      for monolithic in style.MONOLITHIC:
-        for cell in widths(frame, monolithic, rest, supports):
-          yield modular_cell, cell
+    gain = second - first if metric == 'loss' else first - second
+    yield gain > bound

@@ -1,6 +1,6 @@
 """Parts of claims on other runs: longer, or of other tasks or students."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -12,6 +12,7 @@ from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import gridworlds
 from modular_hyperteacher.figures.claims import hyperteacher
 from modular_hyperteacher.figures.claims import over_training
+from modular_hyperteacher.figures.claims import students
 from modular_hyperteacher.figures.claims import theory
 from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import fig_a3_students
@@ -26,17 +27,6 @@ from modular_hyperteacher.tasks.supports import families
 TITLE = 'Parts of claims on other runs: longer, or of other tasks or students'
 
 
-def _better_than_anil(
-    frame: pd.DataFrame, cell: Mapping[str, Any], metric: str = 'accuracy'
-) -> comparisons.Comparisons:
-  pairs = [
-      pair
-      for pair in comparisons.pairs(frame, cell)
-      if pair[1][comparisons.MODEL] == 'anil'
-  ]
-  return comparisons.better(frame, pairs, metric)
-
-
 def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
   """Compares ten modules with four, both learned by students of 40."""
   _, max_active, num_modules = fig_a3.CELL
@@ -48,12 +38,12 @@ def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _triples_above_triangles(frame: pd.DataFrame) -> comparisons.Comparisons:
+  alignment = comparisons.at(frame, fig2c.CELL, metric='alignment')
   triples, *disconnected = (
-      dict(zip(fig2c.CELL, ('adamw', 'continuous', support)))
+      alignment('adamw', 'continuous', support)
       for support in (families.TRIPLES, *families.WITH_TRIANGLES)
   )
-  pairs = [(triples, cell) for cell in disconnected]
-  return comparisons.better(frame, pairs, 'alignment')
+  return [triples > other for other in disconnected]
 
 
 def _part(
@@ -89,15 +79,15 @@ def _part(
 
 _OF_3E = {
     'compare': functools.partial(
-        _better_than_anil, cell=dict(zip(fig3e.CELL[1:], (8, 2)))
+        students.modular_are_better,
+        rest=dict(zip(fig3e.CELL[1:], (8, 2))),
+        others=('anil',),
     ),
     'models': (*style.HYPERNETWORKS, 'anil'),
 }
 _OF_4C = {
     'compare': functools.partial(
-        _better_than_anil,
-        cell={comparisons.SUPPORT: 'random'},
-        metric='loss',
+        students.modular_are_better, metric='loss', others=('anil',)
     ),
     'models': (*style.HYPERNETWORKS, 'anil'),
 }

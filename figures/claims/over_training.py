@@ -172,7 +172,7 @@ def at_steps(
       frame = curves[curves['step'] <= step]
     else:
       frame = _at_step(step, claim.read, *where)
-    yield step, preset, claim.compare(frame)
+    yield step, preset, list(claim.compare(frame))
   yield last, preset, found
 
 

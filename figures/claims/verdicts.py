@@ -18,6 +18,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.claims import comparisons as comparisons_lib
 from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.claims import students
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
@@ -66,7 +67,7 @@ class Entry(Numbers):
   note: str
 
 
-Compare = Callable[[pd.DataFrame], _Comparisons]
+Compare = Callable[[pd.DataFrame], comparisons_lib.Comparisons]
 Read = Callable[[data.Library, str], pd.DataFrame]
 
 
@@ -227,14 +228,15 @@ def _judge_claim(
 
 
 def judge(
-    found: _Comparisons, cell: Sequence[str] = ('model.name',)
+    all_of: comparisons_lib.Comparisons, cell: Sequence[str] = ('model.name',)
 ) -> Judgement:
   """Returns the verdict on some comparisons, one or more.
 
   Args:
-    found: all of these must hold.
+    all_of: these must all hold.
     cell: the columns in which runs may differ.
   """
+  found = tuple(all_of)
   missing = [
       name
       for name, s in _samples(found).items()
@@ -433,7 +435,7 @@ def _width_notes(
     experiment: str, samples: Iterable[comparisons_lib.Sample]
 ) -> Iterator[str]:
   """Yields which described widths of monolithic models no sample has."""
-  name, width = comparisons_lib.MODEL, comparisons_lib.WIDTH
+  name, width = comparisons_lib.MODEL, students.WIDTH
   trained: dict[str, set[float]] = {}
   presets = set()
   for s in samples:

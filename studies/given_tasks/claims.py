@@ -6,8 +6,9 @@ together; see `extensions/given_tasks.py`. SG-12, on published values at the
 published scale, needs runs that are not here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 import functools
+import math
 
 import numpy as np
 import pandas as pd
@@ -80,14 +81,19 @@ def needed(numbers: Sequence[int], r2: Sequence[float]) -> float:
 
 
 def _needed(
-    frame: pd.DataFrame, group: list[cells.Cell]
-) -> tuple[list[comparisons.Sample], pd.Series]:
-  """Returns what is measured of one (M, K), and logs of the number needed."""
-  measured = [_r2(frame, cell) for cell in group]
-  table = comparisons.by_seed(measured)
+    frame: pd.DataFrame, group: list[cells.Cell], otherwise: float = math.nan
+) -> comparisons.Quantity:
+  """Returns logs of the number needed at one (M, K), or what else counts."""
   numbers = [given_tasks.count_training(cell) for cell in group]
-  values = [needed(numbers, list(row)) for row in table.to_numpy()]
-  return measured, pd.Series(values, table.index, float)
+  return comparisons.of_table(
+      'log of combinations needed',
+      [_r2(frame, cell) for cell in group],
+      lambda table: pd.Series(
+          [needed(numbers, list(row)) for row in table.to_numpy()],
+          table.index,
+          float,
+      ).fillna(otherwise),
+  )
 
 
 def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -96,43 +102,28 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
   So a difference that cannot be measured in full counts as a smaller one.
   """
   found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
-  compared = []
   for group in given_tasks.by_size(found.find(name=multitask.TRANSFORMER)):
     most = np.log(given_tasks.count_training(group[-1]))
-    measured, values = _needed(frame, group)
     mlps = [given_tasks.of_mlp(found, cell) for cell in group]
-    measured_of_mlp, values_of_mlp = _needed(frame, mlps)
     modules, active = (
         group[0][f'task.{f}'] for f in ('num_modules', 'max_active')
     )
-    compared.append(
-        comparisons.Comparison(
-            f'log of combinations needed, MLP - transformer, M = {modules},'
-            f' K = {active}',
-            (values_of_mlp.fillna(most) - values.fillna(most)).dropna(),
-            (*measured, *measured_of_mlp),
-        )
-    )
-  return compared
+    saved = -_needed(frame, group, most) + _needed(frame, mlps, most)
+    yield saved.named(
+        f'log of combinations needed, MLP - transformer, M = {modules},'
+        f' K = {active}'
+    ) > 0
 
 
 def _grows_slowly(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares 1 with the exponent of the number needed over that of all."""
-  samples, by_size, totals = [], [], []
-  for group in _by_size(frame):
-    measured, values = _needed(frame, group)
-    samples += measured
-    by_size.append(values)
-    totals.append(np.log(given_tasks.count_masks(group[0])))
+  groups = _by_size(frame)
+  logs = [_needed(frame, group) for group in groups]
   # What is not reached is not known, so such a seed decides nothing.
-  if len(totals) < 3 or any(values.isna().all() for values in by_size):
-    return []
-  table = pd.concat(by_size, axis=1, join='inner')  # Seeds of all sizes.
-  centred = np.array(totals) - np.mean(totals)
-  exponent = table.to_numpy() @ (centred / np.sum(centred**2))
-  name = '1 - exponent of the combinations needed over all combinations'
-  values = pd.Series(1 - exponent, table.index)
-  return [comparisons.Comparison(name, values, tuple(samples))]
+  if len(logs) > 2 and not any(log.values.isna().all() for log in logs):
+    totals = [np.log(given_tasks.count_masks(group[0])) for group in groups]
+    name = 'exponent of the combinations needed over all combinations'
+    yield 1 - comparisons.slope(name, logs, totals) > 0
 
 
 def _sizes(frame: pd.DataFrame, code: str) -> list[cells.Cell]:
@@ -166,16 +157,10 @@ def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _largest_composes(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
   for code in given_tasks.CODES:
     sizes = _sizes(frame, code)
     largest = max(sizes, key=lambda cell: (cell[_WIDTH], cell[_DEPTH]))
-    found.append(
-        comparisons.difference(
-            _r2(frame, largest), _r2(frame, largest, 'test'), -_SMALL
-        )
-    )
-  return found
+    yield _r2(frame, largest) - _r2(frame, largest, 'test') > -_SMALL
 
 
 def _over_supports(
@@ -183,27 +168,19 @@ def _over_supports(
 ) -> comparisons.Comparisons:
   """Compares two supports wherever as many masks are held out for both."""
   found = _cells(frame, 'task.task_support', 'task.fraction_ood')
-  of = {
-      name: {
-          cell['task.fraction_ood']: cell
-          for cell in found
-          if cell['task.task_support'] == name
-      }
-      for name in (higher, lower)
-  }
   pairs = [
-      (cell, of[lower][share])
-      for share, cell in of[higher].items()
-      if share in of[lower]
+      (cell, other)
+      for cell in found
+      if cell['task.task_support'] == higher
+      for other in found
+      if other == cell | {'task.task_support': lower}
   ]
   return comparisons.better(frame, pairs, given_tasks.R2, bound=bound)
 
 
 def _rare_and_popular(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      *_over_supports(frame, 'random', 'unpopular'),
-      *_over_supports(frame, 'popular', 'random', -_SMALL),
-  ]
+  yield from _over_supports(frame, 'random', 'unpopular')
+  yield from _over_supports(frame, 'popular', 'random', -_SMALL)
 
 
 def _measured(
@@ -230,55 +207,55 @@ def _measured(
   return samples, table[is_of_all]
 
 
+def _over_runs(
+    frame: pd.DataFrame,
+    measures: Mapping[str, Callable[[pd.DataFrame], float]],
+    code: str | None = None,
+) -> comparisons.Comparisons:
+  """Tests whether measures exceed zero: a seed's rows of `_measured` -> one."""
+  samples, table = _measured(frame, code)
+  for name, measure in measures.items() if len(table) else ():
+    values = {seed: measure(rows) for seed, rows in table.groupby('seed')}
+    series = pd.Series(values)
+    yield comparisons.Computed(name, series, tuple(samples)) > 0
+
+
 def _decoding_follows(frame: pd.DataFrame) -> comparisons.Comparisons:
-  samples, table = _measured(frame)
-  if table.empty:
-    return []
-  rank = {
-      seed: of_seed['x'].corr(of_seed['y'], method='spearman')
-      for seed, of_seed in table.groupby('seed')
-  }
   name = 'rank correlation over runs of OOD R2 with decoding'
-  return [comparisons.Comparison(name, pd.Series(rank), tuple(samples))]
+  rank = lambda rows: rows['x'].corr(rows['y'], method='spearman')
+  return _over_runs(frame, {name: rank})
 
 
 def _lost_in_depth(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the runs in the worst and the best third by OOD R2."""
-  samples, table = _measured(frame, 'identity')
-  if table.empty:
-    return []
-  lost, below_best = {}, {}
-  for seed, of_seed in table.groupby('seed'):
-    ranked = of_seed.sort_values('y')
+
+  def thirds(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    ranked = rows.sort_values('y')
     third = max(len(ranked) // 3, 1)
-    worst, best = ranked.iloc[:third].mean(), ranked.iloc[-third:].mean()
-    lost[seed] = worst['code'] - worst['x']
-    below_best[seed] = best['x'] - worst['x']
-  return [
-      comparisons.Comparison(name, pd.Series(values), tuple(samples))
-      for name, values in (
-          ('decoding from the code - last hidden layer, worst third', lost),
-          ('decoding from the last hidden layer, best - worst', below_best),
-      )
-  ]
+    return ranked.iloc[:third].mean(), ranked.iloc[-third:].mean()
+
+  def lost(rows: pd.DataFrame) -> float:
+    worst, _ = thirds(rows)
+    return worst['code'] - worst['x']
+
+  def below_best(rows: pd.DataFrame) -> float:
+    worst, best = thirds(rows)
+    return best['x'] - worst['x']
+
+  measures = {
+      'decoding from the code - last hidden layer, worst third': lost,
+      'decoding from the last hidden layer, best - worst': below_best,
+  }
+  return _over_runs(frame, measures, 'identity')
 
 
 def _given_helps(frame: pd.DataFrame) -> comparisons.Comparisons:
-  def accuracy(model: str) -> comparisons.Sample:
-    code = 'identity' if model == multitask.NAME else None
-    values = (model, 'random', code)
-    cell: cells.Cell = dict(zip(given_tasks.GIVEN_CELL, values, strict=True))
-    return comparisons.sample(frame, cell)
-
-  given = accuracy(multitask.NAME)
-  return [
-      comparisons.difference(given, accuracy(model), bound)
-      for models, bound in (
-          (style.MONOLITHIC, 0.0),
-          (style.HYPERNETWORKS, -_SAME_ACCURACY),
-      )
-      for model in models
-  ]
+  accuracy = comparisons.at(frame, given_tasks.GIVEN_CELL)
+  given = accuracy(multitask.NAME, 'random', 'identity')
+  for model in style.MONOLITHIC:
+    yield given > accuracy(model, 'random', None)
+  for model in style.HYPERNETWORKS:
+    yield given - accuracy(model, 'random', None) > -_SAME_ACCURACY
 
 
 _published = functools.partial(
