@@ -22,10 +22,11 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import over_training
-from modular_hyperteacher.figures.claims import students
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import learners
+from modular_hyperteacher.figures.extensions import over_training
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
@@ -68,7 +69,7 @@ def pages(
       textwrap.fill(text, 118, break_on_hyphens=False)
       for text in (
           overview.summarise(claims.known(), entries),
-          verdicts.RULE,
+          written.RULE,
       )
   )
   figures = f'{figure_table(library, entries)}\n{total}\n'

@@ -5,10 +5,10 @@ import itertools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import students
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import more_modules
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import fig3c
 from modular_hyperteacher.figures.paper import fig3e

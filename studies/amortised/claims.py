@@ -7,8 +7,8 @@ import functools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.studies.amortised.figures import amortised
 
 # Largest differences that count as equal. Accuracy: as in Tables A2 to A8.

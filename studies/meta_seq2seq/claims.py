@@ -4,8 +4,8 @@ import functools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 
 # Our readings of "near 100" and of "far above".

@@ -11,8 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
 

@@ -11,9 +11,9 @@ import pytest
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import longer
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.claims import parts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
@@ -129,7 +129,7 @@ def test_claim_a3_reads_the_curves(
     late = steps_per_module * (run.config['task']['num_modules'] - 7) > 0
     return 0.65 if step and not late else 0.1
 
-  all_claims = (*claims.known(), *longer.CLAIMS)
+  all_claims = (*claims.known(), *parts.CLAIMS)
   claim = next(claim for claim in all_claims if claim.id == claim_id)
   experiment = claim.experiment
   made_up.write_by_rule(

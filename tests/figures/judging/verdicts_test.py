@@ -15,9 +15,9 @@ from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.configs import fig3c
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import students
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats

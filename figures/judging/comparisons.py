@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.judging import paired_t
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import stats

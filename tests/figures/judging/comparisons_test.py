@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 
 
 def _sample(

@@ -1,6 +1,5 @@
 """Parts of claims on other runs: longer, or of other tasks or students."""
 
-from collections.abc import Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -8,23 +7,18 @@ from typing import Any
 import pandas as pd
 
 from modular_hyperteacher.figures.claims import appendix
-from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import gridworlds
 from modular_hyperteacher.figures.claims import hyperteacher
-from modular_hyperteacher.figures.claims import over_training
-from modular_hyperteacher.figures.claims import students
 from modular_hyperteacher.figures.claims import theory
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import fig_a3_students
-from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
-
-TITLE = 'Parts of claims on other runs: longer, or of other tasks or students'
 
 
 def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -202,13 +196,3 @@ CLAIMS = (
         models=('linear_hypernetwork',),
     ),
 )
-
-
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns a panel per part, and the table of all comparisons."""
-  sentences: Sequence[str] = [
-      f'{claim.id}: {claim.sentence}'
-      for claim in CLAIMS
-      if verdicts.evaluate(claim, library)['comparisons']
-  ]
-  return over_training.draw(CLAIMS, library, title=TITLE, caption=sentences)

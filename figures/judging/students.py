@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
+from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
 
