@@ -97,7 +97,7 @@ def tasks_to_level(
   tasks = bounds[bounds['x'] == values[-1]].set_index('seed')[['low', 'high']]
   return comparisons.Sample(
       f'{style.cell_name(cell)}, to {level:g}',
-      tasks.astype(float).mean(axis=1).apply(np.log2),
+      tasks.astype(float).mean(axis=1).apply(np.log2).dropna(),
       curves,
       cell,
       'ood',

@@ -67,7 +67,7 @@ def _after(
   cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
   return comparisons.Sample(
       f'{style.cell_name(cell)}, after {tasks} tasks',
-      sample_complexity.at(curves, cell, tasks),
+      sample_complexity.at(curves, cell, tasks).dropna(),
       curves,
       cell,
       'ood',

@@ -28,45 +28,35 @@ def _wider_gap(frame: pd.DataFrame) -> comparisons.Comparisons:
 
   The gap corrects for seen tasks that differ in difficulty between supports.
   """
+  loss = functools.partial(comparisons.sample, frame, metric='loss')
   for model in style.HYPERNETWORKS:
     for student in students.widths(frame, model, supports=_SUPPORTS):
-      ood, seen = (
-          [
-              comparisons.sample(
-                  frame, {**student, students.SUPPORT: support}, split, 'loss'
-              )
-              for support in _SUPPORTS
-          ]
-          for split in ('ood', 'test')
+      with_each = [{**student, students.SUPPORT: s} for s in _SUPPORTS]
+      gap, wider = (
+          loss(cell, 'ood') - loss(cell, 'test') for cell in with_each
       )
-      wider = (ood[1] - seen[1]) - (ood[0] - seen[0])
-      yield wider.named(
+      yield (wider - gap).named(
           f'gap of {style.cell_name(student)} with non-compositional support -'
           ' with compositional'
       ) > 0
 
 
 def _falls(
-    frame: pd.DataFrame, metric: str
+    frame: pd.DataFrame, metric: str = 'accuracy'
 ) -> Iterator[tuple[str, list[comparisons.Sample]]]:
   """Yields a name, and samples: modular on both supports, then monolithic."""
   for pair in students.pairs(frame, supports=_SUPPORTS):
-    samples = [
-        comparisons.sample(
-            frame, {**model, students.SUPPORT: support}, metric=metric
-        )
-        for model in pair
-        for support in _SUPPORTS
-    ]
     names = ' - of '.join(style.cell_name(model) for model in pair)
-    yield f'fall of {names} (ood, {metric})', samples
+    yield f'fall of {names} (ood, {metric})', [
+        comparisons.sample(frame, {**model, students.SUPPORT: s}, metric=metric)
+        for model in pair
+        for s in _SUPPORTS
+    ]
 
 
 def _modular_fall_more(frame: pd.DataFrame) -> comparisons.Comparisons:
   """The fall of each hypernetwork minus that of each monolithic model."""
-  for name, (modular, without, other, other_without) in _falls(
-      frame, 'accuracy'
-  ):
+  for name, (modular, without, other, other_without) in _falls(frame):
     fall = (modular - without) - (other - other_without)
     yield fall.named(name) > 0
 
@@ -83,11 +73,10 @@ def _whole_demonstrations(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _loss_is_not_raised(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every size with all that are no smaller in width and modules."""
+  loss = functools.partial(comparisons.sample, frame, metric='loss')
   for pair in _pairs_of_sizes(frame):
     if all(pair[0][column] <= pair[1][column] for column in fig_a8.SIZE):
-      small, large = (
-          comparisons.sample(frame, cell, metric='loss') for cell in pair
-      )
+      small, large = (loss(cell) for cell in pair)
       yield (1 + _RAISED) * small > large
 
 

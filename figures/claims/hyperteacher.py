@@ -33,20 +33,19 @@ def _falls_beyond_training(frame: pd.DataFrame) -> comparisons.Comparisons:
   trained = int(frame['task.max_active'].min())
   control = int(frame['task.num_modules'].max())
   for model, many in itertools.product(style.HYPERNETWORKS, more):
-    (before, after), (of_control_before, of_control_after) = (
-        [
-            comparisons.sample(frame, more_modules.cell(model, most), split)
-            for split in (few, many)
-        ]
+    of_model, of_control = (
+        functools.partial(
+            comparisons.sample, frame, more_modules.cell(model, most)
+        )
         for most in (trained, control)
     )
-    fall = (before - after) - (of_control_before - of_control_after)
-    yield fall.named(
+    fall, other = (at(few) - at(many) for at in (of_model, of_control))
+    yield (fall - other).named(
         f'fall of {style.MODEL_NAMES[model]} from {few} to {many} - that of'
         ' the control'
     ) > 0
     # A control that is worse on few modules would fall less, too.
-    yield of_control_after > after
+    yield of_control(many) > of_model(many)
 
 
 def _decodable_if_compositional(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -98,7 +97,7 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
     samples = [comparisons.sample(frame, cell) for cell in by_size]
     smallest, *middle, largest = samples
     name = f'{style.MODEL_NAMES[model]}: best size in between'
-    best = comparisons.of_table(name, middle, comparisons.pick_on_other_seeds)
+    best = comparisons.best_of(name, middle)
     for end, extreme in (('smallest', smallest), ('largest', largest)):
       # A seed that is lost at any size decides neither.
       gain = (best.values - extreme.values).dropna()

@@ -272,6 +272,16 @@ def of_table(
   return Computed(name, compute(by_seed(quantities)), tuple(samples))
 
 
+def best_of(name: str, quantities: Sequence[Quantity]) -> Computed:
+  """Returns the largest quantity; for every seed, other seeds choose it."""
+  return of_table(name, quantities, pick_on_other_seeds)
+
+
+def range_of(name: str, quantities: Sequence[Quantity]) -> Computed:
+  """Returns largest - smallest quantity, each chosen in the same way."""
+  return of_table(name, quantities, spread_on_other_seeds)
+
+
 def mean(name: str, quantities: Sequence[Quantity]) -> Quantity:
   """Returns the mean of quantities, seed by seed."""
   share = 1 / len(quantities)

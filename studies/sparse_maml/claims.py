@@ -43,17 +43,11 @@ def _closed(frame: pd.DataFrame) -> list[comparisons.Sample]:
 def _adapts(frame: pd.DataFrame) -> comparisons.Comparisons:
   initial = sparse_maml.cell('binary')['model.initial_sparsity']
   change = _at(frame, metric='closed') - initial
-  largest = comparisons.of_table(
-      'change of the share of closed gates',
-      [change, -change],
-      comparisons.pick_on_other_seeds,
-  )
-  spread = comparisons.of_table(
-      'largest - smallest share of closed gates of a layer',
-      _closed(frame),
-      comparisons.spread_on_other_seeds,
-  )
-  return [largest > _CHANGE, spread > _SPREAD]
+  name = 'change of the share of closed gates'
+  either = comparisons.best_of(name, [change, -change])
+  name = 'largest - smallest share of closed gates of a layer'
+  spread = comparisons.range_of(name, _closed(frame))
+  return [either > _CHANGE, spread > _SPREAD]
 
 
 def _first_closes(frame: pd.DataFrame) -> comparisons.Comparisons:

@@ -66,11 +66,8 @@ def _same_on_seen(frame: pd.DataFrame) -> comparisons.Comparisons:
 
   The kinds at the ends of the range are chosen, for every seed, by the others.
   """
-  spread = comparisons.of_table(
-      'range of OOD R2',
-      [_r2(frame, kind) for kind in fuzzy_logic.MAIN],
-      comparisons.spread_on_other_seeds,
-  )
+  ood = [_r2(frame, kind) for kind in fuzzy_logic.MAIN]
+  spread = comparisons.range_of('range of OOD R2', ood)
   seen = [_r2(frame, kind, 'test') for kind in fuzzy_logic.MAIN]
   for a, b in itertools.permutations(seen, 2):
     name = f'range of OOD R2 - 3 ({a.name} - {b.name})'
@@ -89,11 +86,8 @@ def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   (split,) = naming.TERMS.scored
   for kind in fuzzy_logic.BY_CODES:
     f1 = functools.partial(_r2, frame, kind, split)
-    best = comparisons.of_table(
-        f'best block of {kind}',
-        [f1(metric=naming.TERMS.metric(block)) for block in range(2)],
-        comparisons.pick_on_other_seeds,
-    )
+    blocks = [f1(metric=naming.TERMS.metric(block)) for block in range(2)]
+    best = comparisons.best_of(f'best block of {kind}', blocks)
     yield best - f1(metric=naming.TERMS.majority) > 0.2
 
 

@@ -113,9 +113,7 @@ def test_a_missing_run_leaves_nothing_to_compare() -> None:
         lambda a, b: 2 * (b - a),
         lambda a, b: a / b,
         lambda a, b: comparisons.mean('mean', [a, b]),
-        lambda a, b: comparisons.of_table(
-            'best', [a, b], comparisons.pick_on_other_seeds
-        ),
+        lambda a, b: comparisons.best_of('best', [a, b]),
     ],
 )
 def test_a_seed_that_diverged_on_one_side_is_lost(
@@ -148,27 +146,21 @@ def test_a_quotient_that_does_not_exist_is_lost_in_sums_too() -> None:
 def test_the_best_is_picked_on_other_seeds() -> None:
   small = _sample('small', {1: 0.0, 2: 0.1, 3: 2.0})
   large = _sample('large', {1: 1.0, 2: 0.9, 3: 1.0})
-  best = comparisons.of_table(
-      'best', [small, large], comparisons.pick_on_other_seeds
-  )
+  best = comparisons.best_of('best', [small, large])
   # Sums of the others: seed 1 2.1 and 1.9, seed 2 2 and 2, seed 3 0.1 and 1.9.
   assert best.values.to_dict() == {1: 0.0, 2: 0.1, 3: 1.0}
   found = best - _A > 0.2
   assert found.name == 'best - a' and found.samples == (small, large, _A)
   assert found.values.tolist() == pytest.approx([-0.9, -0.6, 0.2])
   # The smallest: seed 1 large, seed 2 small (the first of two), seed 3 small.
-  spread = comparisons.of_table(
-      'spread', [small, large], comparisons.spread_on_other_seeds
-  )
+  spread = comparisons.range_of('spread', [small, large])
   assert spread.values.tolist() == pytest.approx([-1.0, 0.0, -1.0])
 
 
 def test_a_choice_between_signs_has_one_sample() -> None:
   """A change in either direction, of which only one side is no other run."""
   change = _sample('share', {1: 0.3, 2: 0.4, 3: 0.2}) - 0.5
-  largest = comparisons.of_table(
-      'change', [change, -change], comparisons.pick_on_other_seeds
-  )
+  largest = comparisons.best_of('change', [change, -change])
   assert largest.values.tolist() == pytest.approx([0.2, 0.1, 0.3])
   assert [s.name for s in largest.samples] == ['share']
   assert verdicts.judge([largest > 0.05]).verdict == 'UNDECIDED'
