@@ -9,6 +9,7 @@ published scale, needs runs that are not here.
 from collections.abc import Callable, Mapping, Sequence
 import functools
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ _SAME_ACCURACY = 0.02
 _LAST = f'{given_tasks.DECODING}_last'
 _CODE = f'{given_tasks.DECODING}_code'
 _WIDTH, _DEPTH = 'model.hidden_dim', 'model.num_hidden'
+_r2 = functools.partial(comparisons.sample, metric=given_tasks.R2)
 
 
 def _cells(
@@ -39,15 +41,6 @@ def _cells(
       for cell in given_tasks.vary(found, *columns)
       if all(cell[f'task.{name}'] == value for name, value in values.items())
   ]
-
-
-def _r2(
-    frame: pd.DataFrame,
-    cell: cells.Cell,
-    split: str = 'ood',
-    metric: str = given_tasks.R2,
-) -> comparisons.Sample:
-  return comparisons.sample(frame, cell, split, metric)
 
 
 def _by_size(frame: pd.DataFrame) -> list[list[cells.Cell]]:
@@ -137,14 +130,11 @@ def _extreme(
 
   They agree in the other column, in which they have the most possible.
   """
-  both = {}
-  for cell in found:
-    both.setdefault(cell[other], []).append(cell)
-  group = max(
-      (g for g in both.values() if len(g) > 1), key=lambda g: g[0][other]
-  )
-  group = sorted(group, key=lambda cell: cell[column])
-  return group[-1], group[0]
+  sizes = sorted({cell[other] for cell in found})
+  groups = ([cell for cell in found if cell[other] == size] for size in sizes)
+  *_, group = (group for group in groups if len(group) > 1)
+  by_size = sorted(group, key=lambda cell: cell[column])
+  return by_size[-1], by_size[0]
 
 
 def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -183,41 +173,33 @@ def _rare_and_popular(frame: pd.DataFrame) -> comparisons.Comparisons:
   yield from _over_supports(frame, 'popular', 'random', -_SMALL)
 
 
-def _measured(
-    frame: pd.DataFrame, code: str | None = None
-) -> tuple[list[comparisons.Sample], pd.DataFrame]:
-  """Returns samples, and a row per run and seed with R2 and decoding.
-
-  Only of seeds that all runs have.
-  """
-  found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
-  samples, rows = [], []
-  for cell in given_tasks.decodable(found):
-    if code not in (None, cell['task.encoding']):
-      continue
-    both = given_tasks.both_of(frame, cell, _LAST)
-    if not both.empty:
-      samples += [_r2(frame, cell), _r2(frame, cell, metric=_LAST)]
-      code_r2 = _r2(frame, cell, metric=_CODE).values
-      rows.append(both.assign(code=code_r2).reset_index())
-  if not rows:
-    return samples, pd.DataFrame()
-  table = pd.concat(rows)
-  is_of_all = table.groupby('seed')['seed'].transform('size') == len(rows)
-  return samples, table[is_of_all]
-
-
 def _over_runs(
     frame: pd.DataFrame,
     measures: Mapping[str, Callable[[pd.DataFrame], float]],
     code: str | None = None,
 ) -> comparisons.Comparisons:
-  """Tests whether measures exceed zero: a seed's rows of `_measured` -> one."""
-  samples, table = _measured(frame, code)
-  for name, measure in measures.items() if len(table) else ():
-    values = {seed: measure(rows) for seed, rows in table.groupby('seed')}
-    series = pd.Series(values)
-    yield comparisons.Computed(name, series, tuple(samples)) > 0
+  """Tests whether measures of each seed's runs exceed zero.
+
+  Args:
+    frame: all runs.
+    measures: name -> a function of a table with a row per run: R2 'y', and R2
+      of decoding from the last hidden layer, 'x', and from the code, 'code'.
+      Only seeds that all runs have are measured.
+    code: of the task, if only its runs count.
+  """
+  found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
+  samples, rows = [], []
+  for cell in given_tasks.decodable(found):
+    both = given_tasks.both_of(frame, cell, _LAST)
+    if code in (None, cell['task.encoding']) and not both.empty:
+      samples += [_r2(frame, cell), _r2(frame, cell, metric=_LAST)]
+      code_r2 = _r2(frame, cell, metric=_CODE).values
+      rows.append(both.assign(code=code_r2).reset_index())
+  groups: Any = pd.concat(rows).groupby('seed') if rows else ()
+  groups = {seed: runs for seed, runs in groups if len(runs) == len(rows)}
+  for name, measure in measures.items() if groups else ():
+    values = pd.Series({seed: measure(runs) for seed, runs in groups.items()})
+    yield comparisons.Computed(name, values, tuple(samples)) > 0
 
 
 def _decoding_follows(frame: pd.DataFrame) -> comparisons.Comparisons:
