@@ -36,8 +36,9 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.devices import compilation_options
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import predictions
+from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import images
 from modular_hyperteacher.figures.plotting import tables
@@ -114,7 +115,7 @@ def main() -> None:
     drawn, entries = _draw(names, root, output)
     charts = {name: d.figure for name, d in drawn.items() if d.figure}
     obstacle = images.export(charts, formats, output)
-    _write(output, verdicts.write(entries))
+    _write(output, written.write(entries))
     endings = {name: ['csv', 'md'] for name in names}
     for name in charts if not obstacle else ():
       endings[name] += formats

@@ -22,10 +22,11 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import over_training
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import learners
+from modular_hyperteacher.figures.extensions import over_training
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
@@ -69,7 +70,7 @@ def pages(
       textwrap.fill(text, 118, break_on_hyphens=False)
       for text in (
           overview.summarise(claims.known(), entries),
-          verdicts.RULE,
+          written.RULE,
       )
   )
   figures = f'{figure_table(library, entries)}\n{total}\n'
@@ -244,12 +245,12 @@ def _levels(
   fields = dict(condition.split('=') for condition in conditions)
   split = fields.pop('split', 'ood')
   cell: dict[str, Any] = {k: int(value) for k, value in fields.items()}
-  cell[comparisons.SUPPORT] = task_support
+  cell[students.SUPPORT] = task_support
   best: Any = min if metric == 'loss' else max
   means: dict[str, pd.Series] = {}
   for model in (*style.HYPERNETWORKS, *style.MONOLITHIC):
     width = best(
-        comparisons.widths(frame, model, cell),
+        students.widths(frame, model, cell),
         key=lambda w: pick.values(frame, w, 'ood', metric=metric).mean(),
     )
     means[model] = pick.values(frame, width, split, metric=metric)

@@ -14,14 +14,13 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.claims import longer
-from modular_hyperteacher.figures.claims import over_training
 from modular_hyperteacher.figures.extensions import acting
 from modular_hyperteacher.figures.extensions import bridges
 from modular_hyperteacher.figures.extensions import fig_a3_students
 from modular_hyperteacher.figures.extensions import inference
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.extensions import more_modules
+from modular_hyperteacher.figures.extensions import over_training
 from modular_hyperteacher.figures.extensions import published_solver
 from modular_hyperteacher.figures.extensions import restarts
 from modular_hyperteacher.figures.extensions import sample_complexity
@@ -174,9 +173,9 @@ _PAPER = {
             lambda library: over_training.draw(claims.known(), library),
         ),
         'longer': Figure(
-            longer.TITLE,
-            tuple(claim.experiment for claim in longer.CLAIMS),
-            longer.draw,
+            over_training.TITLE_PARTS,
+            tuple(claim.experiment for claim in claims.PARTS),
+            lambda library: over_training.draw_parts(claims.PARTS, library),
         ),
     },
     'Hyperparameters': {

@@ -7,8 +7,9 @@ from modular_hyperteacher.figures.claims import appendix
 from modular_hyperteacher.figures.claims import beyond
 from modular_hyperteacher.figures.claims import gridworlds
 from modular_hyperteacher.figures.claims import hyperteacher
+from modular_hyperteacher.figures.claims import parts
 from modular_hyperteacher.figures.claims import theory
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 
 PAPER: tuple[verdicts.Claim, ...] = (
@@ -18,6 +19,8 @@ PAPER: tuple[verdicts.Claim, ...] = (
     *gridworlds.CLAIMS,
     *beyond.CLAIMS,
 )
+# Parts of these on other runs; they have a figure, but no verdict in the list.
+PARTS: tuple[verdicts.Claim, ...] = parts.CLAIMS
 
 
 @functools.cache

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import hyperteacher
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import scaling_law
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -39,7 +39,6 @@ def more_tasks_for_more_modules(
   """
   selected = cells.select(experiment, curves, fig_a3.CELL)
   groups: Any = fig_a3.make_table(selected, levels).groupby(['model', 'K'])
-  found = []
   for (model, max_active), table in groups:
     level, sizes = _level(table), sorted(table['M'].unique())
     if len(sizes) < num_sizes or level is None:
@@ -59,8 +58,7 @@ def more_tasks_for_more_modules(
       ]
       name = f'doublings per module, {style.MODEL_NAMES[model]}'
       name = f'{name}, K = {max_active}'
-      found.append(comparisons.slope(name, samples, sizes))
-  return found
+      yield comparisons.slope(name, samples, sizes) > 0
 
 
 def _level(table: pd.DataFrame) -> float | None:
@@ -100,7 +98,7 @@ def tasks_to_level(
   tasks = bounds[bounds['x'] == values[-1]].set_index('seed')[['low', 'high']]
   return comparisons.Sample(
       f'{style.cell_name(cell)}, to {level:g}',
-      tasks.astype(float).mean(axis=1).apply(np.log2),
+      tasks.astype(float).mean(axis=1).apply(np.log2).dropna(),
       curves,
       cell,
       'ood',
@@ -110,20 +108,18 @@ def tasks_to_level(
 
 
 def _more_shots_help(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
   for (m, k), model in itertools.product(
       hyperteacher.sizes(frame), style.HYPERNETWORKS
   ):
     cell: cells.Cell = dict(zip(fig_a4.CELL_A4, (model, m, k)))
     shots = _values(frame, fig_a4.CELL_A4, cell, 'num_support')
     if len(shots) > 1:
-      samples = [
-          comparisons.sample(frame, {**cell, 'task.num_support': s})
-          for s in shots
+      accuracy = [
+          comparisons.sample(frame, {**cell, 'task.num_support': number})
+          for number in shots
       ]
       name = f'per doubling of shots, {style.cell_name(cell)}'
-      found.append(comparisons.slope(name, samples, np.log2(shots)))
-  return found
+      yield comparisons.slope(name, accuracy, np.log2(shots)) > 0
 
 
 def _values(
@@ -140,7 +136,7 @@ def _values(
 
 def _robust_for_more_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the fall with more held-out combinations at small and large M."""
-  found = []
+  accuracy = comparisons.at(frame, fig_a4.CELL_A5)
   for model in style.HYPERNETWORKS:
     held_out, num_modules = (
         _values(frame, fig_a4.CELL_A5, {comparisons.MODEL: model}, name)
@@ -148,57 +144,41 @@ def _robust_for_more_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
     )
     if len(held_out) < 2 or len(num_modules) < 2:
       continue
-    corners: list[cells.Cell] = [
-        dict(zip(fig_a4.CELL_A5, (model, m, fraction)))
-        for m in (num_modules[0], num_modules[-1])
-        for fraction in (held_out[0], held_out[-1])
-    ]
-    name = f'fall with fewer modules - with more, {style.MODEL_NAMES[model]}'
-    samples = [comparisons.sample(frame, cell) for cell in corners]
-    found.append(comparisons.between(name, samples, (1, -1, -1, 1)))
-    found += comparisons.better(
-        frame,
-        [(most, least) for least, most in (corners[:2], corners[2:])],
-        split='test',
-        bound=-_NOTICEABLE,
+    least, most = held_out[0], held_out[-1]
+    few, many = num_modules[0], num_modules[-1]
+    of_few, of_many = (
+        accuracy(model, m, least) - accuracy(model, m, most)
+        for m in (few, many)
     )
-  return found
+    name = f'fall with fewer modules - with more, {style.MODEL_NAMES[model]}'
+    yield (of_few - of_many).named(name) > 0
+    for m in (few, many):
+      fewer, more = (accuracy(model, m, x, split='test') for x in (least, most))
+      yield more - fewer > -_NOTICEABLE
+
+
+def _correlation(table: pd.DataFrame) -> pd.Series:
+  """Returns the correlation of a row's halves."""
+  x, y = (
+      pd.DataFrame(half, table.index)
+      for half in np.split(table.to_numpy(), 2, axis=1)
+  )
+  return x.corrwith(y, axis=1).dropna()
 
 
 def _decodability_mirrors_accuracy(
     frame: pd.DataFrame,
 ) -> comparisons.Comparisons:
   """Correlates R2 with OOD accuracy over the grid, for each seed."""
-  found = []
   sizes = hyperteacher.sizes(frame)
-  if len(sizes) < 3:
-    return []
-  for model in style.HYPERNETWORKS:
-    grid: list[cells.Cell] = [
-        dict(zip(fig3e.CELL, (model, *size))) for size in sizes
-    ]
-    accuracy = [comparisons.sample(frame, cell) for cell in grid]
-    decoded = [comparisons.sample(frame, cell, metric='r2') for cell in grid]
-    # Seeds that all cells have.
-    table = comparisons.by_seed([*accuracy, *decoded])
-    x, y = (
-        pd.DataFrame(half, table.index)
-        for half in np.split(table.to_numpy(), 2, axis=1)
-    )
-    found.append(
-        comparisons.Comparison(
-            f'correlation of R2 with accuracy, {style.MODEL_NAMES[model]}',
-            x.corrwith(y, axis=1).dropna(),
-            (*accuracy, *decoded),
-        )
-    )
+  at = comparisons.at(frame, fig3e.CELL)
+  for model in style.HYPERNETWORKS if len(sizes) > 2 else ():
+    accuracy = [at(model, *size) for size in sizes]
+    r2 = [at(model, *size, metric='r2') for size in sizes]
+    name = f'correlation of R2 with accuracy, {style.MODEL_NAMES[model]}'
+    yield comparisons.of_table(name, [*accuracy, *r2], _correlation) > 0
     if frame['published_scale'].all():
-      found += [
-          comparisons.level(s, 0.0)
-          for s, (_, max_active) in zip(decoded, sizes)
-          if max_active > 1
-      ]
-  return found
+      yield from (x > 0 for x, (_, k) in zip(r2, sizes) if k > 1)
 
 
 CLAIMS = (

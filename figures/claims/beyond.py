@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher.figures.claims import appendix
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import sample_complexity
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -24,7 +24,6 @@ from modular_hyperteacher.tasks.supports import combinations
 
 def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
   """Exponent of M in the combinations minus that in the training tasks."""
-  found = []
   for model, max_active, level, bounds in appendix.scaling_levels(curves):
     sizes = sorted(set(bounds['x']))
     samples = []
@@ -38,30 +37,25 @@ def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
       samples.append(dataclasses.replace(tasks, values=saved))
     name = f'difference of exponents, {style.MODEL_NAMES[model]}'
     name = f'{name}, K = {max_active}'
-    found.append(comparisons.slope(name, samples, np.log2(sizes)))
-  return found
+    yield comparisons.slope(name, samples, np.log2(sizes)) > 0
 
 
 def _more_shots_on_fewer_tasks(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares twice the shots on half the tasks with the original budget."""
   curves = sample_complexity.accuracies(frame)
-  found = []
   for model in style.HYPERNETWORKS:
     runs = pick.rows(curves, {'model.name': model})
     shots = sorted(set(runs['task.num_support']))
-    pairs = [(s, 2 * s) for s in shots if 2 * s in shots]
-    all_tasks = runs['tasks'].max()
-    if not pairs or not (runs['tasks'] * 2 == all_tasks).any():
-      continue
-    samples = [
-        _after(frame, curves, model, num_support, tasks)
-        for few, many in pairs
-        for num_support, tasks in ((many, all_tasks // 2), (few, all_tasks))
+    after = functools.partial(_after, frame, curves, model)
+    budget = runs['tasks'].max()
+    gains = [
+        after(2 * few, budget // 2) - after(few, budget)
+        for few in shots
+        if 2 * few in shots
     ]
-    weights = [1 / len(pairs), -1 / len(pairs)] * len(pairs)
-    name = f'twice the shots on half the tasks, {style.MODEL_NAMES[model]}'
-    found.append(comparisons.between(name, samples, weights))
-  return found
+    if gains and (runs['tasks'] * 2 == budget).any():
+      name = f'twice the shots on half the tasks, {style.MODEL_NAMES[model]}'
+      yield comparisons.mean(name, gains) > 0
 
 
 def _after(
@@ -74,7 +68,7 @@ def _after(
   cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
   return comparisons.Sample(
       f'{style.cell_name(cell)}, after {tasks} tasks',
-      sample_complexity.at(curves, cell, tasks),
+      sample_complexity.at(curves, cell, tasks).dropna(),
       curves,
       cell,
       'ood',

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 import functools
 import itertools
 
-import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import fig3f
 from modular_hyperteacher.figures.paper import fig_a8
@@ -28,83 +28,56 @@ def _wider_gap(frame: pd.DataFrame) -> comparisons.Comparisons:
 
   The gap corrects for seen tasks that differ in difficulty between supports.
   """
-  return [
-      comparisons.between(
-          f'gap of {style.cell_name(student)} with non-compositional support -'
-          ' with compositional',
-          [
-              comparisons.sample(
-                  frame,
-                  {**student, comparisons.SUPPORT: support},
-                  split,
-                  'loss',
-              )
-              for support in _SUPPORTS[::-1]
-              for split in ('ood', 'test')
-          ],
-          (1, -1, -1, 1),
+  loss = functools.partial(comparisons.sample, frame, metric='loss')
+  for model in style.HYPERNETWORKS:
+    for student in students.widths(frame, model, supports=_SUPPORTS):
+      with_each = [{**student, students.SUPPORT: s} for s in _SUPPORTS]
+      gap, wider = (
+          loss(cell, 'ood') - loss(cell, 'test') for cell in with_each
       )
-      for model in style.HYPERNETWORKS
-      for student in comparisons.widths(frame, model, supports=_SUPPORTS)
-  ]
+      yield (wider - gap).named(
+          f'gap of {style.cell_name(student)} with non-compositional support -'
+          ' with compositional'
+      ) > 0
 
 
 def _falls(
-    frame: pd.DataFrame, metric: str
+    frame: pd.DataFrame, metric: str = 'accuracy'
 ) -> Iterator[tuple[str, list[comparisons.Sample]]]:
   """Yields a name, and samples: modular on both supports, then monolithic."""
-  for modular, monolithic in comparisons.pairs(frame, supports=_SUPPORTS):
-    samples = [
-        comparisons.sample(
-            frame, {**model, comparisons.SUPPORT: support}, metric=metric
-        )
-        for model in (modular, monolithic)
-        for support in _SUPPORTS
+  for pair in students.pairs(frame, supports=_SUPPORTS):
+    names = ' - of '.join(style.cell_name(model) for model in pair)
+    yield f'fall of {names} (ood, {metric})', [
+        comparisons.sample(frame, {**model, students.SUPPORT: s}, metric=metric)
+        for model in pair
+        for s in _SUPPORTS
     ]
-    names = (style.cell_name(model) for model in (modular, monolithic))
-    yield f'fall of {" - of ".join(names)} (ood, {metric})', samples
 
 
 def _modular_fall_more(frame: pd.DataFrame) -> comparisons.Comparisons:
   """The fall of each hypernetwork minus that of each monolithic model."""
-  return [
-      comparisons.between(name, samples, (1, -1, -1, 1))
-      for name, samples in _falls(frame, 'accuracy')
-  ]
+  for name, (modular, without, other, other_without) in _falls(frame):
+    fall = (modular - without) - (other - other_without)
+    yield fall.named(name) > 0
 
 
 def _whole_demonstrations(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Uses relative falls: an accuracy of 2% can fall by at most 2 points."""
   metric = 'accuracy_all'
-  found = comparisons.modular_are_better(frame, metric)
-  for name, samples in _falls(frame, metric):
-    # Seeds that some of the runs lack do not count as lost.
-    table = comparisons.by_seed(samples)
-    modular, modular_without, other, other_without = table.to_numpy().T
+  yield from students.modular_are_better(frame, metric)
+  for name, (modular, without, other, other_without) in _falls(frame, metric):
     # A seed without any whole demonstration has no share to lose: not finite.
-    with np.errstate(divide='ignore', invalid='ignore'):
-      kept = other_without / other - modular_without / modular
-    found.append(
-        comparisons.Comparison(
-            f'relative {name}', pd.Series(kept, table.index), tuple(samples)
-        )
-    )
-  return found
+    kept = -(without / modular) + other_without / other
+    yield kept.named(f'relative {name}') > 0
 
 
 def _loss_is_not_raised(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every size with all that are no smaller in width and modules."""
-  found = []
-  for small, large in _pairs_of_sizes(frame):
-    if any(small[column] > large[column] for column in fig_a8.SIZE):
-      continue
-    samples = [
-        comparisons.sample(frame, cell, metric='loss')
-        for cell in (small, large)
-    ]
-    name = f'{1 + _RAISED:g} × {samples[0].name} - {samples[1].name}'
-    found.append(comparisons.between(name, samples, (1 + _RAISED, -1)))
-  return found
+  loss = functools.partial(comparisons.sample, frame, metric='loss')
+  for pair in _pairs_of_sizes(frame):
+    if all(pair[0][column] <= pair[1][column] for column in fig_a8.SIZE):
+      small, large = (loss(cell) for cell in pair)
+      yield (1 + _RAISED) * small > large
 
 
 def _accuracy_is_stable(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -130,7 +103,7 @@ CLAIMS = (
         ' support, for both hypernetworks.',
         'fig4b',
         functools.partial(
-            comparisons.over_supports,
+            students.over_supports,
             higher='disconnected',
             lower='connected',
             metric='loss',
@@ -142,7 +115,7 @@ CLAIMS = (
         'Preferences, compositional support: OOD loss of both hypernetworks is'
         ' lower than that of both monolithic models.',
         'fig4c',
-        functools.partial(comparisons.modular_are_better, metric='loss'),
+        functools.partial(students.modular_are_better, metric='loss'),
         cell=model_bars.CELL,
     ),
     verdicts.of_hypernetworks(
@@ -159,7 +132,7 @@ CLAIMS = (
         'Goals, compositional support: OOD accuracy of both hypernetworks is'
         ' higher than that of both monolithic models.',
         'fig4e',
-        comparisons.modular_are_better,
+        students.modular_are_better,
         cell=model_bars.CELL,
     ),
     verdicts.of_figure(

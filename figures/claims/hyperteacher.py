@@ -1,12 +1,14 @@
 """Claims about the hyperteacher: Section 4.1 and Figure 3."""
 
 import functools
+import itertools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import more_modules
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import fig3c
 from modular_hyperteacher.figures.paper import fig3e
@@ -21,63 +23,55 @@ _HIGH = 0.5
 
 
 def _monolithic_above_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
-  pairs = comparisons.pairs(frame, {comparisons.SUPPORT: 'non_compositional'})
+  pairs = students.pairs(frame, {students.SUPPORT: 'non_compositional'})
   return comparisons.better(frame, (pair[::-1] for pair in pairs))
 
 
 def _falls_beyond_training(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares with a control trained on up to all modules, by fall and level."""
-  found = []
+  few, *more = more_modules.SPLITS
   trained = int(frame['task.max_active'].min())
   control = int(frame['task.num_modules'].max())
-  few, *more = more_modules.SPLITS
-  for model in style.HYPERNETWORKS:
-    for many in more:
-      samples = [
-          comparisons.sample(frame, more_modules.cell(model, most), split)
-          for most in (trained, control)
-          for split in (few, many)
-      ]
-      name = (
-          f'fall of {style.MODEL_NAMES[model]} from {few} to {many} - that of'
-          ' the control'
-      )
-      found.append(comparisons.between(name, samples, (1, -1, -1, 1)))
-      # A control that is worse on few modules would fall less, too.
-      found.append(comparisons.difference(samples[3], samples[1]))
-  return found
+  for model, many in itertools.product(style.HYPERNETWORKS, more):
+    of_model, of_control = (
+        functools.partial(
+            comparisons.sample, frame, more_modules.cell(model, most)
+        )
+        for most in (trained, control)
+    )
+    fall, other = (at(few) - at(many) for at in (of_model, of_control))
+    yield (fall - other).named(
+        f'fall of {style.MODEL_NAMES[model]} from {few} to {many} - that of'
+        ' the control'
+    ) > 0
+    # A control that is worse on few modules would fall less, too.
+    yield of_control(many) > of_model(many)
 
 
 def _decodable_if_compositional(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = comparisons.over_supports(frame, 'random', 'non_compositional', 'r2')
+  found = students.over_supports(frame, 'random', 'non_compositional', 'r2')
+  found = list(found)
+  yield from found
   if frame['published_scale'].all():
-    high = [comparison.samples[0] for comparison in found]
-    found += [comparisons.level(s, _CLOSE_TO_ONE) for s in high]
-  return found
+    yield from (comparison.samples[0] > _CLOSE_TO_ONE for comparison in found)
 
 
 def _needs_combined_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every K > 1 with K = 1 at the same M, and with other models."""
-  found = []
-  for m, k in sizes(frame):
-    size: cells.Cell = dict(zip(fig3e.CELL[1:], (m, k)))
+  accuracy = comparisons.at(frame, fig3e.CELL)
+  for size in sizes(frame):
+    m, k = size
     for model in style.HYPERNETWORKS:
-      ours = comparisons.sample(frame, {comparisons.MODEL: model, **size})
+      ours = accuracy(model, m, k)
       if k > 1:
-        single = {**ours.cell, fig3e.CELL[2]: 1}
-        found += comparisons.better(frame, [(ours.cell, single)])
+        yield ours > accuracy(model, m, 1)
       if frame['published_scale'].all():
-        compare = comparisons.level if k > 1 else comparisons.below
-        found.append(compare(ours, _HIGH))
+        yield ours > _HIGH if k > 1 else ours < _HIGH
     if k > 1:
-      found += [
-          comparison
-          for comparison in comparisons.better(
-              frame, comparisons.pairs(frame, size)
-          )
-          if len(comparison.samples[1].runs)
-      ]
-  return found
+      cell: cells.Cell = dict(zip(fig3e.CELL[1:], size))
+      for comparison in students.modular_are_better(frame, rest=cell):
+        if len(comparison.samples[1].runs):
+          yield comparison
 
 
 def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
@@ -96,23 +90,18 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
   """
   experiment = str(frame['experiment'].iloc[0])
   found = cells.select(experiment, frame, fig3f.CELL)
-  result = []
   for model in style.HYPERNETWORKS:
     by_size = fig3f.best_rates(found, model)
     if len(by_size) < 3:
       continue
     samples = [comparisons.sample(frame, cell) for cell in by_size]
-    middle = comparisons.by_seed(samples[1:-1])
-    peak = comparisons.pick_on_other_seeds(middle)
-    result += [
-        comparisons.Comparison(
-            f'{style.MODEL_NAMES[model]}: best size in between - {end}',
-            (peak - extreme.values).dropna(),
-            tuple(samples),
-        )
-        for end, extreme in (('smallest', samples[0]), ('largest', samples[-1]))
-    ]
-  return result
+    smallest, *middle, largest = samples
+    name = f'{style.MODEL_NAMES[model]}: best size in between'
+    best = comparisons.best_of(name, middle)
+    for end, extreme in (('smallest', smallest), ('largest', largest)):
+      # A seed that is lost at any size decides neither.
+      gain = (best.values - extreme.values).dropna()
+      yield comparisons.Computed(f'{name} - {end}', gain, tuple(samples)) > 0
 
 
 CLAIMS = (
@@ -121,7 +110,7 @@ CLAIMS = (
         'Compositional support: OOD accuracy of both hypernetworks is'
         ' higher than that of both monolithic models.',
         'fig3b',
-        comparisons.modular_are_better,
+        students.modular_are_better,
         cell=model_bars.CELL,
     ),
     verdicts.of_figure(
@@ -151,7 +140,7 @@ CLAIMS = (
         ' with disconnected support.',
         'fig3d',
         functools.partial(
-            comparisons.over_supports,
+            students.over_supports,
             higher='connected',
             lower='disconnected',
             metric='r2',

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import theorem
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import counterexamples
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d
@@ -41,60 +40,53 @@ _LARGEST_RATIO = 1000
 def _connected_above_disconnected(
     frame: pd.DataFrame, solver: str, latent_type: str
 ) -> comparisons.Comparisons:
+  alignment = comparisons.at(frame, fig2c.CELL, metric='alignment')
   connected, disconnected = (
       [
-          dict(zip(fig2c.CELL, (solver, latent_type, support)))
+          alignment(solver, latent_type, support)
           for kind, support in families.TABLE_A9.values()
           if kind == latent_type and theory_cells.is_connected(support) == which
       ]
       for which in (True, False)
   )
-  pairs = itertools.product(connected, disconnected)
-  return comparisons.better(frame, pairs, 'alignment')
+  return [a > b for a, b in itertools.product(connected, disconnected)]
 
 
-def _of_size(
-    frame: pd.DataFrame,
-    solver: str,
-    latent_type: str,
-    hidden_factor: int,
-    module_factor: int,
-) -> cells.Cell:
-  width = theory_cells.teacher_width(frame) * hidden_factor
-  size = solver, latent_type, width, module_factor
-  return dict(zip(fig2d.CELL, size))
+def _sizes(
+    frame: pd.DataFrame, solver: str, latent_type: str
+) -> tuple[Callable[[int, int], comparisons.Sample], list[tuple[int, int]]]:
+  """Returns (width, modules) -> alignment, and the largest sizes.
+
+  Sizes are multiples of the teacher's. The largest width and number of modules
+  come alone and together.
+  """
+  width = theory_cells.teacher_width(frame)
+  alignment = comparisons.at(frame, fig2d.CELL, metric='alignment')
+  largest = int(frame[theory_cells.MODULES].max())
+  return (
+      lambda hidden, num: alignment(solver, latent_type, width * hidden, num),
+      [(largest, 2), (2, largest), (largest, largest)],
+  )
 
 
 def _falls_with_size(
     frame: pd.DataFrame, solver: str
 ) -> comparisons.Comparisons:
-  size = functools.partial(_of_size, frame, solver, 'discrete')
-  found = comparisons.better(
-      frame,
-      [(size(2, 2), size(*other)) for other in _larger_sizes(frame)],
-      'alignment',
-      bound=_NOTICED,
-  )
+  alignment, largest = _sizes(frame, solver, 'discrete')
+  for size in largest:
+    yield alignment(2, 2) - alignment(*size) > _NOTICED
   # The published grid starts at twice the teacher's size. Being best takes any
   # difference from the smallest.
   if frame[theory_cells.MODULES].min() == 1:
-    smallest = [(size(2, 2), size(1, 1))]
-    found += comparisons.better(frame, smallest, 'alignment')
-  return found
+    yield alignment(2, 2) > alignment(1, 1)
 
 
 def _stays_with_size(
     frame: pd.DataFrame, solver: str
 ) -> comparisons.Comparisons:
-  size = functools.partial(_of_size, frame, solver, 'continuous')
-  pairs = [(size(*other), size(2, 2)) for other in _larger_sizes(frame)]
-  return comparisons.better(frame, pairs, 'alignment', bound=-_NOTICED)
-
-
-def _larger_sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
-  """Returns the largest (width, modules), alone and together."""
-  largest = int(frame[theory_cells.MODULES].max())
-  return [(largest, 2), (2, largest), (largest, largest)]
+  alignment, largest = _sizes(frame, solver, 'continuous')
+  for size in largest:
+    yield alignment(*size) - alignment(2, 2) > -_NOTICED
 
 
 def _decay_does_not_help(
@@ -102,18 +94,12 @@ def _decay_does_not_help(
 ) -> comparisons.Comparisons:
   """Leaves out students whose alignment cannot be raised."""
   found = cells.select(table_a1.EXPERIMENT, frame, table_a1.CELL)
-  pairs = [
-      (cell | {theory_cells.WEIGHT_DECAY: 0.0}, cell)
-      for cell in found.find(solver=solver)
-      if cell[theory_cells.WEIGHT_DECAY]
-  ]
-  return [
-      comparison
-      for comparison in comparisons.better(
-          frame, pairs, 'alignment', bound=-_NOTICED
-      )
-      if not comparison.samples[0].values.mean() > 1 - _NOTICED
-  ]
+  alignment = functools.partial(comparisons.sample, frame, metric='alignment')
+  for cell in found.find(solver=solver):
+    without = alignment(cell | {theory_cells.WEIGHT_DECAY: 0.0})
+    can_rise = not without.values.mean() > 1 - _NOTICED
+    if cell[theory_cells.WEIGHT_DECAY] and can_rise:
+      yield without - alignment(cell) > -_NOTICED
 
 
 def _students(
@@ -155,44 +141,32 @@ def _fits_everything(frame: pd.DataFrame) -> comparisons.Comparisons:
   Compares them as a ratio on a log scale, because no loss is exactly zero and
   the worst new combination always has a higher loss than the training average.
   """
-  return [
-      comparisons.below(sample, bound)
-      for name, measure, bound in (
-          (
-              'log10 of largest OOD loss / training loss',
-              lambda s: np.log10(s['ood_loss_max'] / s['train_loss']),
-              math.log10(_LARGEST_RATIO),
-          ),
-          ('residual of identification', lambda s: s['residual'], 1e-2),
-      )
-      for _, sample in _students(frame, 'ring', name, measure)
-  ]
+  for name, measure, bound in (
+      (
+          'log10 of largest OOD loss / training loss',
+          lambda s: np.log10(s['ood_loss_max'] / s['train_loss']),
+          math.log10(_LARGEST_RATIO),
+      ),
+      ('residual of identification', lambda s: s['residual'], 1e-2),
+  ):
+    for _, residual in _students(frame, 'ring', name, measure):
+      yield residual < bound
 
 
 def _need_not_fit(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Uses one output, as in the theorem; more would identify hidden units."""
-  return [
-      comparisons.level(sample, 0.0)
-      for output_dim, sample in _students(
-          frame,
-          'triangles',
-          'share of disconnected students without training error that do not'
-          ' fit',
-          lambda s: (s['ood_loss_max'] > _UNFITTED).astype(float),
-      )
-      if output_dim == 1
-  ]
+  name = 'share of disconnected students without training error that do not fit'
+  unfitted = lambda s: (s['ood_loss_max'] > _UNFITTED).astype(float)
+  for output_dim, share in _students(frame, 'triangles', name, unfitted):
+    if output_dim == 1:
+      yield share > 0.0
 
 
 def _each_condition_is_needed(frame: pd.DataFrame) -> comparisons.Comparisons:
-  if frame['train_error'].max() > 1e-9:
-    return []
-  return [
-      comparisons.level(
-          comparisons.sample(frame, cell, 'ood', 'relative_error'), _UNFITTED
-      )
-      for cell in pick.distinct(frame, _CONSTRUCTED)
-  ]
+  if frame['train_error'].max() <= 1e-9:
+    for cell in data.distinct(frame, _CONSTRUCTED):
+      error = comparisons.sample(frame, cell, metric='relative_error')
+      yield error > _UNFITTED
 
 
 def _per_solver(

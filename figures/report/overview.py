@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.plotting import tables
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -69,7 +70,7 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
       _measured(entry),
       entry['note'],
       _why(entry),
-      tables.texts(pd.DataFrame(verdicts.comparison_rows(entry))),
+      tables.texts(pd.DataFrame(written.comparison_rows(entry))),
   )
 
 

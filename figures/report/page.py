@@ -30,7 +30,8 @@ import plotly.graph_objects as go
 from modular_hyperteacher import configs
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import tables
@@ -133,7 +134,7 @@ class Report:
         summary=overview.summarise(self.claims, self.entries),
         counts=overview.count(self._described.values()),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
-        rule=verdicts.RULE,
+        rule=written.RULE,
         stale=list(self.library.stale()),
         sections=sections,
         discrepancies={

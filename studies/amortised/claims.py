@@ -7,8 +7,8 @@ import functools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.studies.amortised.figures import amortised
 
 # Largest differences that count as equal. Accuracy: as in Tables A2 to A8.
@@ -24,14 +24,14 @@ def _above(
     bound: float = 0.0,
 ) -> comparisons.Comparisons:
   """Compares two ways of inference, for each hypernetwork."""
-  pairs = [
-      [amortised.make_cell(way, model, 'random') for way in (higher, lower)]
-      for model in amortised.MODELS
-  ]
-  return [
-      comparison._replace(may_differ=('model.inner.learning_rate',))
-      for comparison in comparisons.better(frame, pairs, metric, bound=bound)
-  ]
+  for model in amortised.MODELS:
+    high, low = (
+        comparisons.sample(
+            frame, amortised.make_cell(way, model, 'random'), metric=metric
+        )
+        for way in (higher, lower)
+    )
+    yield (high - low > bound).across('model.inner.learning_rate')
 
 
 def _needs_compositional_support(

@@ -6,14 +6,16 @@ together; see `extensions/given_tasks.py`. SG-12, on published values at the
 published scale, needs runs that are not here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 import functools
+import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
@@ -26,6 +28,7 @@ _SAME_ACCURACY = 0.02
 _LAST = f'{given_tasks.DECODING}_last'
 _CODE = f'{given_tasks.DECODING}_code'
 _WIDTH, _DEPTH = 'model.hidden_dim', 'model.num_hidden'
+_r2 = functools.partial(comparisons.sample, metric=given_tasks.R2)
 
 
 def _cells(
@@ -38,15 +41,6 @@ def _cells(
       for cell in given_tasks.vary(found, *columns)
       if all(cell[f'task.{name}'] == value for name, value in values.items())
   ]
-
-
-def _r2(
-    frame: pd.DataFrame,
-    cell: cells.Cell,
-    split: str = 'ood',
-    metric: str = given_tasks.R2,
-) -> comparisons.Sample:
-  return comparisons.sample(frame, cell, split, metric)
 
 
 def _by_size(frame: pd.DataFrame) -> list[list[cells.Cell]]:
@@ -80,14 +74,19 @@ def needed(numbers: Sequence[int], r2: Sequence[float]) -> float:
 
 
 def _needed(
-    frame: pd.DataFrame, group: list[cells.Cell]
-) -> tuple[list[comparisons.Sample], pd.Series]:
-  """Returns what is measured of one (M, K), and logs of the number needed."""
-  measured = [_r2(frame, cell) for cell in group]
-  table = comparisons.by_seed(measured)
+    frame: pd.DataFrame, group: list[cells.Cell], otherwise: float = math.nan
+) -> comparisons.Quantity:
+  """Returns logs of the number needed at one (M, K), or what else counts."""
   numbers = [given_tasks.count_training(cell) for cell in group]
-  values = [needed(numbers, list(row)) for row in table.to_numpy()]
-  return measured, pd.Series(values, table.index, float)
+  return comparisons.of_table(
+      'log of combinations needed',
+      [_r2(frame, cell) for cell in group],
+      lambda table: pd.Series(
+          [needed(numbers, list(row)) for row in table.to_numpy()],
+          table.index,
+          float,
+      ).fillna(otherwise),
+  )
 
 
 def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -96,43 +95,28 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
   So a difference that cannot be measured in full counts as a smaller one.
   """
   found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
-  compared = []
   for group in given_tasks.by_size(found.find(name=multitask.TRANSFORMER)):
     most = np.log(given_tasks.count_training(group[-1]))
-    measured, values = _needed(frame, group)
     mlps = [given_tasks.of_mlp(found, cell) for cell in group]
-    measured_of_mlp, values_of_mlp = _needed(frame, mlps)
     modules, active = (
         group[0][f'task.{f}'] for f in ('num_modules', 'max_active')
     )
-    compared.append(
-        comparisons.Comparison(
-            f'log of combinations needed, MLP - transformer, M = {modules},'
-            f' K = {active}',
-            (values_of_mlp.fillna(most) - values.fillna(most)).dropna(),
-            (*measured, *measured_of_mlp),
-        )
-    )
-  return compared
+    saved = -_needed(frame, group, most) + _needed(frame, mlps, most)
+    yield saved.named(
+        f'log of combinations needed, MLP - transformer, M = {modules},'
+        f' K = {active}'
+    ) > 0
 
 
 def _grows_slowly(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares 1 with the exponent of the number needed over that of all."""
-  samples, by_size, totals = [], [], []
-  for group in _by_size(frame):
-    measured, values = _needed(frame, group)
-    samples += measured
-    by_size.append(values)
-    totals.append(np.log(given_tasks.count_masks(group[0])))
+  groups = _by_size(frame)
+  logs = [_needed(frame, group) for group in groups]
   # What is not reached is not known, so such a seed decides nothing.
-  if len(totals) < 3 or any(values.isna().all() for values in by_size):
-    return []
-  table = pd.concat(by_size, axis=1, join='inner')  # Seeds of all sizes.
-  centred = np.array(totals) - np.mean(totals)
-  exponent = table.to_numpy() @ (centred / np.sum(centred**2))
-  name = '1 - exponent of the combinations needed over all combinations'
-  values = pd.Series(1 - exponent, table.index)
-  return [comparisons.Comparison(name, values, tuple(samples))]
+  if len(logs) > 2 and not any(log.values.isna().all() for log in logs):
+    totals = [np.log(given_tasks.count_masks(group[0])) for group in groups]
+    name = 'exponent of the combinations needed over all combinations'
+    yield 1 - comparisons.slope(name, logs, totals) > 0
 
 
 def _sizes(frame: pd.DataFrame, code: str) -> list[cells.Cell]:
@@ -146,14 +130,11 @@ def _extreme(
 
   They agree in the other column, in which they have the most possible.
   """
-  both = {}
-  for cell in found:
-    both.setdefault(cell[other], []).append(cell)
-  group = max(
-      (g for g in both.values() if len(g) > 1), key=lambda g: g[0][other]
-  )
-  group = sorted(group, key=lambda cell: cell[column])
-  return group[-1], group[0]
+  sizes = sorted({cell[other] for cell in found})
+  groups = ([cell for cell in found if cell[other] == size] for size in sizes)
+  *_, group = (group for group in groups if len(group) > 1)
+  by_size = sorted(group, key=lambda cell: cell[column])
+  return by_size[-1], by_size[0]
 
 
 def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -166,16 +147,10 @@ def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _largest_composes(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
   for code in given_tasks.CODES:
     sizes = _sizes(frame, code)
     largest = max(sizes, key=lambda cell: (cell[_WIDTH], cell[_DEPTH]))
-    found.append(
-        comparisons.difference(
-            _r2(frame, largest), _r2(frame, largest, 'test'), -_SMALL
-        )
-    )
-  return found
+    yield _r2(frame, largest) - _r2(frame, largest, 'test') > -_SMALL
 
 
 def _over_supports(
@@ -183,102 +158,86 @@ def _over_supports(
 ) -> comparisons.Comparisons:
   """Compares two supports wherever as many masks are held out for both."""
   found = _cells(frame, 'task.task_support', 'task.fraction_ood')
-  of = {
-      name: {
-          cell['task.fraction_ood']: cell
-          for cell in found
-          if cell['task.task_support'] == name
-      }
-      for name in (higher, lower)
-  }
   pairs = [
-      (cell, of[lower][share])
-      for share, cell in of[higher].items()
-      if share in of[lower]
+      (cell, other)
+      for cell in found
+      if cell['task.task_support'] == higher
+      for other in found
+      if other == cell | {'task.task_support': lower}
   ]
   return comparisons.better(frame, pairs, given_tasks.R2, bound=bound)
 
 
 def _rare_and_popular(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      *_over_supports(frame, 'random', 'unpopular'),
-      *_over_supports(frame, 'popular', 'random', -_SMALL),
-  ]
+  yield from _over_supports(frame, 'random', 'unpopular')
+  yield from _over_supports(frame, 'popular', 'random', -_SMALL)
 
 
-def _measured(
-    frame: pd.DataFrame, code: str | None = None
-) -> tuple[list[comparisons.Sample], pd.DataFrame]:
-  """Returns samples, and a row per run and seed with R2 and decoding.
+def _over_runs(
+    frame: pd.DataFrame,
+    measures: Mapping[str, Callable[[pd.DataFrame], float]],
+    code: str | None = None,
+) -> comparisons.Comparisons:
+  """Tests whether measures of each seed's runs exceed zero.
 
-  Only of seeds that all runs have.
+  Args:
+    frame: all runs.
+    measures: name -> a function of a table with a row per run: R2 'y', and R2
+      of decoding from the last hidden layer, 'x', and from the code, 'code'.
+      Only seeds that all runs have are measured.
+    code: of the task, if only its runs count.
   """
   found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   samples, rows = [], []
   for cell in given_tasks.decodable(found):
-    if code not in (None, cell['task.encoding']):
-      continue
     both = given_tasks.both_of(frame, cell, _LAST)
-    if not both.empty:
+    if code in (None, cell['task.encoding']) and not both.empty:
       samples += [_r2(frame, cell), _r2(frame, cell, metric=_LAST)]
       code_r2 = _r2(frame, cell, metric=_CODE).values
       rows.append(both.assign(code=code_r2).reset_index())
-  if not rows:
-    return samples, pd.DataFrame()
-  table = pd.concat(rows)
-  is_of_all = table.groupby('seed')['seed'].transform('size') == len(rows)
-  return samples, table[is_of_all]
+  groups: Any = pd.concat(rows).groupby('seed') if rows else ()
+  groups = {seed: runs for seed, runs in groups if len(runs) == len(rows)}
+  for name, measure in measures.items() if groups else ():
+    values = pd.Series({seed: measure(runs) for seed, runs in groups.items()})
+    yield comparisons.Computed(name, values, tuple(samples)) > 0
 
 
 def _decoding_follows(frame: pd.DataFrame) -> comparisons.Comparisons:
-  samples, table = _measured(frame)
-  if table.empty:
-    return []
-  rank = {
-      seed: of_seed['x'].corr(of_seed['y'], method='spearman')
-      for seed, of_seed in table.groupby('seed')
-  }
   name = 'rank correlation over runs of OOD R2 with decoding'
-  return [comparisons.Comparison(name, pd.Series(rank), tuple(samples))]
+  rank = lambda rows: rows['x'].corr(rows['y'], method='spearman')
+  return _over_runs(frame, {name: rank})
 
 
 def _lost_in_depth(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the runs in the worst and the best third by OOD R2."""
-  samples, table = _measured(frame, 'identity')
-  if table.empty:
-    return []
-  lost, below_best = {}, {}
-  for seed, of_seed in table.groupby('seed'):
-    ranked = of_seed.sort_values('y')
+
+  def thirds(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    ranked = rows.sort_values('y')
     third = max(len(ranked) // 3, 1)
-    worst, best = ranked.iloc[:third].mean(), ranked.iloc[-third:].mean()
-    lost[seed] = worst['code'] - worst['x']
-    below_best[seed] = best['x'] - worst['x']
-  return [
-      comparisons.Comparison(name, pd.Series(values), tuple(samples))
-      for name, values in (
-          ('decoding from the code - last hidden layer, worst third', lost),
-          ('decoding from the last hidden layer, best - worst', below_best),
-      )
-  ]
+    return ranked.iloc[:third].mean(), ranked.iloc[-third:].mean()
+
+  def lost(rows: pd.DataFrame) -> float:
+    worst, _ = thirds(rows)
+    return worst['code'] - worst['x']
+
+  def below_best(rows: pd.DataFrame) -> float:
+    worst, best = thirds(rows)
+    return best['x'] - worst['x']
+
+  measures = {
+      'decoding from the code - last hidden layer, worst third': lost,
+      'decoding from the last hidden layer, best - worst': below_best,
+  }
+  return _over_runs(frame, measures, 'identity')
 
 
 def _given_helps(frame: pd.DataFrame) -> comparisons.Comparisons:
-  def accuracy(model: str) -> comparisons.Sample:
-    code = 'identity' if model == multitask.NAME else None
-    values = (model, 'random', code)
-    cell: cells.Cell = dict(zip(given_tasks.GIVEN_CELL, values, strict=True))
-    return comparisons.sample(frame, cell)
-
-  given = accuracy(multitask.NAME)
-  return [
-      comparisons.difference(given, accuracy(model), bound)
-      for models, bound in (
-          (style.MONOLITHIC, 0.0),
-          (style.HYPERNETWORKS, -_SAME_ACCURACY),
-      )
-      for model in models
-  ]
+  accuracy = comparisons.at(frame, given_tasks.GIVEN_CELL)
+  given = accuracy(multitask.NAME, 'random', 'identity')
+  for model in style.MONOLITHIC:
+    yield given > accuracy(model, 'random', None)
+  for model in style.HYPERNETWORKS:
+    yield given - accuracy(model, 'random', None) > -_SAME_ACCURACY
 
 
 _published = functools.partial(

@@ -1,12 +1,11 @@
 """Claims of meta sequence-to-sequence learning (Lake, 2019)."""
 
-import dataclasses
 import functools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 
 # Our readings of "near 100" and of "far above".
@@ -15,9 +14,6 @@ _FAR = 0.5
 # A standard network trains on batches of commands, not on episodes, so these
 # fields differ.
 _BATCHES = ('task.num_support', 'task.num_query', 'training.num_outer_steps')
-_against_standard = functools.partial(
-    comparisons.difference, may_differ=_BATCHES
-)
 
 
 def _sample(
@@ -28,13 +24,13 @@ def _sample(
   if trained.num_extra:
     parts.insert(2, f'{trained.num_extra} extra words')
   name = ', '.join(part for part in parts if part)
-  return dataclasses.replace(found, name=name)
+  return found.named(name)
 
 
 def _mutual_exclusivity(frame: pd.DataFrame) -> comparisons.Comparisons:
   trained = cells.Trained('scan_me', cells.META)
   return [
-      comparisons.level(_sample(frame, trained, metric), _NEAR_ONE)
+      _sample(frame, trained, metric) > _NEAR_ONE
       for metric in ('accuracy', 'accuracy_withheld')
   ]
 
@@ -42,47 +38,40 @@ def _mutual_exclusivity(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _far_above_lesions(frame: pd.DataFrame) -> comparisons.Comparisons:
   full, *lesions, standard = (_sample(frame, t) for t in cells.PERMUTED)
   return [
-      *(comparisons.difference(full, lesion, _FAR) for lesion in lesions),
-      _against_standard(full, standard, _FAR),
+      *(full - lesion > _FAR for lesion in lesions),
+      (full - standard > _FAR).across(*_BATCHES),
   ]
 
 
 def _both_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
   full, without_support_loss, *_ = cells.MORE_VERBS
-  return [
-      comparisons.level(_sample(frame, trained), _NEAR_ONE)
-      for trained in (full, without_support_loss)
-  ]
+  return [_sample(frame, t) > _NEAR_ONE for t in (full, without_support_loss)]
 
 
 def _augmented_lesions(frame: pd.DataFrame) -> comparisons.Comparisons:
   full, _, no_attention, aligned = (_sample(frame, t) for t in cells.MORE_VERBS)
   standard = _sample(frame, cells.PERMUTED[-1])
   return [
-      comparisons.difference(full, no_attention, _FAR),
-      comparisons.difference(aligned, standard),
-      _against_standard(full, aligned, _FAR),
+      full - no_attention > _FAR,
+      aligned > standard,
+      (full - aligned > _FAR).across(*_BATCHES),
   ]
 
 
 def _around_right_near_one(frame: pd.DataFrame) -> comparisons.Comparisons:
   full, standard = (_sample(frame, t) for t in cells.AROUND_RIGHT)
-  return [
-      comparisons.level(full, _NEAR_ONE),
-      _against_standard(full, standard, _NEAR_ONE - 0.05),
-  ]
+  far_above = full - standard > _NEAR_ONE - 0.05
+  return [full > _NEAR_ONE, far_above.across(*_BATCHES)]
 
 
 def _more_directions_are_harder(frame: pd.DataFrame) -> comparisons.Comparisons:
   few = _sample(frame, cells.AROUND_RIGHT[0])
-  many = _sample(frame, cells.MORE_DIRECTIONS)
-  return [comparisons.difference(few, many, 0.25)]
+  return [few - _sample(frame, cells.MORE_DIRECTIONS) > 0.25]
 
 
 def _length(frame: pd.DataFrame) -> comparisons.Comparisons:
   meta, standard = (_sample(frame, t) for t in cells.LONGER)
-  low = comparisons.below(meta, _FAR)
-  return [_against_standard(meta, standard), low]
+  return [(meta > standard).across(*_BATCHES), meta < _FAR]
 
 
 _claim = functools.partial(verdicts.Claim, cell=cells.CELL)

@@ -7,10 +7,12 @@ inner loop, first-order outer gradients, compositional support. But they take
 ten inner steps in place of 35.
 """
 
+from typing import Any
+
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
 
@@ -18,116 +20,84 @@ _PUBLISHED = 'beyond the paper: von Oswald et al. (2021), analogue'
 _CHANGE = 0.05  # Smallest change of sparsity that counts as one.
 _SPREAD = 0.1
 _SAME_ACCURACY = 0.02  # As for amortised inference.
-_cell = sparse_maml.cell
+
+
+def _at(
+    frame: pd.DataFrame,
+    gates: str = 'binary',
+    split: str = 'test',
+    metric: str = 'accuracy',
+    **cell: Any,
+) -> comparisons.Sample:
+  """Returns a metric of the variant with some gates, sparse-MAML by default."""
+  found = sparse_maml.cell(gates, **cell)
+  return comparisons.sample(frame, found, split, metric)
+
+
+def _closed(frame: pd.DataFrame) -> list[comparisons.Sample]:
+  """Returns closed gates' shares by layer, from the first to the readout."""
+  layers = sparse_maml.layers(frame)
+  return [_at(frame, metric=f'closed_{layer}') for layer in layers]
 
 
 def _adapts(frame: pd.DataFrame) -> comparisons.Comparisons:
-  samples = [
-      comparisons.sample(frame, _cell('binary'), 'test', metric)
-      for metric in ('closed', *_closed(frame))
-  ]
-  whole, *layers = samples
-  change = whole.values - _cell('binary')['model.initial_sparsity']
-  by_layer = comparisons.by_seed(layers)
-  return [
-      comparisons.Comparison(
-          'change of the share of closed gates',
-          comparisons.pick_on_other_seeds(pd.concat([change, -change], axis=1)),
-          (whole,),
-          _CHANGE,
-      ),
-      comparisons.Comparison(
-          'largest - smallest share of closed gates of a layer',
-          comparisons.spread_on_other_seeds(by_layer),
-          tuple(layers),
-          _SPREAD,
-      ),
-  ]
-
-
-def _closed(frame: pd.DataFrame) -> list[str]:
-  """Returns the metrics of layers, from the first to the readout."""
-  return [f'closed_{layer}' for layer in sparse_maml.layers(frame)]
-
-
-def _more_closed(
-    frame: pd.DataFrame, more: list[str], fewer: list[str]
-) -> comparisons.Comparisons:
-  """Compares the shares of closed gates of layers."""
-  cell = _cell('binary')
-  return [
-      comparisons.difference(
-          comparisons.sample(frame, cell, 'test', high),
-          comparisons.sample(frame, cell, 'test', low),
-      )
-      for high in more
-      for low in fewer
-  ]
+  initial = sparse_maml.cell('binary')['model.initial_sparsity']
+  change = _at(frame, metric='closed') - initial
+  name = 'change of the share of closed gates'
+  either = comparisons.best_of(name, [change, -change])
+  name = 'largest - smallest share of closed gates of a layer'
+  spread = comparisons.range_of(name, _closed(frame))
+  return [either > _CHANGE, spread > _SPREAD]
 
 
 def _first_closes(frame: pd.DataFrame) -> comparisons.Comparisons:
   first, *_, last, _ = _closed(frame)
-  return _more_closed(frame, [first], [last])
+  return [first > last]
 
 
 def _generated_open(frame: pd.DataFrame) -> comparisons.Comparisons:
   first, *generated, readout = _closed(frame)
-  return _more_closed(frame, [first, readout], generated)
+  return [end > layer for end in (first, readout) for layer in generated]
 
 
-def _above(
-    frame: pd.DataFrame,
-    others: tuple[str, ...],
-    splits: tuple[str, ...] = ('test',),
-    gates: str = 'binary',
-    bound: float = 0.0,
-) -> comparisons.Comparisons:
-  """Compares the accuracy of one variant with others'."""
+def _above_maml_and_anil(frame: pd.DataFrame) -> comparisons.Comparisons:
+  return [_at(frame) > _at(frame, gates) for gates in ('all', 'readout')]
+
+
+def _recomposes_better(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
-      comparisons.difference(
-          comparisons.sample(frame, _cell(gates), split),
-          comparisons.sample(frame, _cell(other), split),
-          bound,
-      )
-      for other in others
-      for split in splits
+      _at(frame, 'binary', split) > _at(frame, 'all', split)
+      for split in ('ood', 'ood_k4')
   ]
 
 
 def _sparser_is_better(frame: pd.DataFrame) -> comparisons.Comparisons:
-  samples = [
-      comparisons.sample(frame, _cell('binary', initial_sparsity=share), 'test')
-      for share in sparse_maml.SPARSITIES
-  ]
+  shares = sparse_maml.SPARSITIES
+  accuracy = [_at(frame, initial_sparsity=share) for share in shares]
   name = 'rise of accuracy with the share of gates closed at first'
-  return [comparisons.slope(name, samples, sparse_maml.SPARSITIES)]
+  return [comparisons.slope(name, accuracy, shares) > 0]
 
 
 def _steps_cost_less(frame: pd.DataFrame) -> comparisons.Comparisons:
-  samples = [
-      comparisons.sample(frame, _cell(gates, num_steps=steps), 'test')
+  maml, sparse = (
+      _at(frame, gates, num_steps=10) - _at(frame, gates, num_steps=100)
       for gates in ('all', 'binary')
-      for steps in (10, 100)
-  ]
+  )
   name = 'fall of MAML from 10 to 100 inner steps - that of sparse-MAML'
-  return [comparisons.between(name, samples, (1, -1, -1, 1))]
+  return [(maml - sparse).named(name) > 0]
 
 
 def _rates_close(frame: pd.DataFrame) -> comparisons.Comparisons:
-  closed = comparisons.sample(frame, _cell('rectified'), 'test', 'closed')
-  return [
-      comparisons.level(closed, 0.1),
-      *_above(frame, ('binary',), gates='rectified', bound=-_SAME_ACCURACY),
-  ]
+  closed = _at(frame, 'rectified', metric='closed')
+  gain = _at(frame, 'rectified') - _at(frame, 'binary')
+  return [closed > 0.1, gain > -_SAME_ACCURACY]
 
 
 def _not_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
-  pairs = [
-      (sparse_maml.figure_3b_cell(model), _cell('binary', solver))
-      for model in style.HYPERNETWORKS
-      for solver in ('sgd', 'adamw')
-  ]
-  return comparisons.better(frame, pairs)
+  for model in style.HYPERNETWORKS:
+    modular = comparisons.sample(frame, sparse_maml.figure_3b_cell(model))
+    for solver in ('sgd', 'adamw'):
+      yield modular > _at(frame, 'binary', 'ood', solver=solver)
 
 
 def _claim(
@@ -176,7 +146,7 @@ CLAIMS = (
         3,
         'on seen combinations, sparse-MAML is more accurate than MAML and'
         ' ANIL with as many inner steps.',
-        lambda frame: _above(frame, ('all', 'readout')),
+        _above_maml_and_anil,
     ),
     _claim(
         4,
@@ -203,7 +173,7 @@ CLAIMS = (
         7,
         'on new combinations, also of more modules than in training,'
         ' sparse-MAML is more accurate than MAML.',
-        lambda frame: _above(frame, ('all',), ('ood', 'ood_k4')),
+        _recomposes_better,
     ),
     _claim(
         8,

@@ -6,7 +6,7 @@ import re
 from modular_hyperteacher import pretrained
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference

@@ -13,7 +13,7 @@ from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import stats
@@ -394,7 +394,7 @@ def test_a_width_counts_where_it_was_trained(
   wide = frame[rows].assign(**{'model.hidden_dim': 512})
   narrow = frame[frame['model.hidden_dim'] != 480]
   claim = next(claim for claim in claims.known() if claim.id == claim_id)
-  found = claim.compare(pd.concat([narrow, wide]))
+  found = list(claim.compare(pd.concat([narrow, wide])))
   assert len(found) == num_comparisons
   assert verdicts.judge(found, claim.cell).verdict == 'SUPPORTED'
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from modular_hyperteacher import pretrained
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.pretrained import weights
 from tests.helpers import commands

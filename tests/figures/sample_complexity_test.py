@@ -12,9 +12,9 @@ import pytest
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import scaling
 from modular_hyperteacher.figures.extensions import scaling_law
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder

@@ -7,11 +7,10 @@ terms, all others about `relative_r2`.
 import functools
 import itertools
 
-import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
 from modular_hyperteacher.studies.in_context.figures import identities
@@ -40,38 +39,26 @@ def _r2(
 
 
 def _hyla_above(frame: pd.DataFrame, *others: str) -> comparisons.Comparisons:
-  hyla = _r2(frame, 'hyla')
-  return [comparisons.difference(hyla, _r2(frame, kind)) for kind in others]
+  return [_r2(frame, 'hyla') > _r2(frame, kind) for kind in others]
 
 
 def _falls_least(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares slopes over the held-out share."""
-  samples = {
-      kind: [_r2(frame, kind, 'ood', 16, share) for share in _FRACTIONS]
-      for kind in fuzzy_logic.MAIN
-  }
-  fall = -(np.array(_FRACTIONS) - np.mean(_FRACTIONS))
-  fall /= np.sum(fall**2)
   falls = [
-      comparisons.between(f'fall of {kind}', found, fall)
-      for kind, found in samples.items()
-  ]
-  steeper = [
-      comparisons.between(
-          f'fall of {kind} - fall of hyla',
-          [*samples[kind], *samples['hyla']],
-          np.concatenate([fall, -fall]),
+      comparisons.slope(
+          f'fall of {kind}',
+          [_r2(frame, kind, 'ood', 16, share) for share in _FRACTIONS],
+          [-share for share in _FRACTIONS],
       )
-      for kind in fuzzy_logic.MAIN[:2]
+      for kind in fuzzy_logic.MAIN
   ]
-  return falls + steeper
+  *others, hyla = falls
+  return [*(fall > 0 for fall in falls), *(fall > hyla for fall in others)]
 
 
 def _rises_with_examples(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.difference(_r2(frame, kind), _r2(frame, kind, num_tokens=16))
-      for kind in fuzzy_logic.MAIN
-  ]
+  for kind in fuzzy_logic.MAIN:
+    yield _r2(frame, kind) > _r2(frame, kind, num_tokens=16)
 
 
 def _same_on_seen(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -80,49 +67,28 @@ def _same_on_seen(frame: pd.DataFrame) -> comparisons.Comparisons:
   The kinds at the ends of the range are chosen, for every seed, by the others.
   """
   ood = [_r2(frame, kind) for kind in fuzzy_logic.MAIN]
+  spread = comparisons.range_of('range of OOD R2', ood)
   seen = [_r2(frame, kind, 'test') for kind in fuzzy_logic.MAIN]
-  table = comparisons.by_seed(ood)
-  spread = comparisons.spread_on_other_seeds(table)
-  return [
-      comparisons.Comparison(
-          f'range of OOD R2 - 3 ({a.name} - {b.name})',
-          (spread - 3 * (a.values - b.values)).dropna(),
-          (*ood, a, b),
-      )
-      for a, b in itertools.permutations(seen, 2)
-  ]
+  for a, b in itertools.permutations(seen, 2):
+    name = f'range of OOD R2 - 3 ({a.name} - {b.name})'
+    yield (spread - 3 * (a - b)).named(name) > 0
 
 
 def _unknown_terms_fail(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
   for kind in fuzzy_logic.MAIN:
     unknown = _r2(frame, kind, _UNKNOWN)
-    found.append(comparisons.below(unknown, 0.5))
-    found.append(comparisons.difference(_r2(frame, kind), unknown, 0.1))
-  return found
+    yield unknown < 0.5
+    yield _r2(frame, kind) - unknown > 0.1
 
 
 def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the best block, chosen for every seed by the others."""
-  found = []
   (split,) = naming.TERMS.scored
   for kind in fuzzy_logic.BY_CODES:
-    blocks = [
-        _r2(frame, kind, split, metric=naming.TERMS.metric(block))
-        for block in range(2)
-    ]
-    majority = _r2(frame, kind, split, metric=naming.TERMS.majority)
-    table = comparisons.by_seed(blocks)
-    best = comparisons.pick_on_other_seeds(table)
-    found.append(
-        comparisons.Comparison(
-            f'best block of {kind} - {majority.name}',
-            (best - majority.values).dropna(),
-            (*blocks, majority),
-            0.2,
-        )
-    )
-  return found
+    f1 = functools.partial(_r2, frame, kind, split)
+    blocks = [f1(metric=naming.TERMS.metric(block)) for block in range(2)]
+    best = comparisons.best_of(f'best block of {kind}', blocks)
+    yield best - f1(metric=naming.TERMS.majority) > 0.2
 
 
 def exact(
@@ -139,15 +105,8 @@ def exact(
   """
 
   def compare(frame: pd.DataFrame) -> comparisons.Comparisons:
-    return [
-        comparisons.below(
-            comparisons.sample(
-                frame, {'identity': name}, 'test', identities.METRIC
-            ),
-            EXACT,
-        )
-        for name in names
-    ]
+    error = comparisons.at(frame, ('identity',), 'test', identities.METRIC)
+    return [error(name) < EXACT for name in names]
 
   return verdicts.Claim(
       id=id_,

@@ -9,14 +9,13 @@ was evaluated on OOD tasks.
 """
 
 from collections.abc import Iterable
-import dataclasses
 import functools
-import itertools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import model_bars
@@ -45,8 +44,6 @@ _HOW_TRAINED = (
     'training.num_evaluation_tasks',
     'task.num_query',
 )
-# Compares models, which may have taken different numbers of steps.
-_difference = functools.partial(comparisons.difference, may_differ=(_STEPS,))
 
 
 def _sample(
@@ -56,7 +53,7 @@ def _sample(
     split: str = 'ood',
     metric: str = _R2,
 ) -> comparisons.Sample:
-  cell = {comparisons.MODEL: model, comparisons.SUPPORT: support}
+  cell = {comparisons.MODEL: model, students.SUPPORT: support}
   return comparisons.sample(frame, cell, split, metric)
 
 
@@ -73,20 +70,19 @@ def _at(
   """
   frame = curves[curves['step'] == step].assign(kind='last')
   found = _sample(frame, model, *which)
-  name = f'{found.name} after {step or 0:,} steps'
-  return dataclasses.replace(found, name=name)
+  return found.named(f'{found.name} after {step or 0:,} steps')
 
 
 def _step_after(curves: pd.DataFrame, fraction: float) -> int | None:
   """Returns the first evaluation after a fraction of vanilla's training."""
-  cell = {comparisons.MODEL: VANILLA, comparisons.SUPPORT: 'ring_chords'}
+  cell = {comparisons.MODEL: VANILLA, students.SUPPORT: 'ring_chords'}
   found = pick.rows(curves, cell)
   steps = found['step'][found['step'] >= fraction * found[_STEPS]]
   return None if steps.empty else int(steps.min())
 
 
 def _last_step(curves: pd.DataFrame, support: str, model: str) -> int | None:
-  cell = {comparisons.MODEL: model, comparisons.SUPPORT: support}
+  cell = {comparisons.MODEL: model, students.SUPPORT: support}
   steps = pick.rows(curves, cell)['step']
   return None if steps.empty else int(steps.max())
 
@@ -94,8 +90,8 @@ def _last_step(curves: pd.DataFrame, support: str, model: str) -> int | None:
 def _bottleneck_above(
     frame: pd.DataFrame, split: str
 ) -> comparisons.Comparisons:
-  pair = [_sample(frame, model, split=split) for model in MODELS]
-  return [_difference(pair[1], pair[0])]
+  vanilla, bottleneck = (_sample(frame, model, split=split) for model in MODELS)
+  return [(bottleneck > vanilla).across(_STEPS)]
 
 
 def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -110,14 +106,11 @@ def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
       split='ood',
       metric=_R2,
   )
-  return [_difference(bottleneck, mix), _difference(mix, vanilla)]
+  return [(bottleneck > mix).across(_STEPS), (mix > vanilla).across(_STEPS)]
 
 
 def _decodable(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.level(_sample(frame, model, metric=_DECODING), 0.7)
-      for model in MODELS
-  ]
+  return [_sample(frame, model, metric=_DECODING) > 0.7 for model in MODELS]
 
 
 def _decodable_earlier(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -126,47 +119,35 @@ def _decodable_earlier(curves: pd.DataFrame) -> comparisons.Comparisons:
       _at(curves, step, model, 'ring_chords', 'ood', _DECODING)
       for model in MODELS
   )
-  return [_difference(bottleneck, vanilla, 0.2)]
+  return [(bottleneck - vanilla > 0.2).across(_STEPS)]
 
 
 def _does_not_grow(curves: pd.DataFrame) -> comparisons.Comparisons:
-  last = _last_step(curves, 'ring_chords', VANILLA)
   early = _step_after(curves, _STILL)
-
-  def at_both(split: str) -> tuple[comparisons.Sample, comparisons.Sample]:
-    which = 'ring_chords', split, _R2
-    return (
-        _at(curves, early, VANILLA, *which),
-        _at(curves, last, VANILLA, *which),
-    )
-
-  earlier, later = at_both('ood')
-  worse, better = at_both('test')
-  return [
-      comparisons.difference(earlier, later, -_NO_GROWTH),
-      comparisons.difference(better, worse),
-  ]
+  last = _last_step(curves, 'ring_chords', VANILLA)
+  at = functools.partial(_at, curves)
+  (ood, ood_later), (seen, seen_later) = (
+      [at(step, VANILLA, 'ring_chords', split, _R2) for step in (early, last)]
+      for split in ('ood', 'test')
+  )
+  return [ood - ood_later > -_NO_GROWTH, seen_later > seen]
 
 
 def _fails_on_unrelated(frame: pd.DataFrame) -> comparisons.Comparisons:
   vanilla, bottleneck = (
       _sample(frame, model, split='unrelated') for model in MODELS
   )
-  return [comparisons.below(bottleneck, 0.0), _difference(vanilla, bottleneck)]
+  return [bottleneck < 0.0, (vanilla > bottleneck).across(_STEPS)]
 
 
 def _needs_connection(frame: pd.DataFrame) -> comparisons.Comparisons:
-  ring, triangles = (
-      _sample(frame, BOTTLENECK, support) for support in ('ring', 'triangles')
-  )
-  return [comparisons.difference(ring, triangles)]
+  at = functools.partial(_sample, frame, BOTTLENECK)
+  return [at('ring') > at('triangles')]
 
 
 def _needs_none(frame: pd.DataFrame) -> comparisons.Comparisons:
-  pair = [_sample(frame, VANILLA, s) for s in ('ring', 'triangles')]
-  return [
-      comparisons.difference(a, b, -_SAME_R2) for a, b in (pair, pair[::-1])
-  ]
+  ring, triangles = (_sample(frame, VANILLA, s) for s in ('ring', 'triangles'))
+  return [ring - triangles > -_SAME_R2, triangles - ring > -_SAME_R2]
 
 
 def _more_pairs_help(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -180,26 +161,19 @@ def _more_pairs_help(curves: pd.DataFrame) -> comparisons.Comparisons:
       _at(curves, step, BOTTLENECK, support, 'ood', _R2)
       for support in ('ring_chords', 'ring')
   )
-  return [_difference(more, fewer)]
+  return [(more > fewer).across(_STEPS)]
 
 
 def _bridge(
     frame: pd.DataFrame, higher: str, lower: Iterable[str]
 ) -> comparisons.Comparisons:
   """Compares OOD accuracy on the hyperteacher, with compositional support."""
-  students = [
-      comparisons.widths(frame, model, {comparisons.SUPPORT: 'random'})
-      for model in (higher, *lower)
-  ]
-  return [
-      comparisons.difference(
-          comparisons.sample(frame, best),
-          comparisons.sample(frame, other),
-          may_differ=_HOW_TRAINED,
-      )
-      for best in students[0]
-      for other in itertools.chain(*students[1:])
-  ]
+  given = {students.SUPPORT: 'random'}
+  for best in students.widths(frame, higher, given):
+    for model in lower:
+      for other in students.widths(frame, model, given):
+        found = comparisons.better(frame, [(best, other)])
+        yield from (comparison.across(*_HOW_TRAINED) for comparison in found)
 
 
 def read_bridge(library: data.Library, experiment: str) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import functools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import sraven
@@ -42,50 +42,32 @@ def _size(frame: pd.DataFrame) -> tuple[int, int]:
 
 
 def _hyla_above(frame: pd.DataFrame) -> comparisons.Comparisons:
-  hyla = _accuracy(frame, 'hyla')
-  return [
-      comparisons.difference(hyla, _accuracy(frame, kind))
-      for kind in sraven.MAIN
-      if kind != 'hyla'
-  ]
+  others = [kind for kind in sraven.MAIN if kind != 'hyla']
+  return [_accuracy(frame, 'hyla') > _accuracy(frame, kind) for kind in others]
 
 
 def _heads_help(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [
-      comparisons.difference(
-          _accuracy(frame, kind), _accuracy(frame, kind, num_heads=1)
-      )
+      _accuracy(frame, kind) > _accuracy(frame, kind, num_heads=1)
       for kind in _VARIED
   ]
 
 
 def _fewer_features_help(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.difference(
-          _accuracy(frame, kind, num_features=2),
-          _accuracy(frame, kind, num_features=3),
-      )
-      for kind in _VARIED
-  ]
+  for kind in _VARIED:
+    two, three = (_accuracy(frame, kind, num_features=n) for n in (2, 3))
+    yield two > three
 
 
 def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
+  f1 = comparisons.at(frame, sraven.CELL, sraven.UNPERMUTED)
   for kind in _VARIED:
-    cell = sraven.make_cell(kind, *_size(frame))
-    first, last, majority = (
-        comparisons.sample(frame, cell, sraven.UNPERMUTED, metric)
-        for metric in (
-            naming.RULES.metric(0),
-            naming.RULES.metric(sraven.num_blocks(frame) - 1),
-            naming.RULES.majority,
-        )
-    )
-    found += [
-        comparisons.difference(last, majority, 0.1),
-        comparisons.difference(last, first),
-    ]
-  return found
+    cell = sraven.make_cell(kind, *_size(frame)).values()
+    rules = naming.RULES
+    first = f1(*cell, metric=rules.metric(0))
+    last = f1(*cell, metric=rules.metric(sraven.num_blocks(frame) - 1))
+    yield last - f1(*cell, metric=rules.majority) > 0.1
+    yield last > first
 
 
 def _share(
@@ -96,20 +78,16 @@ def _share(
 
 
 def _is_as_published(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
   for num_values, (published, error) in _PUBLISHED.items():
     share = _share(frame, num_values, 'as_released')
-    found.append(comparisons.below(share, published + 3 * error))
+    yield share < published + 3 * error
     if published > 3 * error:
-      found.append(comparisons.level(share, published - 3 * error))
-  return found
+      yield share > published - 3 * error
 
 
 def _is_rare(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.below(_share(frame, num_values, 'in_any_feature'), bound)
-      for num_values, bound in _RARE.items()
-  ]
+  for num_values, bound in _RARE.items():
+    yield _share(frame, num_values, 'in_any_feature') < bound
 
 
 _claim = functools.partial(

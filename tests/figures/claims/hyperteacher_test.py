@@ -11,11 +11,10 @@ import pytest
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import longer
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.claims import parts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
 from modular_hyperteacher.figures.paper import decoding_targets
@@ -129,7 +128,7 @@ def test_claim_a3_reads_the_curves(
     late = steps_per_module * (run.config['task']['num_modules'] - 7) > 0
     return 0.65 if step and not late else 0.1
 
-  all_claims = (*claims.known(), *longer.CLAIMS)
+  all_claims = (*claims.known(), *parts.CLAIMS)
   claim = next(claim for claim in all_claims if claim.id == claim_id)
   experiment = claim.experiment
   made_up.write_by_rule(
@@ -139,7 +138,7 @@ def test_claim_a3_reads_the_curves(
   frame.loc[frame['step'] == 0, 'step'] = 250  # No run is evaluated untrained.
   third = frame[frame['step'] == 500].assign(step=750, value=0.65)
   curves = pd.concat([frame, third], ignore_index=True)
-  found = claim.compare(pick.select_conditions(curves, claim.cell)[0])
+  found = list(claim.compare(data.select_conditions(curves, claim.cell)[0]))
   assert len(found) == 2
   assert verdicts.judge(found, claim.cell).verdict == verdict
   # A seed that diverged has not merely missed the level.
@@ -163,7 +162,7 @@ def test_claim_a3_reads_the_curves(
     assert tasks[2020] > tasks[2021]
   # What every curve has reached by the first evaluation says nothing.
   curves['value'] = 0.65
-  assert not claim.compare(pick.select_conditions(curves, claim.cell)[0])
+  assert not list(claim.compare(data.select_conditions(curves, claim.cell)[0]))
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import inference_cost
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.studies.amortised.figures import amortised

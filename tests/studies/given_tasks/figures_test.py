@@ -10,7 +10,7 @@ import pytest
 
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.given_tasks import claims as given_claims
 from modular_hyperteacher.studies.given_tasks.figures import given_tasks

@@ -10,7 +10,7 @@ from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style

@@ -7,7 +7,7 @@ import pytest
 
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.claims import (
@@ -125,7 +125,7 @@ def test_terms_named_from_codes(
 ) -> None:
   """HY-8 asks it of the better block, for both kinds of attention."""
   (claim,) = [c for c in claims.known() if c.id == 'HY-8']
-  found = claim.compare(_f1(scores))
+  found = list(claim.compare(_f1(scores)))
   assert len(found) == 2
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdict
 

@@ -8,7 +8,7 @@ import pytest
 
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
 from tests.helpers import made_up

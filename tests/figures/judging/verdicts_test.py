@@ -15,8 +15,9 @@ from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.configs import fig3c
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
@@ -228,9 +229,7 @@ def _sample(
 def test_a_level_must_exceed_its_bound_significantly(
     bound: float, verdict: str
 ) -> None:
-  judged = verdicts.judge(
-      [comparisons.level(_sample([0.94, 0.95, 0.96]), bound)]
-  )
+  judged = verdicts.judge([_sample([0.94, 0.95, 0.96]) > bound])
   assert judged.verdict == verdict
   assert judged.decisive is not None
   assert judged.decisive['effect'] == pytest.approx(0.95)
@@ -246,7 +245,7 @@ def test_a_level_must_exceed_its_bound_significantly(
 
 def test_a_fall_within_the_margin_is_no_fall() -> None:
   higher, lower = _sample([0.8, 0.8, 0.8]), _sample([0.77, 0.78, 0.79], 'b')
-  fall = comparisons.difference(lower, higher, bound=-0.05)
+  fall = lower - higher > -0.05
   assert fall.estimate.value == pytest.approx(-0.02)
   assert verdicts.judge([fall]).verdict == 'SUPPORTED'
   assert verdicts.judge([fall._replace(bound=-0.02)]).verdict == 'UNDECIDED'
@@ -254,7 +253,7 @@ def test_a_fall_within_the_margin_is_no_fall() -> None:
 
 
 def test_below_is_a_level_upside_down() -> None:
-  low = comparisons.below(_sample([0.1, 0.11, 0.12]), 0.2)
+  low = _sample([0.1, 0.11, 0.12]) < 0.2
   assert verdicts.judge([low]).verdict == 'SUPPORTED'
   assert verdicts.judge([low._replace(bound=-0.05)]).verdict == 'CONTRADICTED'
 
@@ -285,7 +284,7 @@ def test_what_decides_has_the_largest_p(
 ) -> None:
   samples = [_sample([0.1, 0.3, 0.5])]  # t = 2.6, p = 0.06.
   samples += [_sample(values, f'b{i}') for i, values in enumerate(others)]
-  judged = verdicts.judge([comparisons.level(s, 0.0) for s in samples])
+  judged = verdicts.judge([s > 0 for s in samples])
   assert judged.verdict == verdict and judged.decisive is not None
   t, p = ([c[name] or 0.0 for c in judged.tested] for name in ('t', 'p'))
   assert judged.decisive['p'] == max(p)
@@ -296,13 +295,13 @@ def test_what_decides_has_the_largest_p(
 def test_what_is_reversed_decides_though_another_seed_is_lost() -> None:
   lost = dataclasses.replace(_sample([1.0, 1.1, 1.2]), lost=(7,))
   low = _sample([-0.9, -1.0, -1.1], 'b')
-  judged = verdicts.judge([comparisons.level(s, 0.0) for s in (lost, low)])
+  judged = verdicts.judge([s > 0 for s in (lost, low)])
   assert judged.verdict == 'CONTRADICTED'
   assert judged.decisive is not None and judged.decisive['name'] == 'b'
 
 
 def test_nothing_is_compared_with_itself() -> None:
-  found = comparisons.difference(_sample([0.1, 0.2]), _sample([0.1, 0.2]), 0.1)
+  found = _sample([0.1, 0.2]) - _sample([0.1, 0.2]) > 0.1
   judged = verdicts.judge([found])
   assert judged.verdict == 'NOT RUN'
   assert judged.note == 'only one side was trained: a - a'
@@ -310,8 +309,8 @@ def test_nothing_is_compared_with_itself() -> None:
 
 def test_the_largest_p_decides_whatever_the_units() -> None:
   # The margin of the first is smaller, but it is the more certain.
-  certain = comparisons.level(_sample([0.010, 0.011, 0.012]), 0.0)
-  noisy = comparisons.level(_sample([0.2, 0.9, 1.6], 'b'), 0.0)
+  certain = _sample([0.010, 0.011, 0.012]) > 0
+  noisy = _sample([0.2, 0.9, 1.6], 'b') > 0
   judged = verdicts.judge([certain, noisy])
   assert judged.verdict == 'UNDECIDED'
   assert judged.decisive is not None and judged.decisive['name'] == 'b'
@@ -321,9 +320,9 @@ def test_the_largest_p_decides_whatever_the_units() -> None:
 def test_only_shared_seeds_are_compared() -> None:
   many = _sample([0.9, 0.5, 0.6, 0.7])
   few = _sample([0.1, 0.3, 0.2], 'b', first_seed=1)
-  difference = comparisons.difference(many, few)
+  difference = many > few
   assert difference.values.to_dict() == pytest.approx({1: 0.4, 2: 0.3, 3: 0.5})
-  alone = comparisons.difference(many, _sample([0.1, 0.2], 'b', first_seed=9))
+  alone = many > _sample([0.1, 0.2], 'b', first_seed=9)
   judged = verdicts.judge([alone])
   assert judged.verdict == 'NOT RUN'
   assert judged.note == 'no seed was measured on both sides'
@@ -332,19 +331,17 @@ def test_only_shared_seeds_are_compared() -> None:
 def test_a_seed_that_one_side_alone_has_cannot_be_lost() -> None:
   both = _sample([0.9, 0.8, 0.85]), _sample([0.1, 0.2, 0.15], 'b')
   unpaired = dataclasses.replace(both[0], lost=(7,))
-  found = comparisons.difference(unpaired, both[1])
+  found = unpaired > both[1]
   assert verdicts.judge([found]).verdict == 'SUPPORTED'
   paired = dataclasses.replace(both[1], lost=(7,))
-  found = comparisons.difference(unpaired, paired)
+  found = unpaired > paired
   assert verdicts.judge([found]).verdict == 'UNDECIDED'
 
 
 def test_a_model_whose_seeds_all_diverged_was_run() -> None:
   none = _sample([], 'b')
   diverged = dataclasses.replace(none, lost=(0, 1))
-  found = [
-      comparisons.difference(_sample([0.9, 0.8]), s) for s in (none, diverged)
-  ]
+  found = [_sample([0.9, 0.8]) > s for s in (none, diverged)]
   judged = [verdicts.judge([comparison]) for comparison in found]
   assert [j.verdict for j in judged] == ['NOT RUN', 'UNDECIDED']
   assert judged[1].note.startswith('no finite value of seed 0, 1')
@@ -369,7 +366,7 @@ def test_a_single_seed_chooses_by_itself_and_is_not_tested() -> None:
 def test_seeds_that_agree_exactly(
     values: list[float], bound: float, verdict: str
 ) -> None:
-  judged = verdicts.judge([comparisons.level(_sample(values), bound)])
+  judged = verdicts.judge([_sample(values) > bound])
   assert judged.verdict == verdict
   assert judged.decisive is not None and judged.decisive['t'] is not None
 
@@ -457,19 +454,19 @@ def test_a_second_width_is_another_comparison_not_more_seeds(
 def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
   other = _sample([0.7, 0.8], 'b')
   other.frame['task.num_modules'] = 8
-  found = comparisons.difference(other, _sample([0.1, 0.1]))
+  found = other > _sample([0.1, 0.1])
   assert verdicts.judge([found]).note == 'the runs differ in num_modules'
   assert verdicts.judge([found], ('task.num_modules',)).verdict == 'SUPPORTED'
   wide, narrow = _sample([0.7, 0.8], 'b'), _sample([0.1, 0.1])
   wide.frame['model.hidden_dim'] = 16
   narrow.frame['model.hidden_dim'] = 8
-  found = comparisons.difference(wide, narrow)
+  found = wide > narrow
   assert verdicts.judge([found]).note == 'the runs differ in hidden_dim'
   wide, narrow = (
       dataclasses.replace(s, cell={'model.name': s.name})
       for s in (wide, narrow)
   )
-  found = comparisons.difference(wide, narrow)
+  found = wide > narrow
   assert verdicts.judge([found]).verdict == 'SUPPORTED'
   # Two models, each with another width on either side.
   four = [
@@ -482,22 +479,22 @@ def test_runs_may_differ_in_the_fields_of_the_cell_alone() -> None:
       for model in ('anil', 'maml')
       for s in (wide, narrow)
   ]
-  found = comparisons.between('', four[:1] + four[2:], (1, 1, -1))
+  found = four[0] + four[2] - four[3] > 0
   assert verdicts.judge([found]).note == 'the runs differ in hidden_dim'
 
 
 def test_without_a_common_width_what_is_missing_is_named() -> None:
   runs = pd.DataFrame({
       comparisons.MODEL: 'maml',
-      comparisons.WIDTH: [64, 480],
-      comparisons.SUPPORT: ['non_compositional', 'random'],
+      students.WIDTH: [64, 480],
+      students.SUPPORT: ['non_compositional', 'random'],
   })
   supports = ('random', 'non_compositional')
-  both = comparisons.widths(runs, 'maml', supports=supports)
-  assert [cell[comparisons.WIDTH] for cell in both] == [64, 480]
-  more = pd.concat([runs, runs.assign(**{comparisons.SUPPORT: 'random'})])
-  (common,) = comparisons.widths(more, 'maml', supports=supports)
-  assert common[comparisons.WIDTH] == 64
+  both = students.widths(runs, 'maml', supports=supports)
+  assert [cell[students.WIDTH] for cell in both] == [64, 480]
+  more = pd.concat([runs, runs.assign(**{students.SUPPORT: 'random'})])
+  (common,) = students.widths(more, 'maml', supports=supports)
+  assert common[students.WIDTH] == 64
 
 
 def test_every_claim_names_a_figure_and_an_experiment_with_a_config() -> None:

@@ -14,8 +14,8 @@ from plotly import subplots
 import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import settings
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -25,6 +25,9 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
 TITLE = 'Effects over training: would longer training decide a claim?'
+TITLE_PARTS = (
+    'Parts of claims on other runs: longer, or of other tasks or students'
+)
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
 _NUM_COLUMNS = 4
 _COLOURS = {
@@ -118,6 +121,18 @@ def draw(
   return figure, table
 
 
+def draw_parts(
+    parts: Sequence[verdicts.Claim], library: data.Library
+) -> cells.Drawn:
+  """Returns the same of parts of claims, and says what each part is."""
+  sentences = [
+      f'{part.id}: {part.sentence}'
+      for part in parts
+      if verdicts.evaluate(part, library)['comparisons']
+  ]
+  return draw(parts, library, title=TITLE_PARTS, caption=sentences)
+
+
 def make_rows(
     claim: verdicts.Claim, library: data.Library
 ) -> Iterator[tuple[str | float, ...]]:
@@ -167,7 +182,7 @@ def at_steps(
       if 0 < step < last and settings.is_analysed(step, period)
   }
   for step in sorted(analysed):
-    yield step, preset, claim.compare(_until(step, claim.read, *where))
+    yield step, preset, list(claim.compare(_until(step, claim.read, *where)))
   yield last, preset, found
 
 

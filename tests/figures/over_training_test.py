@@ -9,8 +9,8 @@ import pytest
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.claims import over_training
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.extensions import over_training
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures.claims import longer
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.claims import parts
 from modular_hyperteacher.figures.extensions import fig_a3_students
+from modular_hyperteacher.figures.extensions import over_training
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
 from tests.studies.in_context import made_up_rules
@@ -21,7 +22,7 @@ def _longer(run: sweeps.Run, factor: int) -> dict[str, Any]:
 
 
 _TRAINED_LONGER = [
-    claim for claim in longer.CLAIMS if claim.experiment.endswith('_longer')
+    claim for claim in parts.CLAIMS if claim.experiment.endswith('_longer')
 ]
 
 
@@ -115,17 +116,19 @@ def test_each_claim_is_judged_by_its_longer_runs(
     return 1 - value if metric == 'loss' else value
 
   # A3 reads curves, see `hyperteacher_test`.
-  judged = [c for c in longer.CLAIMS if not c.id.startswith('A3')]
+  judged = [c for c in parts.CLAIMS if not c.id.startswith('A3')]
   for claim in judged:
     made_up.write_by_rule(
         tmp_path, claim.experiment, rule, more_metrics=['alignment']
     )
-  figure, table = longer.draw(made_up_rules.library(tmp_path))
+  figure, table = over_training.draw_parts(
+      parts.CLAIMS, made_up_rules.library(tmp_path)
+  )
   assert [c.id for c in judged] == list(dict.fromkeys(table['claim']))
   for claim in judged:
     assert f'{claim.id}: SUPPORTED' in made_up.texts(figure)
   assert set(table['preset']) == {'laptop'}
-  assert made_up.layout(figure).title.text == longer.TITLE
+  assert made_up.layout(figure).title.text == over_training.TITLE_PARTS
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_each_claim_is_judged_by_its_longer_runs(
 def test_a_part_of_the_runs_decides_nothing(
     tmp_path: pathlib.Path, claim_id: str, absent: str
 ) -> None:
-  (claim,) = [claim for claim in longer.CLAIMS if claim.id == claim_id]
+  (claim,) = [claim for claim in parts.CLAIMS if claim.id == claim_id]
   for model in {*claim.models} - {absent}:
     made_up.write_by_rule(
         tmp_path,
@@ -152,7 +155,9 @@ def test_a_part_of_the_runs_decides_nothing(
 
 
 def test_without_runs_the_figure_says_so(tmp_path: pathlib.Path) -> None:
-  figure, table = longer.draw(made_up_rules.library(tmp_path))
+  figure, table = over_training.draw_parts(
+      parts.CLAIMS, made_up_rules.library(tmp_path)
+  )
   assert table.empty and 'no finished run' in made_up.texts(figure)
 
 

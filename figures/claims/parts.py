@@ -1,6 +1,5 @@
 """Parts of claims on other runs: longer, or of other tasks or students."""
 
-from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -8,33 +7,18 @@ from typing import Any
 import pandas as pd
 
 from modular_hyperteacher.figures.claims import appendix
-from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.claims import gridworlds
 from modular_hyperteacher.figures.claims import hyperteacher
-from modular_hyperteacher.figures.claims import over_training
 from modular_hyperteacher.figures.claims import theory
-from modular_hyperteacher.figures.claims import verdicts
 from modular_hyperteacher.figures.extensions import fig_a3_students
-from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import students
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.tasks.supports import families
-
-TITLE = 'Parts of claims on other runs: longer, or of other tasks or students'
-
-
-def _better_than_anil(
-    frame: pd.DataFrame, cell: Mapping[str, Any], metric: str = 'accuracy'
-) -> comparisons.Comparisons:
-  pairs = [
-      pair
-      for pair in comparisons.pairs(frame, cell)
-      if pair[1][comparisons.MODEL] == 'anil'
-  ]
-  return comparisons.better(frame, pairs, metric)
 
 
 def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -48,12 +32,12 @@ def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _triples_above_triangles(frame: pd.DataFrame) -> comparisons.Comparisons:
+  alignment = comparisons.at(frame, fig2c.CELL, metric='alignment')
   triples, *disconnected = (
-      dict(zip(fig2c.CELL, ('adamw', 'continuous', support)))
+      alignment('adamw', 'continuous', support)
       for support in (families.TRIPLES, *families.WITH_TRIANGLES)
   )
-  pairs = [(triples, cell) for cell in disconnected]
-  return comparisons.better(frame, pairs, 'alignment')
+  return [triples > other for other in disconnected]
 
 
 def _part(
@@ -89,15 +73,15 @@ def _part(
 
 _OF_3E = {
     'compare': functools.partial(
-        _better_than_anil, cell=dict(zip(fig3e.CELL[1:], (8, 2)))
+        students.modular_are_better,
+        rest=dict(zip(fig3e.CELL[1:], (8, 2))),
+        others=('anil',),
     ),
     'models': (*style.HYPERNETWORKS, 'anil'),
 }
 _OF_4C = {
     'compare': functools.partial(
-        _better_than_anil,
-        cell={comparisons.SUPPORT: 'random'},
-        metric='loss',
+        students.modular_are_better, metric='loss', others=('anil',)
     ),
     'models': (*style.HYPERNETWORKS, 'anil'),
 }
@@ -212,13 +196,3 @@ CLAIMS = (
         models=('linear_hypernetwork',),
     ),
 )
-
-
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns a panel per part, and the table of all comparisons."""
-  sentences: Sequence[str] = [
-      f'{claim.id}: {claim.sentence}'
-      for claim in CLAIMS
-      if verdicts.evaluate(claim, library)['comparisons']
-  ]
-  return over_training.draw(CLAIMS, library, title=TITLE, caption=sentences)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from modular_hyperteacher.figures.claims import calibration
-from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.judging import calibration
+from modular_hyperteacher.figures.judging import paired_t
 from modular_hyperteacher.figures.plotting import tables
 
 _PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'verdicts.md'
@@ -92,7 +92,7 @@ def test_holm_by_hand() -> None:
 
 
 def test_the_page_shows_what_is_measured() -> None:
-  """If this fails: python -m figures.claims.calibration."""
+  """If this fails: python -m figures.judging.calibration."""
   page = _PAGE.read_text()
   assert tables.to_markdown(calibration.make_table()) in page
   assert tables.to_markdown(calibration.make_added_table()) in page

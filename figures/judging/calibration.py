@@ -1,6 +1,6 @@
 """Error rates and power of the verdicts, by simulation.
 
-  python -m figures.claims.calibration
+  python -m figures.judging.calibration
 
 Prints the tables of docs/verdicts.md: how often simulated claims of one and of
 four comparisons are supported or contradicted, and how often a claim at its
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import paired_t
 from modular_hyperteacher.figures.plotting import tables
 
 SEEDS = (3, 5, 12)

@@ -9,21 +9,20 @@ are no results. docs/verdicts.md gives the error rates.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
-import json
 import math
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons as comparisons_lib
-from modular_hyperteacher.figures.claims import paired_t
+from modular_hyperteacher.figures.judging import comparisons as comparisons_lib
+from modular_hyperteacher.figures.judging import paired_t
+from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
-from modular_hyperteacher.figures.plotting import tables
 
 SUPPORTED, CONTRADICTED = 'SUPPORTED', 'CONTRADICTED'
 UNDECIDED, NOT_RUN = 'UNDECIDED', 'NOT RUN'
@@ -67,7 +66,7 @@ class Entry(Numbers):
   note: str
 
 
-Compare = Callable[[pd.DataFrame], _Comparisons]
+Compare = Callable[[pd.DataFrame], comparisons_lib.Comparisons]
 Read = Callable[[data.Library, str], pd.DataFrame]
 
 
@@ -228,14 +227,15 @@ def _judge_claim(
 
 
 def judge(
-    found: _Comparisons, cell: Sequence[str] = ('model.name',)
+    all_of: comparisons_lib.Comparisons, cell: Sequence[str] = ('model.name',)
 ) -> Judgement:
   """Returns the verdict on some comparisons, one or more.
 
   Args:
-    found: all of these must hold.
+    all_of: these must all hold.
     cell: the columns in which runs may differ.
   """
+  found = tuple(all_of)
   missing = [
       name
       for name, s in _samples(found).items()
@@ -301,76 +301,6 @@ def _tested(
   )
 
 
-def write(entries: Sequence[Entry]) -> dict[str, str]:
-  """Returns the files that report claims, name -> text."""
-  summary = pd.DataFrame([
-      {
-          'id': entry['id'],
-          'artefact': entry['artefact'],
-          'claim': entry['sentence'],
-          'verdict': entry['verdict'],
-          **_columns(entry),
-          'preset': entry['preset'],
-          'note': entry['note'],
-      }
-      for entry in entries
-  ])
-  details = pd.DataFrame([
-      {'id': entry['id'], **row}
-      for entry in entries
-      for row in comparison_rows(entry)
-  ])
-  return {
-      'claims.json': json.dumps(entries, indent=2, allow_nan=False) + '\n',
-      'claims.md': (
-          f'{tables.to_markdown(summary)}\n{RULE}\n\nAll'
-          f' comparisons:\n\n{tables.to_markdown(details)}'
-      ),
-  }
-
-
-def comparison_rows(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-  """Returns a row per comparison of an entry of claims.json."""
-  return [
-      {
-          'comparison': tested['name'],
-          'to exceed': tested['bound'],
-          **_columns(tested),
-          'result': _result(tested),
-      }
-      for tested in entry['comparisons']
-  ]
-
-
-def _result(tested: Tested) -> str:
-  if tested['holds']:
-    return 'holds'
-  return 'reversed' if tested['reversed'] else 'undecided'
-
-
-def _columns(numbers: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the columns of an entry's or a comparison's numbers."""
-  low, high = numbers['interval'] or (None, None)
-  return {
-      'effect_mean': numbers['effect'],
-      'effect_se': numbers['standard_error'],
-      '90% from': low,
-      'to': high,
-      't': numbers['t'],
-      'p': numbers['p'],
-      'seeds': numbers['num_seeds'],
-  }
-
-
-RULE = (
-    'SUPPORTED: every comparison of the claim holds, by a one-sided paired t'
-    ' test over seeds at 5%. CONTRADICTED: at least one is significantly'
-    " reversed (at 5%, with Holm's correction for their number). UNDECIDED:"
-    ' neither. NOT RUN: a run is missing. Numbers are of the comparison with'
-    ' the largest one-sided p.'
-)
-
-
 def _samples(found: _Comparisons) -> dict[str, comparisons_lib.Sample]:
   return {s.name: s for comparison in found for s in comparison.samples}
 
@@ -434,7 +364,7 @@ def _width_notes(
     experiment: str, samples: Iterable[comparisons_lib.Sample]
 ) -> Iterator[str]:
   """Yields which described widths of monolithic models no sample has."""
-  name, width = comparisons_lib.MODEL, comparisons_lib.WIDTH
+  name, width = comparisons_lib.MODEL, students.WIDTH
   trained: dict[str, set[float]] = {}
   presets = set()
   for s in samples:

@@ -1,0 +1,1 @@
+"""When does a claim hold? Samples, comparisons, tests and verdicts."""
