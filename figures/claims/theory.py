@@ -164,7 +164,7 @@ def _need_not_fit(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _each_condition_is_needed(frame: pd.DataFrame) -> comparisons.Comparisons:
   if frame['train_error'].max() <= 1e-9:
-    for cell in data.distinct(frame, _CONSTRUCTED):
+    for cell in pick.distinct(frame, _CONSTRUCTED):
       error = comparisons.sample(frame, cell, metric='relative_error')
       yield error > _UNFITTED
 

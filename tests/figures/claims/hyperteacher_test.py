@@ -138,7 +138,7 @@ def test_claim_a3_reads_the_curves(
   frame.loc[frame['step'] == 0, 'step'] = 250  # No run is evaluated untrained.
   third = frame[frame['step'] == 500].assign(step=750, value=0.65)
   curves = pd.concat([frame, third], ignore_index=True)
-  found = list(claim.compare(data.select_conditions(curves, claim.cell)[0]))
+  found = list(claim.compare(pick.select_conditions(curves, claim.cell)[0]))
   assert len(found) == 2
   assert verdicts.judge(found, claim.cell).verdict == verdict
   # A seed that diverged has not merely missed the level.
@@ -162,7 +162,7 @@ def test_claim_a3_reads_the_curves(
     assert tasks[2020] > tasks[2021]
   # What every curve has reached by the first evaluation says nothing.
   curves['value'] = 0.65
-  assert not list(claim.compare(data.select_conditions(curves, claim.cell)[0]))
+  assert not list(claim.compare(pick.select_conditions(curves, claim.cell)[0]))
 
 
 @pytest.mark.parametrize(
