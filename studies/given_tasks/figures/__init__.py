@@ -23,7 +23,7 @@ LEARNERS = (
         infers='given: the mask',
         experiment='given_or_inferred',
         fields={'model.name': 'multitask_mlp'},
-        colour=style.INK,
+        kind=learners.Kind('given', style.INK),
         decoding='decoding_r2_last',
     ),
 )

@@ -2,7 +2,6 @@
 
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import learners
-from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
 
 FIGURES = {
@@ -14,8 +13,8 @@ LEARNERS = tuple(
         name=name,
         infers=infers,
         experiment='sparse_maml',
-        fields={'model.gates': gates, 'model.inner.solver': 'sgd'},
-        colour=style.COLOURS['maml'],
+        fields=sparse_maml.cell(gates),
+        kind=learners.GRADIENTS,
     )
     for gates, name, infers in (
         ('body', 'BOIL', '10 steps, body'),
