@@ -54,7 +54,7 @@ def test_the_fields_of_a_learner_tell_it_from_others(
     learner: learners.Learner, task_support: str
 ) -> None:
   """Except for its width: the first one is the usual."""
-  fields = learner.fields | {learners.SUPPORT: task_support}
+  fields = {**learner.fields, learners.SUPPORT: task_support}
   matching = [
       described
       for described in reference.described_fields(learner.experiment, 'laptop')
