@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.claims import longer
 from modular_hyperteacher.figures.claims import over_training
 from modular_hyperteacher.figures.extensions import acting
@@ -83,6 +84,13 @@ def of(module: Any, *more: str) -> Figure:
   return Figure(module.TITLE, (module.EXPERIMENT, *more), module.draw)
 
 
+def grids(described_: Mapping[str, described.Grid]) -> dict[str, Figure]:
+  """Returns name -> figure, of described ones."""
+  return {
+      n: Figure(g.title, (g.experiment,), g.draw) for n, g in described_.items()
+  }
+
+
 def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
   """Returns the figure of a sampled task, which shows no results."""
   return Figure(title, (), lambda library: draw(fig4a.SEED, title))
@@ -109,26 +117,21 @@ _PAPER = {
     },
     'Hyperteacher': {
         'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
-        'fig3b': of(fig3b),
-        'fig3b_pairs': Figure(
-            fig3b.TITLE_PAIRS, ('fig3b_pairs',), fig3b.draw_pairs
-        ),
-        'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
-        'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
-        'two_layers': of(two_layers),
-        'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
-        'fig3f': of(fig3f),
+        **grids(fig3b.GRIDS | fig3c.GRIDS),
+        **grids({
+            'two_layers': two_layers.FIGURE,
+            'fig3e': fig3e.FIGURE_3E,
+            'fig3f': fig3f.FIGURE,
+        }),
         'fig_a3': of(fig_a3),
-        'fig_a3_students': of(fig_a3_students),
+        **grids({'fig_a3_students': fig_a3_students.FIGURE}),
         'fig_a3_two_layers': Figure(
             fig_a3.TITLE_TWO_LAYERS,
             (fig_a3.TWO_LAYERS,),
             fig_a3.draw_two_layers,
         ),
-        'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
-        'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
-        'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
-        'fig_a7': Figure(fig3e.TITLE_A7, ('fig3e',), fig3e.draw_a7),
+        **grids(fig_a4.GRIDS),
+        **grids({'fig_a6': fig3e.FIGURE_A6, 'fig_a7': fig3e.FIGURE_A7}),
         **{
             f'table_{name.lower()}': Figure(
                 tables_a2_a8.title(name),
@@ -137,35 +140,25 @@ _PAPER = {
             )
             for name in tables_a2_a8.TABLES
         },
-        'more_modules': of(more_modules),
+        **grids({'more_modules': more_modules.FIGURE}),
     },
     'Grid worlds': {
         'fig4a': _of_task(fig4a.TITLE_4A, fig4a.draw_preferences),
-        'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
-        'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
+        **grids(fig4b.GRIDS),
         'fig4d': _of_task(fig4a.TITLE_4D, fig4a.draw_goals),
         'fig4e': Figure(fig4e.TITLE_4E, ('fig4e', 'fig_a10'), fig4e.draw_4e),
         'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
-        'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
-        'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
-        'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
+        **grids({
+            'fig_a8': fig_a8.FIGURE_A8,
+            'fig_a9': fig4e.FIGURE_A9,
+            'fig_a10': fig_a8.FIGURE_A10,
+        }),
     },
     'Beyond the paper': {
         'ways': Figure(learners.TITLE, ('fig3b',), learners.draw),
         'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
         'sample_complexity': of(sample_complexity),
-        'acting_success': Figure(
-            acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
-        ),
-        'acting_paths': Figure(
-            acting.TITLE_PATHS, ('fig4e',), acting.draw_paths
-        ),
-        'acting_return': Figure(
-            acting.TITLE_RETURN, ('fig4c',), acting.draw_return
-        ),
-        'acting_connected': Figure(
-            acting.TITLE_CONNECTED, ('fig4b',), acting.draw_connected
-        ),
+        **grids(acting.GRIDS),
     },
     'Claims over training': {
         'over_training': Figure(

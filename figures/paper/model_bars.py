@@ -6,11 +6,11 @@ meta-parameters as the hypernetworks.
 
 from collections.abc import Callable, Mapping, Sequence
 import functools
-import types
+from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import style
@@ -18,6 +18,7 @@ from modular_hyperteacher.figures.plotting import style
 SUPPORT = 'task.task_support'
 STUDENT = ('model.name', 'model.hidden_dim')
 CELL = (*STUDENT, SUPPORT)
+SEEN = 'seen combinations, whisker: standard error'  # Beside a bar.
 
 
 def students(found: cells.Cells) -> list[cells.Cell]:
@@ -87,37 +88,28 @@ def panels(
   }
 
 
-def draw_bars(
-    found: cells.Cells,
+def describe(
     metric: str,
-    *,
     supports: Sequence[str],
-    title: str,
-    y_title: str,
-    caption: Sequence[str],
-    y_range: tuple[float, float] | None = None,
-    more: Mapping[str, Sequence[bars.Bar]] = types.MappingProxyType({}),
-) -> go.Figure:
+    *,
+    options: Mapping[str, Any],
+    **fields: Any,
+) -> described.Grid:
   """Returns bars of a metric of OOD tasks: a panel per support.
 
   Beside each bar stands the metric on new tasks of seen combinations.
 
   Args:
-    found: of CELL.
     metric: such as 'loss'.
     supports: one panel each.
-    title: of the figure.
-    y_title: with the unit.
-    caption: lines below.
-    y_range: fits the values, from zero on, if None.
-    more: further panels, title -> bars.
+    options: of `bars.draw`.
+    **fields: more of the description.
   """
-  return bars.draw(
-      panels(found, supports, functools.partial(ood_bar, metric=metric))
-      | dict(more),
-      title=title,
-      y_title=y_title,
-      y_range=y_range,
-      caption=caption,
-      beside_name='seen combinations, whisker: standard error',
+  make_bar = functools.partial(ood_bar, metric=metric)
+  return described.Grid(
+      cell=CELL,
+      plot=bars.draw,
+      panels=lambda found: panels(found, supports, make_bar),
+      options={'beside_name': SEEN, **options},
+      **fields,
   )
