@@ -7,10 +7,7 @@ trained. Figures that name the same experiment share its runs.
 
 from collections.abc import Callable, Mapping
 import functools
-from typing import Any, NamedTuple
-
-import pandas as pd
-import plotly.graph_objects as go
+from typing import Any
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
@@ -29,7 +26,6 @@ from modular_hyperteacher.figures.extensions import sample_complexity
 from modular_hyperteacher.figures.extensions import scaling_law
 from modular_hyperteacher.figures.extensions import theorem
 from modular_hyperteacher.figures.extensions import two_layers
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d
 from modular_hyperteacher.figures.paper import fig3a
@@ -48,47 +44,12 @@ from modular_hyperteacher.figures.paper import table_a1
 from modular_hyperteacher.figures.paper import tables_a2_a8
 from modular_hyperteacher.figures.paper import tables_a10_a12
 
-
-class Figure(NamedTuple):
-  """One figure or table.
-
-  Attributes:
-    title: one line.
-    experiments: those whose finished runs it reads; may be ().
-    draw: library -> (figure, table of the plotted numbers). The figure is None
-      for Tables A1, A10, A11 and A12, which are shown as tables.
-  """
-
-  title: str
-  experiments: tuple[str, ...]
-  draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
-
-  def make(
-      self, library: data.Library
-  ) -> tuple[go.Figure | None, pd.DataFrame]:
-    """Returns figure and table; its column 'preset' names the scale."""
-    figure, table = self.draw(library)
-    if 'preset' not in table:
-      presets = dict.fromkeys(
-          preset
-          for experiment in self.experiments
-          for preset in library.values(experiment)['preset'].unique()
-      )
-      scale = 'constructed' if not self.experiments else ' and '.join(presets)
-      table = table.assign(preset=scale or 'no run')
-    return figure, table
+Figure = described.Figure
 
 
 def of(module: Any, *more: str) -> Figure:
   """Returns the figure of a module with a single one; more experiments."""
   return Figure(module.TITLE, (module.EXPERIMENT, *more), module.draw)
-
-
-def grids(described_: Mapping[str, described.Grid]) -> dict[str, Figure]:
-  """Returns name -> figure, of described ones."""
-  return {
-      n: Figure(g.title, (g.experiment,), g.draw) for n, g in described_.items()
-  }
 
 
 def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
@@ -117,21 +78,21 @@ _PAPER = {
     },
     'Hyperteacher': {
         'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
-        **grids(fig3b.GRIDS | fig3c.GRIDS),
-        **grids({
-            'two_layers': two_layers.FIGURE,
-            'fig3e': fig3e.FIGURE_3E,
-            'fig3f': fig3f.FIGURE,
-        }),
+        **fig3b.FIGURES,
+        **fig3c.FIGURES,
+        'two_layers': two_layers.FIGURE,
+        'fig3e': fig3e.FIGURE_3E,
+        'fig3f': fig3f.FIGURE,
         'fig_a3': of(fig_a3),
-        **grids({'fig_a3_students': fig_a3_students.FIGURE}),
+        'fig_a3_students': fig_a3_students.FIGURE,
         'fig_a3_two_layers': Figure(
             fig_a3.TITLE_TWO_LAYERS,
             (fig_a3.TWO_LAYERS,),
             fig_a3.draw_two_layers,
         ),
-        **grids(fig_a4.GRIDS),
-        **grids({'fig_a6': fig3e.FIGURE_A6, 'fig_a7': fig3e.FIGURE_A7}),
+        **fig_a4.FIGURES,
+        'fig_a6': fig3e.FIGURE_A6,
+        'fig_a7': fig3e.FIGURE_A7,
         **{
             f'table_{name.lower()}': Figure(
                 tables_a2_a8.title(name),
@@ -140,25 +101,23 @@ _PAPER = {
             )
             for name in tables_a2_a8.TABLES
         },
-        **grids({'more_modules': more_modules.FIGURE}),
+        'more_modules': more_modules.FIGURE,
     },
     'Grid worlds': {
         'fig4a': _of_task(fig4a.TITLE_4A, fig4a.draw_preferences),
-        **grids(fig4b.GRIDS),
+        **fig4b.FIGURES,
         'fig4d': _of_task(fig4a.TITLE_4D, fig4a.draw_goals),
         'fig4e': Figure(fig4e.TITLE_4E, ('fig4e', 'fig_a10'), fig4e.draw_4e),
         'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
-        **grids({
-            'fig_a8': fig_a8.FIGURE_A8,
-            'fig_a9': fig4e.FIGURE_A9,
-            'fig_a10': fig_a8.FIGURE_A10,
-        }),
+        'fig_a8': fig_a8.FIGURE_A8,
+        'fig_a9': fig4e.FIGURE_A9,
+        'fig_a10': fig_a8.FIGURE_A10,
     },
     'Beyond the paper': {
         'ways': Figure(learners.TITLE, ('fig3b',), learners.draw),
         'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
         'sample_complexity': of(sample_complexity),
-        **grids(acting.GRIDS),
+        **acting.FIGURES,
     },
     'Claims over training': {
         'over_training': Figure(

@@ -3,74 +3,68 @@
 `modular_hyperteacher/analysis/acting.py` defines the metrics.
 """
 
+from collections.abc import Sequence
+import functools
 from typing import Any
 
 from modular_hyperteacher.figures import described
-from modular_hyperteacher.figures.paper import fig4e
 from modular_hyperteacher.figures.paper import model_bars
-
-_NOT_IN_PAPER = 'Not in the paper, which evaluates predictions only.'
 
 
 def _describe(
-    title: str,
     experiment: str,
     metric: str,
-    supports: tuple[str, ...],
+    title: str,
+    supports: Sequence[str],
     *notes: str,
     **options: Any,
-) -> described.Grid:
-  return model_bars.describe(
+) -> described.Figure:
+  return model_bars.describe_ood(
       metric,
       supports,
       title=title,
       experiment=experiment,
       measures={split: (split, metric) for split in ('test', 'ood')},
-      notes=(*notes, _NOT_IN_PAPER),
-      options=options,
+      notes=(*notes, 'Not in the paper, which evaluates predictions only.'),
+      **options,
   )
 
 
-GRIDS = {
+_describe_return = functools.partial(
+    _describe, y_title="return / demonstrator's (OOD tasks)"
+)
+_RETURN = '1: the demonstrating agent; 0: doing nothing.'
+FIGURES = {
     'acting_success': _describe(
-        'Acting on goals: how often the agent succeeds',
-        fig4e.EXPERIMENT,
+        'fig4e',
         'success',
-        fig4e.SUPPORTS,
+        'Acting on goals: how often the agent succeeds',
+        model_bars.COMPOSITIONAL,
         y_title='success (fraction of OOD tasks)',
         y_range=(0, 1),
     ),
     # Moves relative to the shortest path.
     'acting_paths': _describe(
-        'Acting on goals: path lengths of agents that succeed',
-        fig4e.EXPERIMENT,
+        'fig4e',
         'path_ratio',
-        fig4e.SUPPORTS,
+        'Acting on goals: path lengths of agents that succeed',
+        model_bars.COMPOSITIONAL,
         'Only tasks in which the agent succeeds; 1 is the shortest path. Models'
         ' that rarely succeed do so in easy tasks.',
         y_title='moves / shortest path (OOD tasks)',
     ),
-} | {
-    name: _describe(
-        title,
-        experiment,
+    'acting_return': _describe_return(
+        'fig4c',
         'relative_return',
-        supports,
-        '1: the demonstrating agent; 0: doing nothing.',
-        y_title="return / demonstrator's (OOD tasks)",
-    )
-    for name, title, experiment, supports in (
-        (
-            'acting_return',
-            'Acting on preferences: what the agent earns',
-            'fig4c',
-            ('random', 'non_compositional'),
-        ),
-        (
-            'acting_connected',
-            'Acting on preferences: return, connected support or not',
-            'fig4b',
-            ('connected', 'disconnected'),
-        ),
-    )
+        'Acting on preferences: what the agent earns',
+        model_bars.COMPOSITIONAL,
+        _RETURN,
+    ),
+    'acting_connected': _describe_return(
+        'fig4b',
+        'relative_return',
+        'Acting on preferences: return, connected support or not',
+        model_bars.CONNECTED,
+        _RETURN,
+    ),
 }

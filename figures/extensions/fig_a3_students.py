@@ -32,11 +32,10 @@ def _bars(found: cells.Cells) -> dict[str, list[bars.Bar]]:
   }
 
 
-FIGURE = described.Grid(
+FIGURE = described.bar_grid(
     title='Figure A3 with one thing changed: what makes few modules slow?',
     experiment=EXPERIMENT,
     cell=CELL,
-    plot=bars.draw,
     panels=_bars,
     measures={split: (split, 'accuracy') for split in _SPLITS.values()},
     notes=(
@@ -47,6 +46,6 @@ FIGURE = described.Grid(
             ' Figure A3.'
         ),
     ),
-    options={'y_title': 'accuracy after the last step'},
+    y_title='accuracy after the last step',
 )
 draw = FIGURE.draw

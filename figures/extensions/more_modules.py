@@ -6,8 +6,6 @@ a control that was trained on combinations of any size.
 
 from typing import Any
 
-import pandas as pd
-
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.plotting import lines
@@ -30,9 +28,11 @@ def _lines(found: cells.Cells) -> dict[str, list[lines.Line]]:
   control = max(found.axis('max_active'))
   return {
       style.MODEL_NAMES[model]: [
-          described.model_line(model, _accuracies(found, of))._replace(
-              dash='dash' if most == control else 'solid',
-              dash_name='control' if most == control else f'K = {most}',
+          described.model_line(
+              model,
+              lines.by_x({k: found.values(of, f'ood_k{k}') for k in _NUMBERS}),
+              'dash' if most == control else 'solid',
+              'control' if most == control else f'K = {most}',
           )
           for of in found.find(name=model)
           for most in (of['task.max_active'],)
@@ -41,15 +41,10 @@ def _lines(found: cells.Cells) -> dict[str, list[lines.Line]]:
   }
 
 
-def _accuracies(found: cells.Cells, of: cells.Cell) -> pd.DataFrame:
-  return lines.by_x({k: found.values(of, f'ood_k{k}') for k in _NUMBERS})
-
-
-FIGURE = described.Grid(
+FIGURE = described.line_grid(
     title='More modules than in training, and a control trained on as many',
     experiment='more_modules',
     cell=CELL,
-    plot=lines.draw,
     panels=_lines,
     measures={f'ood_k{k}': (f'ood_k{k}', 'accuracy') for k in _NUMBERS},
     notes=(
@@ -63,9 +58,7 @@ FIGURE = described.Grid(
         ),
     ),
     ticks=_NUMBERS,
-    options={
-        'x_title': 'modules per task',
-        'y_title': 'OOD accuracy',
-        'x_type': 'log',
-    },
+    x_title='modules per task',
+    y_title='OOD accuracy',
+    x_type='log',
 )

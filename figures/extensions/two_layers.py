@@ -6,23 +6,27 @@ from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import style
 
 
-def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
-  name = style.SUPPORT_NAMES[cell['task.task_support']]
-  colour = style.COLOURS[cell['model.name']]
-  return found.bar(cell, name.replace(' support', ''), colour)
+def _bars(found: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
+  names = {
+      k: v.removesuffix(' support') for k, v in style.SUPPORT_NAMES.items()
+  }
+  return [
+      found.bar(
+          c, names[c['task.task_support']], style.COLOURS[c['model.name']]
+      )
+      for c in panel
+  ]
 
 
-FIGURE = described.Grid(
+FIGURE = described.bar_grid(
     title='Figure 3D with two generated layers: connected support or not',
     experiment='two_layers',
     cell=('model.name', 'task.num_modules', 'task.task_support'),
-    plot=bars.draw,
-    panels='{name}, M = {num_modules}',
-    fill=described.each(_bar),
+    panels=described.split('{name}, M = {num_modules}', _bars),
     measures={
         'ood_accuracy': ('ood', 'accuracy'),
         'r2': ('ood', 'r2'),
         'test_accuracy': ('test', 'accuracy'),
     },
-    options={'y_title': 'OOD accuracy'},
+    y_title='OOD accuracy',
 )

@@ -9,7 +9,6 @@ import math
 
 import pandas as pd
 
-from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
@@ -17,7 +16,7 @@ from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
 
 EXPERIMENT = 'fig3b'
-SUPPORTS = ('random', 'non_compositional')
+SUPPORTS = model_bars.COMPOSITIONAL
 CELL = model_bars.CELL
 
 
@@ -71,36 +70,30 @@ def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
   )
 
 
-def _describe(experiment: str, title: str) -> described.Grid:
-  return described.Grid(
-      title=title,
-      experiment=experiment,
-      cell=CELL,
-      plot=bars.draw,
-      panels=lambda found: model_bars.panels(found, SUPPORTS, _bar),
-      measures=make_table,
-      notes=(
-          (
-              'Published: M = 8, K = 2; the paper tabulates no value for'
-              ' non-compositional support.'
-          ),
-      ),
-      options={
-          'y_title': 'OOD accuracy (fraction of query samples)',
-          'y_range': (0, 1),
-          'beside_name': 'published (Table A6), whisker: dispersion as printed',
-      },
-  )
-
-
-GRIDS = {
-    'fig3b': _describe(
-        EXPERIMENT,
-        'Figure 3B: accuracy on module combinations never seen in training',
-    ),
-    'fig3b_pairs': _describe(
-        'fig3b_pairs',
-        'Figure 3B with pairs of modules: does it hold for K = 2?',
-    ),
+FIGURES = {
+    name: model_bars.describe(
+        SUPPORTS,
+        _bar,
+        title=title,
+        experiment=name,
+        measures=make_table,
+        notes=(
+            (
+                'Published: M = 8, K = 2; the paper tabulates no value for'
+                ' non-compositional support.'
+            ),
+        ),
+        y_title='OOD accuracy (fraction of query samples)',
+        y_range=(0, 1),
+        beside_name='published (Table A6), whisker: dispersion as printed',
+    )
+    for name, title in {
+        EXPERIMENT: (
+            'Figure 3B: accuracy on module combinations never seen in training'
+        ),
+        'fig3b_pairs': (
+            'Figure 3B with pairs of modules: does it hold for K = 2?'
+        ),
+    }.items()
 }
-draw = GRIDS['fig3b'].draw
+draw = FIGURES[EXPERIMENT].draw

@@ -61,32 +61,26 @@ def _table(supports: Sequence[str], found: cells.Cells) -> pd.DataFrame:
   return cells.make_table(found._replace(cells=shown), _MEASURES)
 
 
-GRIDS = {
-    name: described.Grid(
-        title=title,
-        experiment='fig3c',
-        cell=CELL,
-        plot=bars.draw,
-        panels=functools.partial(
-            model_bars.panels, supports=supports, make_bar=_bar
-        ),
-        measures=functools.partial(_table, supports),
-        notes=(functools.partial(_undefined, supports),),
-        options={
-            'y_title': 'R² of decoded latents (OOD tasks, at most 1)',
-            'beside_name': 'exact ridge in place of 10 iterations',
-        },
-    )
-    for name, title, supports in (
-        (
-            'fig3c',
-            'Figure 3C: decoding modules, compositional support or not',
-            ('random', 'non_compositional'),
-        ),
-        (
-            'fig3d',
-            'Figure 3D: decoding modules, connected support or not',
-            ('connected', 'disconnected'),
-        ),
-    )
+def _describe(title: str, supports: Sequence[str]) -> described.Figure:
+  return model_bars.describe(
+      supports,
+      _bar,
+      title=title,
+      experiment='fig3c',
+      measures=functools.partial(_table, supports),
+      notes=(functools.partial(_undefined, supports),),
+      y_title='R² of decoded latents (OOD tasks, at most 1)',
+      beside_name='exact ridge in place of 10 iterations',
+  )
+
+
+FIGURES = {
+    'fig3c': _describe(
+        'Figure 3C: decoding modules, compositional support or not',
+        model_bars.COMPOSITIONAL,
+    ),
+    'fig3d': _describe(
+        'Figure 3D: decoding modules, connected support or not',
+        model_bars.CONNECTED,
+    ),
 }

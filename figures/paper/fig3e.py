@@ -96,8 +96,8 @@ def _curves(found: cells.Cells) -> dict[str, list[lines.Line]]:
           described.model_line(
               model,
               found.over_training(dict(zip(CELL, (model, *size))), split),
-              split,
               style.DASHES[split],
+              style.SPLIT_NAMES[split],
           )
           for model in found.models
           for split in ('test', 'ood')
@@ -127,18 +127,15 @@ def _table_a7(found: cells.Cells) -> pd.DataFrame:
   return table.rename(columns=style.column_name)
 
 
-def _heatmap(z_title: str, **fields: Any) -> described.Grid:
-  return described.Grid(
+def _heatmap(z_title: str, **fields: Any) -> described.Figure:
+  return described.heat_grid(
       experiment=EXPERIMENT,
       cell=CELL,
-      plot=heatmaps.draw,
-      options={
-          'x_title': 'K, combined modules',
-          'y_title': 'M, modules',
-          'z_title': z_title,
-          'z_range': (0, 1),
-          'num_columns': 2,
-      },
+      x_title='K, combined modules',
+      y_title='M, modules',
+      z_title=z_title,
+      z_range=(0, 1),
+      num_columns=2,
       **fields,
   )
 
@@ -160,19 +157,16 @@ FIGURE_A6 = _heatmap(
     measures={'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')},
     notes=('Colours end at 0; R² may be below.', _undefined, _thinned),
 )
-FIGURE_A7 = described.Grid(
+FIGURE_A7 = described.line_grid(
     title='Figure A7: accuracy while training',
     experiment=EXPERIMENT,
     cell=CELL,
-    plot=lines.draw,
     panels=_curves,
     measures=_table_a7,
-    options={
-        'x_title': 'outer steps',
-        'y_title': 'accuracy',
-        'y_range': (0, 1),
-        'num_columns': 3,
-        'markers': False,
-    },
+    x_title='outer steps',
+    y_title='accuracy',
+    y_range=(0, 1),
+    num_columns=3,
+    markers=False,
     curves=True,
 )

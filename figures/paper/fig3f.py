@@ -101,11 +101,10 @@ def _losses(frame: pd.DataFrame, cell: cells.Cell, split: str) -> pd.Series:
   return pd.concat([found, lost])
 
 
-FIGURE = described.Grid(
+FIGURE = described.heat_grid(
     title="Figure 3F: OOD accuracy over the student's size",
     experiment='fig3f',
     cell=CELL,
-    plot=heatmaps.draw,
     panels=lambda found: make_panels(found, 'accuracy'),
     measures={
         'test': ('test', 'accuracy'),
@@ -113,10 +112,8 @@ FIGURE = described.Grid(
         'valid_loss': ('valid', 'loss'),
     },
     notes=(notes,),
-    options={
-        'x_title': "student's width",
-        'y_title': "student's modules / teacher's",
-        'z_title': 'OOD accuracy',
-    },
+    x_title="student's width",
+    y_title="student's modules / teacher's",
+    z_title='OOD accuracy',
 )
 draw = FIGURE.draw

@@ -23,7 +23,7 @@ from modular_hyperteacher.figures.plotting import style
 EXPERIMENT = 'fig4e'
 TITLE_4E = 'Figure 4E: accuracy on goals never seen in training'
 TITLE_4F = 'Figure 4F: what non-compositional support costs on new goals'
-SUPPORTS = ('random', 'non_compositional')
+SUPPORTS = model_bars.COMPOSITIONAL
 _PUBLISHED_MODULES = 8  # Table A12.
 _MEASURES = {
     'test': ('test', 'accuracy'),
@@ -147,7 +147,7 @@ def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
   return row
 
 
-FIGURE_A9 = model_bars.describe(
+FIGURE_A9 = model_bars.describe_ood(
     'accuracy_all',
     SUPPORTS,
     title='Figure A9: new goals demonstrated without a mistake',
@@ -155,8 +155,6 @@ FIGURE_A9 = model_bars.describe(
     measures={
         f'{split}_all': (split, 'accuracy_all') for split in ('test', 'ood')
     },
-    options={
-        'y_title': 'without a mistake (fraction of OOD tasks)',
-        'y_range': (0, 1),
-    },
+    y_title='without a mistake (fraction of OOD tasks)',
+    y_range=(0, 1),
 )

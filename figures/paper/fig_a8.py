@@ -8,22 +8,18 @@ from typing import Any
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.paper import fig3f
 from modular_hyperteacher.figures.paper import fig4b
-from modular_hyperteacher.figures.plotting import heatmaps
 
 SIZE = ('model.hidden_dim', 'model.num_modules')
 CELL = ('model.name', *SIZE, 'model.outer.learning_rate')
 
 
-def _describe(
-    metric: str, *notes: Any, options: dict[str, Any], **fields: Any
-) -> described.Grid:
-  axes = {'x_title': "student's width", 'y_title': "student's modules"}
-  return described.Grid(
+def _describe(metric: str, *notes: Any, **fields: Any) -> described.Figure:
+  return described.heat_grid(
       cell=CELL,
-      plot=heatmaps.draw,
       panels=lambda found: fig3f.make_panels(found, metric, SIZE),
       notes=(*notes, fig3f.notes),
-      options={**axes, **options},
+      x_title="student's width",
+      y_title="student's modules",
       **fields,
   )
 
@@ -34,10 +30,8 @@ FIGURE_A8 = _describe(
     title="Figure A8: loss on new preferences over the student's size",
     experiment='fig_a8',
     measures={name: (name, 'loss') for name in ('test', 'ood', 'valid')},
-    options={
-        'z_title': 'OOD loss (lower is better)',
-        'higher_is_better': False,
-    },
+    z_title='OOD loss (lower is better)',
+    higher_is_better=False,
 )
 FIGURE_A10 = _describe(
     'accuracy',
@@ -48,5 +42,5 @@ FIGURE_A10 = _describe(
         'ood': ('ood', 'accuracy'),
         'valid_loss': ('valid', 'loss'),
     },
-    options={'z_title': 'OOD accuracy'},
+    z_title='OOD accuracy',
 )

@@ -4,7 +4,7 @@ Monolithic models can have a second width, at which they have as many
 meta-parameters as the hypernetworks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import functools
 from typing import Any
 
@@ -18,6 +18,9 @@ from modular_hyperteacher.figures.plotting import style
 SUPPORT = 'task.task_support'
 STUDENT = ('model.name', 'model.hidden_dim')
 CELL = (*STUDENT, SUPPORT)
+# Supports to compare.
+COMPOSITIONAL = ('random', 'non_compositional')
+CONNECTED = ('connected', 'disconnected')
 SEEN = 'seen combinations, whisker: standard error'  # Beside a bar.
 
 
@@ -89,27 +92,21 @@ def panels(
 
 
 def describe(
-    metric: str,
     supports: Sequence[str],
-    *,
-    options: Mapping[str, Any],
+    make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
     **fields: Any,
-) -> described.Grid:
-  """Returns bars of a metric of OOD tasks: a panel per support.
-
-  Beside each bar stands the metric on new tasks of seen combinations.
-
-  Args:
-    metric: such as 'loss'.
-    supports: one panel each.
-    options: of `bars.draw`.
-    **fields: more of the description.
-  """
-  make_bar = functools.partial(ood_bar, metric=metric)
-  return described.Grid(
+) -> described.Figure:
+  """Returns a figure with a panel per support and a bar per student."""
+  return described.bar_grid(
       cell=CELL,
-      plot=bars.draw,
-      panels=lambda found: panels(found, supports, make_bar),
-      options={'beside_name': SEEN, **options},
+      panels=functools.partial(panels, supports=supports, make_bar=make_bar),
       **fields,
   )
+
+
+def describe_ood(
+    metric: str, supports: Sequence[str], **fields: Any
+) -> described.Figure:
+  """Returns bars of OOD tasks; beside them, new tasks of seen combinations."""
+  make_bar = functools.partial(ood_bar, metric=metric)
+  return describe(supports, make_bar, beside_name=SEEN, **fields)
