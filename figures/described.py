@@ -58,7 +58,7 @@ def _describe(
     ),
     notes: Sequence[str | Callable[[cells.Cells], Sequence[str]]] = (),
     ticks: Sequence[float] | str = (),
-    curves: bool = False,
+    read: Callable[..., pd.DataFrame] = data.Library.values,
     **options: Any,
 ) -> Figure:
   """Returns a figure of panels, with the table of what it shows.
@@ -72,13 +72,12 @@ def _describe(
     measures: column of the table -> split, metric; or runs -> table.
     notes: lines below the figure, or functions of the runs that return some.
     ticks: of the x axis: numbers, or the end of the name of a column.
-    curves: whether runs are read with metrics over training.
+    read: library, experiment -> runs; values at the last step, or curves.
     **options: of `plot`.
   """
 
   def draw(library: data.Library) -> cells.Drawn:
-    read = library.curves if curves else library.values
-    found = cells.select(experiment, read(experiment), cell)
+    found = cells.select(experiment, read(library, experiment), cell)
     caption = found.caption(
         *(x for n in notes for x in (n(found) if callable(n) else [n]))
     )

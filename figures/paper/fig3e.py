@@ -168,5 +168,5 @@ FIGURE_A7 = described.line_grid(
     y_range=(0, 1),
     num_columns=3,
     markers=False,
-    curves=True,
+    read=data.Library.curves,
 )
