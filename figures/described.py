@@ -57,7 +57,7 @@ def _describe(
         Mapping[str, tuple[str, str]] | Callable[[cells.Cells], pd.DataFrame]
     ),
     notes: Sequence[str | Callable[[cells.Cells], Sequence[str]]] = (),
-    ticks: Sequence[float] | str = (),
+    ticks: Sequence[int] | Callable[[cells.Cells], Sequence[int]] = (),
     read: Callable[..., pd.DataFrame] = data.Library.values,
     **options: Any,
 ) -> Figure:
@@ -71,7 +71,7 @@ def _describe(
     panels: runs -> what `plot` takes, such as `split` returns.
     measures: column of the table -> split, metric; or runs -> table.
     notes: lines below the figure, or functions of the runs that return some.
-    ticks: of the x axis: numbers, or the end of the name of a column.
+    ticks: of the x axis, or a function of the runs that returns them.
     read: library, experiment -> runs; values at the last step, or curves.
     **options: of `plot`.
   """
@@ -82,9 +82,8 @@ def _describe(
         *(x for n in notes for x in (n(found) if callable(n) else [n]))
     )
     figure = plot(panels(found), title=title, caption=caption, **options)
-    shown = found.axis(ticks) if isinstance(ticks, str) else ticks
-    if shown:
-      figure.update_xaxes(tickvals=shown, ticktext=list(map(str, shown)))
+    if shown := ticks(found) if callable(ticks) else ticks:
+      figure.update_xaxes(tickvals=shown, ticktext=[f'{x:,}' for x in shown])
     if callable(measures):
       return figure, measures(found)
     return figure, cells.make_table(found, measures)
