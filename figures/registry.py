@@ -7,13 +7,11 @@ trained. Figures that name the same experiment share its runs.
 
 from collections.abc import Callable, Mapping
 import functools
-from typing import Any, NamedTuple
-
-import pandas as pd
-import plotly.graph_objects as go
+from typing import Any
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import claims
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.extensions import acting
 from modular_hyperteacher.figures.extensions import bridges
 from modular_hyperteacher.figures.extensions import fig_a3_students
@@ -27,7 +25,6 @@ from modular_hyperteacher.figures.extensions import sample_complexity
 from modular_hyperteacher.figures.extensions import scaling_law
 from modular_hyperteacher.figures.extensions import theorem
 from modular_hyperteacher.figures.extensions import two_layers
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d
 from modular_hyperteacher.figures.paper import fig3a
@@ -46,35 +43,7 @@ from modular_hyperteacher.figures.paper import table_a1
 from modular_hyperteacher.figures.paper import tables_a2_a8
 from modular_hyperteacher.figures.paper import tables_a10_a12
 
-
-class Figure(NamedTuple):
-  """One figure or table.
-
-  Attributes:
-    title: one line.
-    experiments: those whose finished runs it reads; may be ().
-    draw: library -> (figure, table of the plotted numbers). The figure is None
-      for Tables A1, A10, A11 and A12, which are shown as tables.
-  """
-
-  title: str
-  experiments: tuple[str, ...]
-  draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
-
-  def make(
-      self, library: data.Library
-  ) -> tuple[go.Figure | None, pd.DataFrame]:
-    """Returns figure and table; its column 'preset' names the scale."""
-    figure, table = self.draw(library)
-    if 'preset' not in table:
-      presets = dict.fromkeys(
-          preset
-          for experiment in self.experiments
-          for preset in library.values(experiment)['preset'].unique()
-      )
-      scale = 'constructed' if not self.experiments else ' and '.join(presets)
-      table = table.assign(preset=scale or 'no run')
-    return figure, table
+Figure = described.Figure
 
 
 def of(module: Any, *more: str) -> Figure:
@@ -108,26 +77,21 @@ _PAPER = {
     },
     'Hyperteacher': {
         'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
-        'fig3b': of(fig3b),
-        'fig3b_pairs': Figure(
-            fig3b.TITLE_PAIRS, ('fig3b_pairs',), fig3b.draw_pairs
-        ),
-        'fig3c': Figure(fig3c.TITLE_3C, ('fig3c',), fig3c.draw_3c),
-        'fig3d': Figure(fig3c.TITLE_3D, ('fig3c',), fig3c.draw_3d),
-        'two_layers': of(two_layers),
-        'fig3e': Figure(fig3e.TITLE_3E, ('fig3e',), fig3e.draw_3e),
-        'fig3f': of(fig3f),
+        **fig3b.FIGURES,
+        **fig3c.FIGURES,
+        'two_layers': two_layers.FIGURE,
+        'fig3e': fig3e.FIGURE_3E,
+        'fig3f': fig3f.FIGURE,
         'fig_a3': of(fig_a3),
-        'fig_a3_students': of(fig_a3_students),
+        'fig_a3_students': fig_a3_students.FIGURE,
         'fig_a3_two_layers': Figure(
             fig_a3.TITLE_TWO_LAYERS,
             (fig_a3.TWO_LAYERS,),
             fig_a3.draw_two_layers,
         ),
-        'fig_a4': Figure(fig_a4.TITLE_A4, ('fig_a4',), fig_a4.draw_a4),
-        'fig_a5': Figure(fig_a4.TITLE_A5, ('fig_a5',), fig_a4.draw_a5),
-        'fig_a6': Figure(fig3e.TITLE_A6, ('fig3e',), fig3e.draw_a6),
-        'fig_a7': Figure(fig3e.TITLE_A7, ('fig3e',), fig3e.draw_a7),
+        **fig_a4.FIGURES,
+        'fig_a6': fig3e.FIGURE_A6,
+        'fig_a7': fig3e.FIGURE_A7,
         **{
             f'table_{name.lower()}': Figure(
                 tables_a2_a8.title(name),
@@ -136,35 +100,23 @@ _PAPER = {
             )
             for name in tables_a2_a8.TABLES
         },
-        'more_modules': of(more_modules),
+        'more_modules': more_modules.FIGURE,
     },
     'Grid worlds': {
         'fig4a': _of_task(fig4a.TITLE_4A, fig4a.draw_preferences),
-        'fig4b': Figure(fig4b.TITLE_4B, ('fig4b',), fig4b.draw_4b),
-        'fig4c': Figure(fig4b.TITLE_4C, ('fig4c',), fig4b.draw_4c),
+        **fig4b.FIGURES,
         'fig4d': _of_task(fig4a.TITLE_4D, fig4a.draw_goals),
         'fig4e': Figure(fig4e.TITLE_4E, ('fig4e', 'fig_a10'), fig4e.draw_4e),
         'fig4f': Figure(fig4e.TITLE_4F, ('fig4e',), fig4e.draw_4f),
-        'fig_a8': Figure(fig_a8.TITLE_A8, ('fig_a8',), fig_a8.draw_a8),
-        'fig_a9': Figure(fig4e.TITLE_A9, ('fig4e',), fig4e.draw_a9),
-        'fig_a10': Figure(fig_a8.TITLE_A10, ('fig_a10',), fig_a8.draw_a10),
+        'fig_a8': fig_a8.FIGURE_A8,
+        'fig_a9': fig4e.FIGURE_A9,
+        'fig_a10': fig_a8.FIGURE_A10,
     },
     'Beyond the paper': {
         'ways': Figure(learners.TITLE, ('fig3b',), learners.draw),
         'scaling_law': Figure(scaling_law.TITLE, ('fig_a3',), scaling_law.draw),
         'sample_complexity': of(sample_complexity),
-        'acting_success': Figure(
-            acting.TITLE_SUCCESS, ('fig4e',), acting.draw_success
-        ),
-        'acting_paths': Figure(
-            acting.TITLE_PATHS, ('fig4e',), acting.draw_paths
-        ),
-        'acting_return': Figure(
-            acting.TITLE_RETURN, ('fig4c',), acting.draw_return
-        ),
-        'acting_connected': Figure(
-            acting.TITLE_CONNECTED, ('fig4b',), acting.draw_connected
-        ),
+        **acting.FIGURES,
     },
     'Claims over training': {
         'over_training': Figure(

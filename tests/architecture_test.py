@@ -35,6 +35,7 @@ _LAYERS = {
         ('extensions',),
         ('paper',),
         ('worlds',),
+        ('described',),
         ('judging',),
         ('library',),
         ('plotting',),

@@ -19,6 +19,7 @@ from modular_hyperteacher.figures.extensions import theorem
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import counterexamples
 from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d

@@ -1,11 +1,11 @@
 """All learners on one hyperteacher: docs/ways_to_recompose.md.
 
-A picture, and the page's table. All see tasks of Figure 3B's teacher at laptop
-scale, on compositional support. Numbers come from finished runs, sizes from the
-configs. Studies add their learners.
+A comparison is a picture and a table. Its learners see tasks of Figure 3B's
+teacher. Numbers come from finished runs, sizes from the configs. Studies add
+their learners, and draw comparisons of some of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import functools
 from typing import Any, NamedTuple
 
@@ -28,6 +28,14 @@ from modular_hyperteacher.figures.plotting import tables
 TITLE = 'Ways to recompose: all learners on one hyperteacher'
 _MISSING = 'not trained yet'
 _NOTHING = '\N{EN DASH}'
+SUPPORT = 'task.task_support'
+
+
+class Kind(NamedTuple):
+  """A way to infer tasks, as the legend has it."""
+
+  name: str
+  colour: str
 
 
 class Learner(NamedTuple):
@@ -38,7 +46,7 @@ class Learner(NamedTuple):
     infers: how it gets to know the task.
     experiment: whose runs it reads.
     fields: path in the config -> value, of its first described run.
-    colour: the same for all learners that infer a task in one way.
+    kind: the same for all learners that infer a task in one way.
     decoding: the metric of decoding modules of new combinations.
   """
 
@@ -46,148 +54,349 @@ class Learner(NamedTuple):
   infers: str
   experiment: str
   fields: Mapping[str, Any]
-  colour: str
+  kind: Kind
   decoding: str = 'r2'
+
+  def run(self, preset: str, task_support: str = 'random') -> sweeps.Run:
+    """Returns its first run that the config describes."""
+    wanted = {**self.fields, SUPPORT: task_support}
+    runs = reference.described_runs(self.experiment, preset)
+    described = reference.described_fields(self.experiment, preset)
+    return next(
+        run
+        for run, fields in zip(runs, described)
+        if all(fields.get(path) == value for path, value in wanted.items())
+    )
+
+
+class Line(NamedTuple):
+  """A reference line."""
+
+  name: str
+  dash: str
+  compositional: float  # Accuracy.
+  held_out: float  # Accuracy if a module never occurs in training.
+
+
+class Comparison(NamedTuple):
+  """A figure that compares learners.
+
+  Attributes:
+    title: one line.
+    rows: returns the learners, from top to bottom.
+    preset: of the runs that count; None chooses it as other figures do.
+    exact: whether R2 of decoding is that of exact ridge regression, where it
+      was measured, or that of 10 iterations.
+    scales: presets whose inference was timed.
+    lines: returns reference lines.
+    notes: further lines of the caption.
+  """
+
+  title: str
+  rows: Callable[[], Sequence[Learner]]
+  preset: str | None = 'laptop'
+  exact: bool = False
+  scales: tuple[str, ...] = ('laptop',)
+  lines: Callable[[], Sequence[Line]] = tuple
+  notes: tuple[str, ...] = ()
+
+  def panels(self) -> dict[str, dict[str, str]]:
+    """Returns title -> measure -> symbol."""
+    decoding = 'decoding_exact' if self.exact else 'decoding'
+    return {
+        'Accuracy,<br>all modules trained': {
+            'seen': 'circle-open',
+            'new': 'circle',
+        },
+        'Accuracy,<br>a module held out': {
+            'seen_held_out': 'diamond-open',
+            'new_held_out': 'diamond',
+        },
+        'R² of decoding,<br>new combinations': {
+            decoding: 'circle',
+            f'{decoding}_held_out': 'diamond',
+        },
+        'CPU time per task,<br>ms': {
+            f'cost_{scale}': _SCALES[scale] for scale in self.scales
+        },
+    }
 
 
 _LINEAR, _NONLINEAR = style.HYPERNETWORKS
-_STEPS = '10 gradient steps'
-_PAPER = tuple(
-    Learner(name, infers, 'fig3b', {'model.name': model}, style.COLOURS[colour])
-    for model, name, infers, colour in (
-        (_LINEAR, 'linear hypernetwork', _STEPS, _NONLINEAR),
-        (_NONLINEAR, 'nonlinear hypernetwork', _STEPS, _NONLINEAR),
-        ('maml', 'MAML', _STEPS, 'maml'),
-        ('anil', 'ANIL', '100 steps, readout', 'maml'),
+_MODULAR = Kind('gradients, hypernetwork', style.COLOURS[_NONLINEAR])
+GRADIENTS = Kind('gradients, no hypernetwork', style.COLOURS['maml'])
+_STEPS, _READOUT = '10 gradient steps', '100 steps, readout'
+_MAML, _ANIL = {'model.name': 'maml'}, {'model.name': 'anil'}
+_AS_LARGE = {'model.hidden_dim': 218}  # As many parameters as hypernetworks.
+# Of the paper.
+PAPER = tuple(
+    Learner(name, infers, 'fig3b', fields, kind)
+    for name, infers, fields, kind in (
+        ('linear hypernetwork', _STEPS, {'model.name': _LINEAR}, _MODULAR),
+        (
+            'nonlinear hypernetwork',
+            _STEPS,
+            {'model.name': _NONLINEAR},
+            _MODULAR,
+        ),
+        ('MAML', _STEPS, _MAML, GRADIENTS),
+        ('MAML, 218 wide', _STEPS, _MAML | _AS_LARGE, GRADIENTS),
+        ('ANIL', _READOUT, _ANIL, GRADIENTS),
+        ('ANIL, 218 wide', _READOUT, _ANIL | _AS_LARGE, GRADIENTS),
     )
 )
-# Measure -> symbol and name in the legend.
-_ACCURACIES = {
-    'seen': ('circle-open', 'seen combinations'),
-    'new': ('circle', 'new combinations'),
-    'held_out': ('diamond', 'new ones, a module held out'),
+# Task support -> ending of the columns.
+_SUPPORTS = {'random': '', 'non_compositional': '_held_out'}
+_SYMBOLS = {
+    'circle-open': 'seen combinations',
+    'circle': 'new combinations',
+    'diamond': 'new, a module held out',
 }
-_PANELS = {
-    'Accuracy': tuple(_ACCURACIES),
-    'R² of decoding': ('decoding',),
-    'CPU ms per task': ('cost',),
-}
+# Preset -> symbol of the time of inference.
+_SCALES = {'laptop': 'circle', 'paper': 'square'}
 
 
 @functools.cache
 def known() -> tuple[Learner, ...]:
   """Returns all learners: the paper's, then those of the studies."""
   named = [study.learners for study in plugins.studies() if study.learners]
-  return (*_PAPER, *(row for name in named for row in plugins.resolve(name)))
+  return (*PAPER, *(row for name in named for row in plugins.resolve(name)))
 
 
-def draw(library: data.Library) -> cells.Drawn:
+WAYS = Comparison(TITLE, known)
+
+
+class _Runs(NamedTuple):
+  """The finished runs of the learners of an experiment."""
+
+  found: cells.Cells
+  preset: str
+
+  def cell(self, learner: Learner, task_support: str) -> cells.Cell:
+    """Returns the cell of a learner, as its described run has it."""
+    config = learner.run(self.preset, task_support).config
+    fields = dict(sweeps.flatten(config))
+    return {column: fields.get(column) for column in self.found.cells[0]}
+
+
+def _read(library: data.Library, comparison: Comparison) -> dict[str, _Runs]:
+  """Returns experiment -> the runs of its learners."""
+  by_experiment: dict[str, list[Learner]] = {}
+  for row in comparison.rows():
+    by_experiment.setdefault(row.experiment, []).append(row)
+  read = {}
+  for experiment, rows in by_experiment.items():
+    frame = library.values(experiment, comparison.preset)
+    columns = {name: None for row in rows for name in (*row.fields, SUPPORT)}
+    found = cells.select(experiment, frame, list(columns))
+    runs = _Runs(
+        found, str(frame['preset'].iloc[0]) if len(frame) else 'laptop'
+    )
+    shown = [runs.cell(row, s) for row in rows for s in _SUPPORTS]
+    parts = [pick.rows(found.frame, cell) for cell in shown]
+    read[experiment] = runs._replace(
+        found=found._replace(
+            frame=pd.concat(parts), cells=shown, num_described=len(shown)
+        )
+    )
+  return read
+
+
+def _measure(read: Mapping[str, _Runs], comparison: Comparison) -> pd.DataFrame:
+  return pd.DataFrame(
+      [_row(read[x.experiment], x, comparison) for x in comparison.rows()]
+  )
+
+
+def _row(
+    runs: _Runs, learner: Learner, comparison: Comparison
+) -> dict[str, Any]:
+  config = learner.run(runs.preset).config
+  row: dict[str, Any] = {'learner': learner.name, 'infers': learner.infers}
+  num_seeds = 0
+  for name, (support, split, metric) in _measures(learner).items():
+    values = runs.found.values(runs.cell(learner, support), split, metric)
+    mean = stats.mean(values)
+    row |= mean.columns(name)
+    num_seeds = max(num_seeds, mean.num_seeds)
+  costs = {
+      f'cost_{scale}': inference_cost.find(
+          scale, inference_cost.describe(learner.run(scale).config)
+      )
+      for scale in comparison.scales
+  }
+  return row | {
+      'num_params': build.build(config, 1).system.num_params[0],
+      'examples': _num_examples(config),
+      **costs,
+      'num_seeds': num_seeds,
+      'preset': runs.preset,
+  }
+
+
+def _measures(learner: Learner) -> dict[str, tuple[str, str, str]]:
+  """Returns column -> task support, split and metric."""
+  # R2 of in-context learners, and of those that are given the task, is exact.
+  exact = 'r2_exact' if learner.decoding == 'r2' else learner.decoding
+  return {
+      f'{name}{ending}': (support, split, metric)
+      for support, ending in _SUPPORTS.items()
+      for name, split, metric in (
+          ('seen', 'test', 'accuracy'),
+          ('new', 'ood', 'accuracy'),
+          ('decoding', 'ood', learner.decoding),
+          ('decoding_exact', 'ood', exact),
+      )
+  }
+
+
+def _num_examples(config: Mapping[str, Any]) -> int:
+  """Returns the number of examples in all training tasks."""
+  task, training = config['task'], config['training']
+  examples = task['num_support'] + task['num_query']
+  if task.get('encoding'):
+    examples = task['num_query']  # The others are not used.
+  return training['num_outer_steps'] * training['meta_batch_size'] * examples
+
+
+def draw(library: data.Library, comparison: Comparison = WAYS) -> cells.Drawn:
   """Returns the picture and the numbers that it shows."""
-  numbers = measure(library)
+  rows, panels = comparison.rows(), comparison.panels()
+  read = _read(library, comparison)
+  numbers = _measure(read, comparison)
   figure = layout.make_row(
-      _PANELS,
+      panels,
       shared_yaxes=True,
       horizontal_spacing=0.03,
-      column_widths=[0.5, 0.25, 0.25],
+      column_widths=[0.28, 0.28, 0.22, 0.22],
   )
-  for column, measures in enumerate(_PANELS.values(), start=1):
-    for trace in _traces(numbers, measures):
+  figure.update_annotations(font={'size': 12})
+  for trace, column in _reference_lines(comparison.lines(), len(rows)):
+    figure.add_trace(trace, row=1, col=column)
+  for column, symbols in enumerate(panels.values(), start=1):
+    for measure_, symbol in symbols.items():
+      trace = _marks(rows, numbers, measure_, symbol)
       figure.add_trace(trace, row=1, col=column)
-    if numbers[f'{measures[0]}_mean'].isna().all():
+    if numbers[[*map(_mean, symbols)]].isna().all(axis=None):
       layout.name_empty(figure, 'no finished run', 1, column)
-  names = numbers['learner'] + ', ' + numbers['infers']
-  name_rows(figure, [*names])
-  figure.update_xaxes(range=[0.35, 0.9], dtick=0.1, col=1)
-  figure.update_xaxes(range=[0, 1], dtick=0.25, col=2)
-  figure.update_xaxes(type='log', dtick=1, col=3)
-  line = {'color': style.INK, 'width': 2}
-  layout.explain(
-      figure,
-      [(name, mark, style.INK, line) for mark, name in _ACCURACIES.values()],
+  figure.update_yaxes(
+      tickvals=list(range(len(rows))),
+      ticktext=[f'{row.name}<br><i>{row.infers}</i>' for row in rows],
+      range=[len(rows) - 0.5, -0.5],
   )
-  missing = names[numbers['new_mean'].isna()]
+  figure.update_xaxes(matches='x', dtick=0.2, col=2)
+  figure.update_xaxes(dtick=0.2, col=1)
+  figure.update_xaxes(rangemode='tozero', dtick=0.5, col=3)
+  figure.update_xaxes(type='log', dtick=1, exponentformat='power', col=4)
+  num_entries = _explain(figure, comparison)
+  height = 55 + 36 * len(rows)
   layout.finish(
       figure,
-      title=TITLE,
-      plot_height=480,
-      caption=[
-          (
-              "Ours: laptop scale, Figure 3B's teacher, M = 8, K = 3. Whiskers:"
-              ' standard error over seeds.'
-          ),
-          (
-              'Blue: gradients, hypernetwork; orange: gradients, no'
-              ' hypernetwork; pink: forward pass; green: in context; black:'
-              ' given.'
-          ),
-          (
-              'R² of decoding modules of new combinations. CPU time of'
-              f' inference, {inference_cost.NUM_TASKS} tasks at once.'
-          ),
-          *([f'No run: {"; ".join(missing)}.'] if len(missing) else []),
-      ],
+      title=comparison.title,
+      plot_height=95 + height,
+      caption=_caption(read, comparison),
   )
+  # Above the titles of panels, which have two lines.
+  figure.update_layout(legend={'y': 1 + 38 / height})
+  for _ in range(num_entries // 3):
+    layout.add_legend_row(figure)
   return figure, numbers
 
 
-def _traces(
-    numbers: pd.DataFrame, measures: tuple[str, ...]
-) -> Iterator[go.Scatter]:
-  for name in measures:
-    symbol, label = _ACCURACIES.get(name, ('circle', ''))
-    yield mark(known(), numbers, name, symbol, f' {label}')
-
-
-def mark(
+def _marks(
     learners: Sequence[Learner],
     numbers: pd.DataFrame,
     measure_: str,
     symbol: str,
-    label: str = '',
 ) -> go.Scatter:
-  """Returns a mark per learner, one below the other, with whiskers.
-
-  Args:
-    learners: one per row of the table.
-    numbers: has 'learner', and `_mean` and perhaps `_se` of the measure.
-    measure_: to draw.
-    symbol: of the marks.
-    label: behind the value on hover.
-  """
-  colours = [learner.colour for learner in learners]
+  """Returns a mark per learner, one below the other, with whiskers."""
+  colours = [learner.kind.colour for learner in learners]
+  whiskers = {'array': numbers.get(f'{measure_}_se'), 'color': style.MUTED}
+  name = measure_.replace('_', ' ')
   return go.Scatter(
-      x=numbers[f'{measure_}_mean'],
+      x=numbers[_mean(measure_)],
       y=list(range(len(numbers))),
-      error_x={
-          'array': numbers.get(f'{measure_}_se'),
-          'color': style.MUTED,
-          'thickness': 1.2,
-      },
+      name=name,
+      error_x={**whiskers, 'thickness': 1.2},
       mode='markers',
       showlegend=False,
+      cliponaxis=False,
       marker={
           'color': colours,
           'symbol': symbol,
-          'size': 10,
+          'size': 9,
           'line': {'width': 2, 'color': colours},
       },
-      customdata=numbers['learner'],
-      hovertemplate=f'%{{customdata}}: %{{x:.3g}}{label}<extra></extra>',
+      customdata=numbers['learner'] + ', ' + numbers['infers'],
+      hovertemplate=f'%{{customdata}}<br>{name}: %{{x:.3g}}<extra></extra>',
   )
 
 
-def name_rows(figure: go.Figure, names: Sequence[str]) -> None:
-  """Labels the rows of marks, the first at the top."""
-  figure.update_yaxes(
-      tickvals=list(range(len(names))),
-      ticktext=list(names),
-      range=[len(names) - 0.5, -0.5],
-  )
+def _mean(measure_: str) -> str:
+  """Returns the column of a measure; times have no error."""
+  return measure_ if measure_.startswith('cost') else f'{measure_}_mean'
+
+
+def _reference_lines(
+    lines: Sequence[Line], num_rows: int
+) -> Iterator[tuple[go.Scatter, int]]:
+  """Yields the lines of both panels of accuracies, and their columns."""
+  for name, dash, *accuracies in lines:
+    for column, x in enumerate(accuracies, start=1):
+      yield go.Scatter(
+          x=[x, x],
+          y=[-0.5, num_rows - 0.5],
+          mode='lines',
+          name=name,
+          legendgroup=name,
+          showlegend=column == 1,
+          line={'color': style.MUTED, 'dash': dash, 'width': 1.5},
+      ), column
+
+
+def _explain(figure: go.Figure, comparison: Comparison) -> int:
+  """Adds marks and colours to the legend; returns its number of entries."""
+  line = {'color': style.INK, 'width': 2}
+  marks = [(name, mark, style.INK, line) for mark, name in _SYMBOLS.items()]
+  if 'paper' in comparison.scales:
+    marks.append(('time at the published scale', 'square', style.INK, line))
+  kinds = dict.fromkeys(row.kind for row in comparison.rows())
+  marks += [(name, 'square', colour, {}) for name, colour in kinds]
+  layout.explain(figure, marks)
+  return len(marks) + len(comparison.lines())
+
+
+def _caption(read: Mapping[str, _Runs], comparison: Comparison) -> list[str]:
+  """Returns the lines below the picture."""
+  lines: dict[str, list[str]] = {}
+  for experiment, (found, _) in read.items():
+    scale, *others = found.caption()
+    if found.frame.empty:
+      scale = f'{scale} {found.flag} trains all.'
+    for line in (scale.removeprefix('Ours: '), *others):
+      lines.setdefault(line, []).append(experiment)
+  timed = inference_cost.load().iloc[0]
+  ridge = 'exact ridge regression' if comparison.exact else 'ridge regression'
+  return [
+      *(f'{", ".join(names)}: {line}' for line, names in lines.items()),
+      (
+          'Whiskers: standard error over seeds. R²: modules of new'
+          f' combinations, decoded by {ridge}.'
+      ),
+      (
+          'CPU time from a support set to fast parameters; in context, or if'
+          ' the task is given, to the prediction of one query.'
+          f' {inference_cost.NUM_TASKS} tasks at once, the smallest of'
+          f' {timed["rounds"]} rounds on {timed["processor"]}.'
+      ),
+      *comparison.notes,
+  ]
 
 
 def table(library: data.Library) -> pd.DataFrame:
   """Returns a row per learner, all texts."""
-  return pd.DataFrame([_texts(row) for _, row in measure(library).iterrows()])
+  numbers = measure(library)
+  return pd.DataFrame([_texts(row) for _, row in numbers.iterrows()])
 
 
 def _texts(row: pd.Series) -> dict[str, str]:
@@ -199,55 +408,16 @@ def _texts(row: pd.Series) -> dict[str, str]:
       'the task is inferred by': row['infers'],
       'seen': text('seen') or _MISSING,
       'new': text('new') or _MISSING,
-      'module held out': text('held_out') or _NOTHING,
+      'module held out': text('new_held_out') or _NOTHING,
       'R² of decoding': text('decoding') or _NOTHING,
       'meta-parameters': f'{row["num_params"]:,}',
       'examples, millions': f'{row["examples"] / 1e6:.1f}',
-      'ms per task': f'{row["cost_mean"]:.3f}',
+      'ms per task': f'{row["cost_laptop"]:.3f}',
   }
 
 
-def measure(library: data.Library) -> pd.DataFrame:
+def measure(
+    library: data.Library, comparison: Comparison = WAYS
+) -> pd.DataFrame:
   """Returns a row per learner: `_mean` and `_se` over seeds, and sizes."""
-  return pd.DataFrame([_row(library, learner) for learner in known()])
-
-
-def _row(library: data.Library, learner: Learner) -> dict[str, Any]:
-  frame = library.values(learner.experiment, 'laptop')
-  run = _run(learner, 'random')
-  held_out = _run(learner, 'non_compositional')
-  task, training = run.config['task'], run.config['training']
-  tasks = training['num_outer_steps'] * training['meta_batch_size']
-  examples = task['num_support'] + task['num_query']
-  if task.get('encoding'):
-    examples = task['num_query']  # The others are not used.
-  row: dict[str, Any] = {'learner': learner.name, 'infers': learner.infers}
-  for name, of_run, split, metric in (
-      ('seen', run, 'test', 'accuracy'),
-      ('new', run, 'ood', 'accuracy'),
-      ('held_out', held_out, 'ood', 'accuracy'),
-      ('decoding', run, 'ood', learner.decoding),
-  ):
-    row |= _estimate(frame, of_run, split, metric).columns(name)
-  return row | {
-      'num_params': build.build(run.config, 1).system.num_params[0],
-      'examples': tasks * examples,
-      'cost_mean': inference_cost.find(
-          'laptop', inference_cost.describe(run.config)
-      ),
-      'preset': 'laptop',
-  }
-
-
-def _run(learner: Learner, task_support: str) -> sweeps.Run:
-  """Returns the first run of a learner that its config describes."""
-  wanted = {'task.task_support': task_support, **learner.fields}
-  return reference.find_runs(learner.experiment, 'laptop', wanted)[0]
-
-
-def _estimate(
-    frame: pd.DataFrame, run: sweeps.Run, split: str, metric: str
-) -> stats.Estimate:
-  """Returns a metric of a run at the last step."""
-  cell = {'condition': sweeps.condition(run.config)}
-  return stats.mean(pick.values(frame, cell, split, metric=metric))
+  return _measure(_read(library, comparison), comparison)

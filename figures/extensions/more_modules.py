@@ -6,13 +6,11 @@ a control that was trained on combinations of any size.
 
 from typing import Any
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
-EXPERIMENT = 'more_modules'
-TITLE = 'More modules than in training, and a control trained on as many'
 CELL = ('model.name', 'task.max_active')
 # Few modules, as both were trained on; more, held out from the control, too;
 # and all, of which there is a single combination.
@@ -25,39 +23,42 @@ def cell(model: str, most: int) -> dict[str, Any]:
   return dict(zip(CELL, (model, most)))
 
 
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
+def _lines(found: cells.Cells) -> dict[str, list[lines.Line]]:
+  """Returns a panel per hypernetwork, with its control."""
   control = max(found.axis('max_active'))
-  panels = {
+  return {
       style.MODEL_NAMES[model]: [
-          lines.Line(
-              name=style.MODEL_NAMES[model],
-              colour=style.COLOURS[model],
-              seeds=lines.by_x(
-                  {k: found.values(model_cell, f'ood_k{k}') for k in _NUMBERS}
-              ),
-              dash='dash' if most == control else 'solid',
-              dash_name='control' if most == control else f'K = {most}',
+          described.model_line(
+              model,
+              lines.by_x({k: found.values(of, f'ood_k{k}') for k in _NUMBERS}),
+              'dash' if most == control else 'solid',
+              'control' if most == control else f'K = {most}',
           )
-          for model_cell in found.find(name=model)
-          for most in (model_cell['task.max_active'],)
+          for of in found.find(name=model)
+          for most in (of['task.max_active'],)
       ]
       for model in style.HYPERNETWORKS
   }
-  figure = lines.draw(
-      panels,
-      title=TITLE,
-      x_title='modules per task',
-      y_title='OOD accuracy',
-      x_type='log',
-      caption=found.caption(
-          'Solid: trained on combinations of up to K modules. Dashed:'
-          ' trained on combinations of any size.',
-          'There is a single combination of all modules; controls may be'
-          ' trained on it, too.',
-      ),
-  )
-  figure.update_xaxes(tickvals=_NUMBERS, ticktext=list(map(str, _NUMBERS)))
-  measures = {f'ood_k{k}': (f'ood_k{k}', 'accuracy') for k in _NUMBERS}
-  return figure, cells.make_table(found, measures)
+
+
+FIGURE = described.line_grid(
+    title='More modules than in training, and a control trained on as many',
+    experiment='more_modules',
+    cell=CELL,
+    panels=_lines,
+    measures={f'ood_k{k}': (f'ood_k{k}', 'accuracy') for k in _NUMBERS},
+    notes=(
+        (
+            'Solid: trained on combinations of up to K modules. Dashed: trained'
+            ' on combinations of any size.'
+        ),
+        (
+            'There is a single combination of all modules; controls may be'
+            ' trained on it, too.'
+        ),
+    ),
+    ticks=_NUMBERS,
+    x_title='modules per task',
+    y_title='OOD accuracy',
+    x_type='log',
+)

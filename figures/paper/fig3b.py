@@ -10,43 +10,14 @@ import math
 import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
 
 EXPERIMENT = 'fig3b'
-TITLE = 'Figure 3B: accuracy on module combinations never seen in training'
-TITLE_PAIRS = 'Figure 3B with pairs of modules: does it hold for K = 2?'
-SUPPORTS = ('random', 'non_compositional')
+SUPPORTS = model_bars.COMPOSITIONAL
 CELL = model_bars.CELL
-
-
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns the figure and the table of what it shows."""
-  return _draw(library, EXPERIMENT, TITLE)
-
-
-def draw_pairs(library: data.Library) -> cells.Drawn:
-  """Returns the figure of `configs/fig3b_pairs.py`, and its table."""
-  return _draw(library, 'fig3b_pairs', TITLE_PAIRS)
-
-
-def _draw(library: data.Library, experiment: str, title: str) -> cells.Drawn:
-  found = cells.read(library, experiment, CELL)
-  figure = bars.draw(
-      model_bars.panels(found, SUPPORTS, _bar),
-      title=title,
-      y_title='OOD accuracy (fraction of query samples)',
-      y_range=(0, 1),
-      caption=found.caption(
-          'Published: M = 8, K = 2; the paper tabulates no value for'
-          ' non-compositional support.'
-      ),
-      beside_name='published (Table A6), whisker: dispersion as printed',
-  )
-  return figure, make_table(found)
 
 
 def make_table(found: cells.Cells) -> pd.DataFrame:
@@ -97,3 +68,32 @@ def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
       missing=found.missing(cell),
       beside=_published(found, cell),
   )
+
+
+FIGURES = {
+    name: model_bars.describe(
+        SUPPORTS,
+        _bar,
+        title=title,
+        experiment=name,
+        measures=make_table,
+        notes=(
+            (
+                'Published: M = 8, K = 2; the paper tabulates no value for'
+                ' non-compositional support.'
+            ),
+        ),
+        y_title='OOD accuracy (fraction of query samples)',
+        y_range=(0, 1),
+        beside_name='published (Table A6), whisker: dispersion as printed',
+    )
+    for name, title in {
+        EXPERIMENT: (
+            'Figure 3B: accuracy on module combinations never seen in training'
+        ),
+        'fig3b_pairs': (
+            'Figure 3B with pairs of modules: does it hold for K = 2?'
+        ),
+    }.items()
+}
+draw = FIGURES[EXPERIMENT].draw

@@ -5,9 +5,12 @@ scored on OOD tasks, for four kinds of training support.
 """
 
 from collections.abc import Sequence
+import functools
 
+import pandas as pd
+
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import decoding_targets
 from modular_hyperteacher.figures.paper import model_bars
@@ -15,41 +18,13 @@ from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
-EXPERIMENT = 'fig3c'
-TITLE_3C = 'Figure 3C: decoding modules, compositional support or not'
-TITLE_3D = 'Figure 3D: decoding modules, connected support or not'
 CELL = model_bars.CELL
-
-
-def draw_3c(library: data.Library) -> cells.Drawn:
-  """Returns Figure 3C and the table of what it shows."""
-  return _draw(library, TITLE_3C, ('random', 'non_compositional'))
-
-
-def draw_3d(library: data.Library) -> cells.Drawn:
-  """Returns Figure 3D and the table of what it shows."""
-  return _draw(library, TITLE_3D, ('connected', 'disconnected'))
-
-
-def _draw(
-    library: data.Library, title: str, supports: Sequence[str]
-) -> cells.Drawn:
-  found = cells.read(library, EXPERIMENT, CELL)
-  figure = bars.draw(
-      model_bars.panels(found, supports, _bar),
-      title=title,
-      y_title='R² of decoded latents (OOD tasks, at most 1)',
-      caption=found.caption() + _undefined(found, supports),
-      beside_name='exact ridge in place of 10 iterations',
-  )
-  shown = [c for c in found.cells if c['task.task_support'] in supports]
-  measures = {
-      'r2': ('ood', 'r2'),
-      'r2_exact': ('ood', 'r2_exact'),
-      'ood_accuracy': ('ood', 'accuracy'),
-      'test_accuracy': ('test', 'accuracy'),
-  }
-  return figure, cells.make_table(found._replace(cells=shown), measures)
+_MEASURES = {
+    'r2': ('ood', 'r2'),
+    'r2_exact': ('ood', 'r2_exact'),
+    'ood_accuracy': ('ood', 'accuracy'),
+    'test_accuracy': ('test', 'accuracy'),
+}
 
 
 def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
@@ -63,7 +38,7 @@ def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
   )
 
 
-def _undefined(found: cells.Cells, supports: Sequence[str]) -> list[str]:
+def _undefined(supports: Sequence[str], found: cells.Cells) -> list[str]:
   """Returns lines that name the targets without R2: they do not vary."""
   lines = []
   for support in supports:
@@ -79,3 +54,33 @@ def _undefined(found: cells.Cells, supports: Sequence[str]) -> list[str]:
           ' do not vary over OOD tasks.'
       )
   return lines
+
+
+def _table(supports: Sequence[str], found: cells.Cells) -> pd.DataFrame:
+  shown = [c for c in found.cells if c['task.task_support'] in supports]
+  return cells.make_table(found._replace(cells=shown), _MEASURES)
+
+
+def _describe(title: str, supports: Sequence[str]) -> described.Figure:
+  return model_bars.describe(
+      supports,
+      _bar,
+      title=title,
+      experiment='fig3c',
+      measures=functools.partial(_table, supports),
+      notes=(functools.partial(_undefined, supports),),
+      y_title='R² of decoded latents (OOD tasks, at most 1)',
+      beside_name='exact ridge in place of 10 iterations',
+  )
+
+
+FIGURES = {
+    'fig3c': _describe(
+        'Figure 3C: decoding modules, compositional support or not',
+        model_bars.COMPOSITIONAL,
+    ),
+    'fig3d': _describe(
+        'Figure 3D: decoding modules, connected support or not',
+        model_bars.CONNECTED,
+    ),
+}

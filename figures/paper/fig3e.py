@@ -1,9 +1,12 @@
 """Figures 3E, A6 and A7: the grid over modules M and combined modules K."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 import math
 from typing import Any
 
+import pandas as pd
+
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -14,87 +17,7 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3e'
-TITLE_3E = 'Figure 3E: OOD accuracy over modules and combined modules'
-TITLE_A6 = 'Figure A6: decoding modules, over modules and combined modules'
-TITLE_A7 = 'Figure A7: accuracy while training'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
-
-
-def draw_3e(library: data.Library) -> cells.Drawn:
-  """Returns Figure 3E and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  figure = heatmaps.draw(
-      _panels(found, 'accuracy', _published),
-      title=TITLE_3E,
-      x_title='K, combined modules',
-      y_title='M, modules',
-      z_title='OOD accuracy',
-      z_range=(0, 1),
-      caption=found.caption(
-          'In brackets: published, after 100,000 steps (Tables A2 to A8).',
-          *_thinned(found),
-      ),
-      num_columns=2,
-  )
-  measures = {name: (name, 'accuracy') for name in ('train', 'test', 'ood')}
-  table = cells.make_table(found, measures)
-  numbers = [_published(cell) or (math.nan, math.nan) for cell in found.cells]
-  table['published_ood'] = [mean for mean, _ in numbers]
-  table['published_ood_dispersion'] = [spread for _, spread in numbers]
-  return figure, table
-
-
-def draw_a6(library: data.Library) -> cells.Drawn:
-  """Returns Figure A6 and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  figure = heatmaps.draw(
-      _panels(found, 'r2'),
-      title=TITLE_A6,
-      x_title='K, combined modules',
-      y_title='M, modules',
-      z_title='R² (OOD tasks)',
-      z_range=(0, 1),
-      caption=found.caption(
-          'Colours end at 0; R² may be below.',
-          *_undefined(found),
-          *_thinned(found),
-      ),
-      num_columns=2,
-  )
-  measures = {'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')}
-  return figure, cells.make_table(found, measures)
-
-
-def draw_a7(library: data.Library) -> cells.Drawn:
-  """Returns Figure A7 and the table of what it shows."""
-  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
-  panels = {
-      f'M = {num_modules}, K = {max_active}': [
-          line
-          for model in found.models
-          for line in _curves(
-              found, dict(zip(CELL, (model, num_modules, max_active)))
-          )
-      ]
-      for num_modules, max_active in _sizes(found)
-  }
-  figure = lines.draw(
-      panels,
-      title=TITLE_A7,
-      x_title='outer steps',
-      y_title='accuracy',
-      y_range=(0, 1),
-      caption=found.caption(),
-      num_columns=3,
-      markers=False,
-  )
-  shown = pick.rows(found.frame, {'metric': 'accuracy'})
-  point = [*CELL, 'split', 'step', 'preset']
-  table = shown.groupby(point, dropna=False, observed=True)['value']
-  table = table.agg(['mean', 'sem', 'count']).reset_index()
-  names = {'mean': 'accuracy_mean', 'sem': 'accuracy_se', 'count': 'num_seeds'}
-  table = table.rename(columns=names)
-  return figure, table.rename(columns=style.column_name)
 
 
 def _thinned(found: cells.Cells) -> list[str]:
@@ -167,12 +90,84 @@ def _sizes(found: cells.Cells) -> list[tuple[int, int]]:
   return sorted({_size(cell) for cell in found.cells})
 
 
-def _curves(found: cells.Cells, cell: cells.Cell) -> Iterator[lines.Line]:
-  for split in ('test', 'ood'):
-    yield lines.Line(
-        name=style.MODEL_NAMES[cell['model.name']],
-        colour=style.COLOURS[cell['model.name']],
-        dash=style.DASHES[split],
-        dash_name=style.SPLIT_NAMES[split],
-        seeds=found.over_training(cell, split),
-    )
+def _curves(found: cells.Cells) -> dict[str, list[lines.Line]]:
+  """Returns a panel per size, with both splits of every model."""
+  return {
+      f'M = {size[0]}, K = {size[1]}': [
+          described.model_line(
+              model,
+              found.over_training(dict(zip(CELL, (model, *size))), split),
+              style.DASHES[split],
+              style.SPLIT_NAMES[split],
+          )
+          for model in found.models
+          for split in ('test', 'ood')
+      ]
+      for size in _sizes(found)
+  }
+
+
+def _table_3e(found: cells.Cells) -> pd.DataFrame:
+  table = cells.make_table(
+      found, {name: (name, 'accuracy') for name in ('train', 'test', 'ood')}
+  )
+  numbers = [_published(cell) or (math.nan, math.nan) for cell in found.cells]
+  table['published_ood'] = [mean for mean, _ in numbers]
+  table['published_ood_dispersion'] = [spread for _, spread in numbers]
+  return table
+
+
+def _table_a7(found: cells.Cells) -> pd.DataFrame:
+  """Returns accuracies at every evaluation."""
+  shown = pick.rows(found.frame, {'metric': 'accuracy'})
+  point = [*CELL, 'split', 'step', 'preset']
+  table = shown.groupby(point, dropna=False, observed=True)['value']
+  table = table.agg(['mean', 'sem', 'count']).reset_index()
+  names = {'mean': 'accuracy_mean', 'sem': 'accuracy_se', 'count': 'num_seeds'}
+  table = table.rename(columns=names)
+  return table.rename(columns=style.column_name)
+
+
+def _heatmap(z_title: str, **fields: Any) -> described.Figure:
+  return described.heat_grid(
+      experiment=EXPERIMENT,
+      cell=CELL,
+      x_title='K, combined modules',
+      y_title='M, modules',
+      z_title=z_title,
+      z_range=(0, 1),
+      num_columns=2,
+      **fields,
+  )
+
+
+FIGURE_3E = _heatmap(
+    'OOD accuracy',
+    title='Figure 3E: OOD accuracy over modules and combined modules',
+    panels=lambda found: _panels(found, 'accuracy', _published),
+    measures=_table_3e,
+    notes=(
+        'In brackets: published, after 100,000 steps (Tables A2 to A8).',
+        _thinned,
+    ),
+)
+FIGURE_A6 = _heatmap(
+    'R² (OOD tasks)',
+    title='Figure A6: decoding modules, over modules and combined modules',
+    panels=lambda found: _panels(found, 'r2'),
+    measures={'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')},
+    notes=('Colours end at 0; R² may be below.', _undefined, _thinned),
+)
+FIGURE_A7 = described.line_grid(
+    title='Figure A7: accuracy while training',
+    experiment=EXPERIMENT,
+    cell=CELL,
+    panels=_curves,
+    measures=_table_a7,
+    x_title='outer steps',
+    y_title='accuracy',
+    y_range=(0, 1),
+    num_columns=3,
+    markers=False,
+    read=data.Library.curves,
+)

@@ -10,37 +10,16 @@ import math
 
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import style
 
-EXPERIMENT = 'fig3f'
-TITLE = "Figure 3F: OOD accuracy over the student's size"
 SIZE = ('model.hidden_dim', 'model.modules_per_teacher_module')
 _RATE = 'model.outer.learning_rate'
 CELL = ('model.name', *SIZE, _RATE)
-
-
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  figure = heatmaps.draw(
-      make_panels(found, 'accuracy', SIZE),
-      title=TITLE,
-      x_title="student's width",
-      y_title="student's modules / teacher's",
-      z_title='OOD accuracy',
-      caption=found.caption(*notes(found)),
-  )
-  measures = {
-      'test': ('test', 'accuracy'),
-      'ood': ('ood', 'accuracy'),
-      'valid_loss': ('valid', 'loss'),
-  }
-  return figure, cells.make_table(found, measures)
 
 
 def notes(found: cells.Cells) -> list[str]:
@@ -54,7 +33,7 @@ def notes(found: cells.Cells) -> list[str]:
 
 
 def make_panels(
-    found: cells.Cells, metric: str, size_columns: tuple[str, str]
+    found: cells.Cells, metric: str, size_columns: tuple[str, str] = SIZE
 ) -> dict[str, heatmaps.Grid]:
   """Returns a panel per model: an OOD metric over the student's size."""
   width, modules = size_columns
@@ -120,3 +99,21 @@ def _losses(frame: pd.DataFrame, cell: cells.Cell, split: str) -> pd.Series:
   lost = pd.Series(math.inf, sorted(diverged), float)
   found = pick.values(frame, cell, split, metric='loss')
   return pd.concat([found, lost])
+
+
+FIGURE = described.heat_grid(
+    title="Figure 3F: OOD accuracy over the student's size",
+    experiment='fig3f',
+    cell=CELL,
+    panels=lambda found: make_panels(found, 'accuracy'),
+    measures={
+        'test': ('test', 'accuracy'),
+        'ood': ('ood', 'accuracy'),
+        'valid_loss': ('valid', 'loss'),
+    },
+    notes=(notes,),
+    x_title="student's width",
+    y_title="student's modules / teacher's",
+    z_title='OOD accuracy',
+)
+draw = FIGURE.draw

@@ -24,8 +24,7 @@ from modular_hyperteacher.figures.plotting import style
 EXPERIMENT = 'fig4e'
 TITLE_4E = 'Figure 4E: accuracy on goals never seen in training'
 TITLE_4F = 'Figure 4F: what non-compositional support costs on new goals'
-TITLE_A9 = 'Figure A9: new goals demonstrated without a mistake'
-SUPPORTS = ('random', 'non_compositional')
+SUPPORTS = model_bars.COMPOSITIONAL
 _PUBLISHED_MODULES = 8  # Table A12.
 _MEASURES = {
     'test': ('test', 'accuracy'),
@@ -54,15 +53,13 @@ def draw_4e(library: data.Library) -> cells.Drawn:
     if len(pick.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
       right += ', at the learning rate of the lowest validation loss'
     notes = [f'{right}.', *cells.excluded(fewer.frame, fewer.left_out)]
-  figure = model_bars.draw_bars(
-      found,
-      'accuracy',
-      supports=('random',),
+  figure = bars.draw(
+      model_bars.panels(found, ('random',), model_bars.ood_bar) | more,
       title=TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
       caption=found.caption(*notes),
-      more=more,
+      beside_name=model_bars.SEEN,
   )
   shown = found._replace(cells=found.find(task_support='random'))
   tables = [cells.make_table(part, _MEASURES) for part in (shown, fewer)]
@@ -89,25 +86,6 @@ def _of_published_modules(
       and not (own == _PUBLISHED_MODULES).any()
   ]
   return grid._replace(cells=kept)
-
-
-def draw_a9(library: data.Library) -> cells.Drawn:
-  """Returns Figure A9 and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, model_bars.CELL)
-  figure = model_bars.draw_bars(
-      found,
-      'accuracy_all',
-      supports=SUPPORTS,
-      title=TITLE_A9,
-      y_title='without a mistake (fraction of OOD tasks)',
-      y_range=(0, 1),
-      caption=found.caption(),
-  )
-  measures = {
-      'test_all': ('test', 'accuracy_all'),
-      'ood_all': ('ood', 'accuracy_all'),
-  }
-  return figure, cells.make_table(found, measures)
 
 
 def draw_4f(library: data.Library) -> cells.Drawn:
@@ -168,3 +146,16 @@ def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
   runs = pick.rows(found.frame, student)
   row['preset'] = ', '.join(runs['preset'].unique())
   return row
+
+
+FIGURE_A9 = model_bars.describe_ood(
+    'accuracy_all',
+    SUPPORTS,
+    title='Figure A9: new goals demonstrated without a mistake',
+    experiment=EXPERIMENT,
+    measures={
+        f'{split}_all': (split, 'accuracy_all') for split in ('test', 'ood')
+    },
+    y_title='without a mistake (fraction of OOD tasks)',
+    y_range=(0, 1),
+)

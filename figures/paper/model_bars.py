@@ -4,13 +4,13 @@ Monolithic models can have a second width, at which they have as many
 meta-parameters as the hypernetworks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 import functools
-import types
+from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import style
@@ -18,6 +18,10 @@ from modular_hyperteacher.figures.plotting import style
 SUPPORT = 'task.task_support'
 STUDENT = ('model.name', 'model.hidden_dim')
 CELL = (*STUDENT, SUPPORT)
+# Supports to compare.
+COMPOSITIONAL = ('random', 'non_compositional')
+CONNECTED = ('connected', 'disconnected')
+SEEN = 'seen combinations, whisker: standard error'  # Beside a bar.
 
 
 def students(found: cells.Cells) -> list[cells.Cell]:
@@ -87,37 +91,22 @@ def panels(
   }
 
 
-def draw_bars(
-    found: cells.Cells,
-    metric: str,
-    *,
+def describe(
     supports: Sequence[str],
-    title: str,
-    y_title: str,
-    caption: Sequence[str],
-    y_range: tuple[float, float] | None = None,
-    more: Mapping[str, Sequence[bars.Bar]] = types.MappingProxyType({}),
-) -> go.Figure:
-  """Returns bars of a metric of OOD tasks: a panel per support.
-
-  Beside each bar stands the metric on new tasks of seen combinations.
-
-  Args:
-    found: of CELL.
-    metric: such as 'loss'.
-    supports: one panel each.
-    title: of the figure.
-    y_title: with the unit.
-    caption: lines below.
-    y_range: fits the values, from zero on, if None.
-    more: further panels, title -> bars.
-  """
-  return bars.draw(
-      panels(found, supports, functools.partial(ood_bar, metric=metric))
-      | dict(more),
-      title=title,
-      y_title=y_title,
-      y_range=y_range,
-      caption=caption,
-      beside_name='seen combinations, whisker: standard error',
+    make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
+    **fields: Any,
+) -> described.Figure:
+  """Returns a figure with a panel per support and a bar per student."""
+  return described.bar_grid(
+      cell=CELL,
+      panels=functools.partial(panels, supports=supports, make_bar=make_bar),
+      **fields,
   )
+
+
+def describe_ood(
+    metric: str, supports: Sequence[str], **fields: Any
+) -> described.Figure:
+  """Returns bars of OOD tasks; beside them, new tasks of seen combinations."""
+  make_bar = functools.partial(ood_bar, metric=metric)
+  return describe(supports, make_bar, beside_name=SEEN, **fields)

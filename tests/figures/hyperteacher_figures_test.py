@@ -88,10 +88,10 @@ def test_targets_without_r2_are_listed(tmp_path: pathlib.Path) -> None:
     return math.nan if held_out and metric == 'r2_l0_m7' else 0.5
 
   made_up.write_by_rule(tmp_path, 'fig3c', rule)
-  figure, _ = fig3c.draw_3c(made_up_rules.library(tmp_path))
+  figure, _ = fig3c.FIGURES['fig3c'].draw(made_up_rules.library(tmp_path))
   named = 'Non-compositional support: without layer 0, module 7 (3 of 3 seeds)'
   assert named in made_up.texts(figure)
-  figure, _ = fig3c.draw_3d(made_up_rules.library(tmp_path))
+  figure, _ = fig3c.FIGURES['fig3d'].draw(made_up_rules.library(tmp_path))
   assert 'without' not in made_up.texts(figure)
 
 
@@ -159,7 +159,7 @@ def test_training_tasks_to_a_level() -> None:
 
 def test_lines_go_through_the_means(tmp_path: pathlib.Path) -> None:
   made_up.write_by_rule(tmp_path, 'fig_a4', made_up_rules.by_shots(0.05))
-  figure, _ = fig_a4.draw_a4(made_up_rules.library(tmp_path))
+  figure, _ = fig_a4.FIGURES['fig_a4'].draw(made_up_rules.library(tmp_path))
   line = next(t for t in made_up.traces(figure) if t.mode == 'lines+markers')
   shots = list(line.x)
   assert shots == [8, 16, 32]

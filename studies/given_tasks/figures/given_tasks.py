@@ -6,13 +6,15 @@ also have the published mean over tasks and outputs (`unit_r2`), in which an
 output that hardly varies weighs heavily.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 import itertools
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -29,15 +31,7 @@ EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
 R2 = 'prediction_r2'
 DECODING = 'decoding_r2'
-TITLES = {
-    'sg_support': 'Given the task: R² by the combinations in training',
-    'sg_data': 'Given the task: R² by the number of training combinations',
-    'sg_model': 'Given the task: R² by width, depth and code',
-    'sg_transformer': 'Given the task: a transformer and an MLP',
-    'sg_decoding': 'Given the task: R² and how well modules are decoded',
-    'sg_layers': 'Given the task: modules decoded from each layer',
-    'sg_given_or_inferred': 'Given the mask, or left to infer it',
-}
+TITLE_DECODING = 'Given the task: R² and how well modules are decoded'
 CELL = (
     'model.name',
     'task.task_support',
@@ -161,14 +155,21 @@ def decodable(found: cells.Cells) -> list[cells.Cell]:
   ]
 
 
+_SCALING: dict[str, Any] = {
+    'experiment': EXPERIMENT,
+    'cell': CELL,
+    'measures': _MEASURES,
+    'read': read_values,
+}
+
+
 def find(library: data.Library) -> cells.Cells:
   """Returns the cells of the scaling experiment, with R2."""
   return cells.select(EXPERIMENT, read_values(library, EXPERIMENT), CELL)
 
 
-def draw_support(library: data.Library) -> cells.Drawn:
+def _by_support(found: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns bars by support: a panel per share that is held out."""
-  found = find(library)
   shown = vary(found, 'task.task_support', 'task.fraction_ood')
   panels = {}
   for fraction in dict.fromkeys(c['task.fraction_ood'] for c in shown):
@@ -184,22 +185,12 @@ def draw_support(library: data.Library) -> cells.Drawn:
           )
           for cell in drawn
       ]
-  figure = bars.draw(
-      panels,
-      title=TITLES['sg_support'],
-      y_title='R² on new combinations',
-      caption=found.caption(
-          'Non-compositional support holds out all masks of a module.',
-      ),
-      beside_name=_BESIDE,
-  )
-  return figure, cells.make_table(found, _MEASURES)
+  return panels
 
 
-def draw_data(library: data.Library) -> cells.Drawn:
+def _by_data(found: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns R2 by the number of training combinations, a panel per (M, K)."""
-  found = find(library)
-  panels = {
+  return {
       _size_name(group): [
           lines.Line(
               name=style.SPLIT_NAMES[split],
@@ -211,12 +202,10 @@ def draw_data(library: data.Library) -> cells.Drawn:
       ]
       for group in by_size(vary(found, *_SIZES, 'task.fraction_ood'))
   }
-  return _draw_numbers('sg_data', panels, found)
 
 
-def draw_transformer(library: data.Library) -> cells.Drawn:
+def _transformers(found: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns R2 of transformers and MLPs by the number of combinations."""
-  found = find(library)
   panels = {}
   for group in by_size(found.find(name=multitask.TRANSFORMER)):
     panels[_size_name(group)] = [
@@ -233,24 +222,21 @@ def draw_transformer(library: data.Library) -> cells.Drawn:
         )
         for split in ('ood', 'test')
     ]
-  return _draw_numbers('sg_transformer', panels, found)
+  return panels
 
 
-def _draw_numbers(
-    name: str, panels: Mapping[str, list[lines.Line]], found: cells.Cells
-) -> cells.Drawn:
+def _over_numbers(title: str, panels: Any) -> described.Figure:
   """Returns panels over the number of training combinations."""
-  figure = lines.draw(
-      panels,
-      title=TITLES[name],
+  return described.line_grid(
+      title=title,
+      panels=panels,
+      notes=('Code: the latent itself. Random splits.',),
+      ticks=[step * 10**power for power in range(7) for step in (1, 2, 5)],
       x_title='training combinations',
       y_title='R²',
       x_type='log',
-      caption=found.caption('Code: the latent itself. Random splits.'),
+      **_SCALING,
   )
-  ticks = [step * 10**power for power in range(7) for step in (1, 2, 5)]
-  figure.update_xaxes(tickvals=ticks, ticktext=[f'{tick:,}' for tick in ticks])
-  return figure, cells.make_table(found, _MEASURES)
 
 
 def _size_name(group: list[cells.Cell]) -> str:
@@ -265,10 +251,14 @@ def _by_number(
   return _table(found, {count_training(cell): cell for cell in group}, split)
 
 
-def draw_model(library: data.Library) -> cells.Drawn:
+def _networks(found: cells.Cells) -> list[cells.Cell]:
+  """Returns the networks of all widths and depths, for all codes."""
+  return vary(found, 'task.encoding', 'model.hidden_dim', 'model.num_hidden')
+
+
+def _by_width(found: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns R2 by width, a line per depth and a panel per code."""
-  found = find(library)
-  shown = vary(found, 'task.encoding', 'model.hidden_dim', 'model.num_hidden')
+  shown = _networks(found)
   depths = sorted({cell['model.num_hidden'] for cell in shown})
   panels = {}
   for code in CODES:
@@ -289,23 +279,11 @@ def draw_model(library: data.Library) -> cells.Drawn:
         )
         for depth, colour in zip(depths, _DEPTH_COLOURS)
     ]
-  figure = lines.draw(
-      panels,
-      title=TITLES['sg_model'],
-      x_title='width',
-      y_title='R² on new combinations',
-      num_columns=3,
-      x_type='log',
-      caption=found.caption('Panels: how the task is given.'),
-  )
-  widths = sorted({cell['model.hidden_dim'] for cell in shown})
-  figure.update_xaxes(tickvals=widths, ticktext=list(map(str, widths)))
-  return figure, cells.make_table(found, _MEASURES)
+  return panels
 
 
-def draw_layers(library: data.Library) -> cells.Drawn:
+def _decoding(found: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns decoding by layer: of all codes, and with rare modules."""
-  found = find(library)
   depth = max(c['model.num_hidden'] for c in vary(found, 'model.num_hidden'))
   by_code = [
       (cell['task.encoding'].replace('_', ' '), cell)
@@ -321,7 +299,7 @@ def draw_layers(library: data.Library) -> cells.Drawn:
   usual_depth = usual(found.frame)['model.num_hidden']
   # In the colours of the codes; names are shared, as the legend is.
   colours = {k.replace('_', ' '): v for k, v in CODES.items()}
-  panels = {
+  return {
       title: [
           lines.Line(name, colours.get(name, style.INK), _by_layer(found, cell))
           for name, cell in named
@@ -331,18 +309,6 @@ def draw_layers(library: data.Library) -> cells.Drawn:
           (f'Rare modules, {usual_depth} hidden layers', by_support),
       )
   }
-  figure = lines.draw(
-      panels,
-      title=TITLES['sg_layers'],
-      x_title='layer, before its nonlinearity',
-      y_title='R² of decoding, new combinations',
-      x_type='category',
-      y_range=(-0.2, 1.05),
-      caption=found.caption(
-          'Ridge regression of z_m, fitted on seen combinations; mean over m.',
-      ),
-  )
-  return figure, cells.make_table(found, _MEASURES)
 
 
 def draw_decoding(library: data.Library) -> cells.Drawn:
@@ -383,16 +349,15 @@ def draw_decoding(library: data.Library) -> cells.Drawn:
   figure.update_yaxes(title_text='R² on new combinations', col=1)
   layout.finish(
       figure,
-      title=TITLES['sg_decoding'],
+      title=TITLE_DECODING,
       caption=found.caption('A point per run and seed.', _NOT_DECODABLE),
   )
   return figure, cells.make_table(found, _MEASURES)
 
 
-def draw_given(library: data.Library) -> cells.Drawn:
-  """Returns bars of the network that is given the mask, beside Figure 3B's."""
-  found = cells.read(library, GIVEN, GIVEN_CELL)
-  panels = {
+def _given(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns the network that is given the mask, beside Figure 3B's."""
+  return {
       style.SUPPORT_NAMES[support]: [
           _bar(found, cell, label, style.COLOURS[model], 'accuracy')
           for model, label in _MODELS.items()
@@ -400,20 +365,6 @@ def draw_given(library: data.Library) -> cells.Drawn:
       ]
       for support in found.axis('task_support')
   }
-  figure = bars.draw(
-      panels,
-      title=TITLES['sg_given_or_inferred'],
-      y_title='OOD accuracy',
-      y_range=(0, 1),
-      caption=found.caption(
-          'Linear, nonlinear: hypernetworks. All but the MLP infer the task.',
-      ),
-      beside_name=_BESIDE,
-  )
-  measures = {
-      name: (name, 'accuracy') for name in ('test', 'ood', 'ood_k4', 'ood_k8')
-  }
-  return figure, cells.make_table(found, measures)
 
 
 def both_of(frame: pd.DataFrame, cell: cells.Cell, x: str) -> pd.DataFrame:
@@ -453,11 +404,71 @@ def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
   return table.T.replace(np.inf, np.nan).dropna(how='all')
 
 
-DRAW = {
-    'sg_support': draw_support,
-    'sg_data': draw_data,
-    'sg_model': draw_model,
-    'sg_transformer': draw_transformer,
-    'sg_decoding': draw_decoding,
-    'sg_layers': draw_layers,
+FIGURES = {
+    'sg_support': described.bar_grid(
+        title='Given the task: R² by the combinations in training',
+        panels=_by_support,
+        notes=('Non-compositional support holds out all masks of a module.',),
+        y_title='R² on new combinations',
+        beside_name=_BESIDE,
+        **_SCALING,
+    ),
+    'sg_data': _over_numbers(
+        'Given the task: R² by the number of training combinations', _by_data
+    ),
+    'sg_model': described.line_grid(
+        title='Given the task: R² by width, depth and code',
+        panels=_by_width,
+        notes=('Panels: how the task is given.',),
+        ticks=lambda found: sorted(
+            {c['model.hidden_dim'] for c in _networks(found)}
+        ),
+        x_title='width',
+        y_title='R² on new combinations',
+        num_columns=3,
+        x_type='log',
+        **_SCALING,
+    ),
+    'sg_transformer': _over_numbers(
+        'Given the task: a transformer and an MLP', _transformers
+    ),
+    'sg_decoding': described.Figure(
+        TITLE_DECODING, (EXPERIMENT,), draw_decoding
+    ),
+    'sg_layers': described.line_grid(
+        title='Given the task: modules decoded from each layer',
+        panels=_decoding,
+        notes=(
+            (
+                'Ridge regression of z_m, fitted on seen combinations; mean'
+                ' over m.'
+            ),
+        ),
+        x_title='layer, before its nonlinearity',
+        y_title='R² of decoding, new combinations',
+        x_type='category',
+        y_range=(-0.2, 1.05),
+        **_SCALING,
+    ),
+    'sg_given_or_inferred': (
+        described.bar_grid(
+            title='Given the mask, or left to infer it',
+            experiment=GIVEN,
+            cell=GIVEN_CELL,
+            panels=_given,
+            measures={
+                name: (name, 'accuracy')
+                for name in ('test', 'ood', 'ood_k4', 'ood_k8')
+            },
+            notes=(
+                (
+                    'Linear, nonlinear: hypernetworks. All but the MLP infer'
+                    ' the task.'
+                ),
+            ),
+            y_title='OOD accuracy',
+            y_range=(0, 1),
+            beside_name=_BESIDE,
+        )._replace(experiments=(GIVEN, 'fig3b'))
+    ),
 }

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
 from modular_hyperteacher.studies.in_context.figures import in_context
 from modular_hyperteacher.studies.in_context.figures import in_context_bridge
@@ -12,37 +11,11 @@ from modular_hyperteacher.studies.in_context.figures import sraven
 
 FIGURES: Mapping[str, registry.Figure] = {
     'in_context': registry.of(in_context),
-    'in_context_sizes': registry.of(in_context_sizes),
+    'in_context_sizes': in_context_sizes.FIGURE,
     'in_context_hyperteacher': registry.of(
-        in_context_bridge, 'fig3b', 'amortised'
+        in_context_bridge, *in_context_bridge.EXPERIMENTS[1:]
     ),
-    'fuzzy_logic': registry.Figure(
-        fuzzy_logic.TITLE_2C, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_2c
-    ),
-    'fuzzy_logic_a1': registry.Figure(
-        fuzzy_logic.TITLE_A1, (fuzzy_logic.EXPERIMENT,), fuzzy_logic.draw_a1
-    ),
-    'fuzzy_logic_decoding': registry.Figure(
-        fuzzy_logic.TITLE_DECODING,
-        (fuzzy_logic.EXPERIMENT,),
-        fuzzy_logic.draw_decoding,
-    ),
-    'sraven': registry.of(sraven),
-    'sraven_decoding': registry.Figure(
-        sraven.TITLE_DECODING, (sraven.EXPERIMENT,), sraven.draw_decoding
-    ),
+    **fuzzy_logic.FIGURES,
+    **sraven.FIGURES,
 }
-LEARNERS = tuple(
-    learners.Learner(
-        name=name,
-        infers='in context',
-        experiment='in_context_hyperteacher',
-        fields={'model.name': model},
-        colour='#009E73',
-        decoding='decoding_r2',
-    )
-    for model, name in (
-        ('transformer', 'transformer'),
-        ('hypernetwork_transformer', 'transformer with bottleneck'),
-    )
-)
+LEARNERS = in_context_bridge.LEARNERS

@@ -4,18 +4,16 @@ R^2 is `relative_r2`, as in the released code. Bars show new combinations of
 known terms; beside each bar stands R^2 on seen ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+import functools
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.studies.in_context import naming
 
 EXPERIMENT = 'fuzzy_logic'
 METRIC = 'relative_r2'
-TITLE_2C = 'Fuzzy logic: R² by kind of attention, examples and held-out share'
-TITLE_A1 = 'Fuzzy logic: HYLA and its ablations'
-TITLE_DECODING = 'Fuzzy logic: can the terms of a function be decoded?'
 CELL = ('model.body.attention', 'task.num_support', 'task.ood_fraction')
 MAIN = ('softmax', 'linear', 'hyla')
 # Row of Table A1 -> label, published OOD R2 and its standard error.
@@ -35,13 +33,14 @@ _KINDS = {
 COLOURS = {'softmax': '#0072B2', 'linear': '#E69F00', 'hyla': '#009E73'}
 _ABLATION = '#999999'
 BY_CODES = ('softmax', 'hyla')  # Whose codes are decoded.
+(_SCORED,) = naming.TERMS.scored
 _MEASURES = {
     'test': ('test', METRIC),
     'ood': ('ood', METRIC),
     'ood_unknown_terms': ('ood_unknown_terms', METRIC),
     'decoding': ('ood', 'decoding_r2'),
     **{
-        name: (*naming.TERMS.scored, name)
+        name: (_SCORED, name)
         for name in (*map(naming.TERMS.metric, range(2)), naming.TERMS.majority)
     },
 }
@@ -59,70 +58,6 @@ def label(attention: str) -> str:
   return _KINDS[attention][0]
 
 
-def draw_2c(library: data.Library) -> cells.Drawn:
-  """Returns bars of three kinds: a panel per length and held-out share."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  panels = {
-      f'{length + 1} tokens, {fraction:.0%} held out': _bars(
-          found, MAIN, length + 1, fraction
-      )
-      for length in sorted(found.axis('num_support'))
-      for fraction in sorted(found.axis('ood_fraction'))
-      if found.find(num_support=length, ood_fraction=fraction)
-  }
-  return finish(found, panels, TITLE_2C, 'R² on new combinations')
-
-
-def draw_a1(library: data.Library) -> cells.Drawn:
-  """Returns bars of all kinds with the published values beside them."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  panels = {
-      '32 tokens, 70% held out': [
-          bar._replace(beside=_KINDS[kind][1])
-          for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS)))
-      ]
-  }
-  return finish(
-      found,
-      panels,
-      TITLE_A1,
-      'R² on new combinations',
-      beside='published, whisker: standard error',
-  )
-
-
-def draw_decoding(library: data.Library) -> cells.Drawn:
-  """Returns bars of how well terms of new combinations can be decoded."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  (split,) = naming.TERMS.scored
-  panels = {
-      'From the residual stream (R²)': _bars(found, MAIN, metric='decoding_r2'),
-      'From codes (macro F1)': [
-          found.bar(
-              make_cell(kind),
-              f'{label(kind)},<br>block {block + 1}',
-              COLOURS[kind],
-              naming.TERMS.metric(block),
-              split=split,
-          )
-          for kind in BY_CODES
-          for block in range(2)
-      ],
-  }
-  names = [
-      f'{majority.mean():.2f} for {label(kind)}'
-      for kind in BY_CODES
-      for majority in [
-          found.values(make_cell(kind), split, naming.TERMS.majority)
-      ]
-      if len(majority)
-  ]
-  if names:
-    line = f'F1 of always naming the most frequent term: {", ".join(names)}.'
-    found = found._replace(notes=(line,))
-  return finish(found, panels, TITLE_DECODING, 'R² or F1')
-
-
 def _bars(
     found: cells.Cells,
     kinds: Sequence[str],
@@ -138,21 +73,89 @@ def _bars(
   return drawn
 
 
-def finish(
-    found: cells.Cells,
-    panels: Mapping[str, Sequence[bars.Bar]],
-    title: str,
-    y_title: str,
-    beside: str = 'seen combinations, whisker: standard error',
-    measures: Mapping[str, tuple[str, str]] = _MEASURES,
-) -> cells.Drawn:
-  """Returns bars from 0 to 1, and the table of all cells."""
-  figure = bars.draw(
-      panels,
-      title=title,
-      y_title=y_title,
-      y_range=(0, 1),
-      caption=found.caption(),
-      beside_name=beside,
-  )
-  return figure, cells.make_table(found, measures)
+def _panels_2c(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns a panel per length and held-out share."""
+  return {
+      f'{length + 1} tokens, {fraction:.0%} held out': _bars(
+          found, MAIN, length + 1, fraction
+      )
+      for length in sorted(found.axis('num_support'))
+      for fraction in sorted(found.axis('ood_fraction'))
+      if found.find(num_support=length, ood_fraction=fraction)
+  }
+
+
+def _panels_a1(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns all kinds, with the published values beside them."""
+  return {
+      '32 tokens, 70% held out': [
+          bar._replace(beside=_KINDS[kind][1])
+          for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS)))
+      ]
+  }
+
+
+def _panels_decoding(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns how well terms of new combinations can be decoded."""
+  return {
+      'From the residual stream (R²)': _bars(found, MAIN, metric='decoding_r2'),
+      'From codes (macro F1)': [
+          found.bar(
+              make_cell(kind),
+              f'{label(kind)},<br>block {block + 1}',
+              COLOURS[kind],
+              naming.TERMS.metric(block),
+              split=_SCORED,
+          )
+          for kind in BY_CODES
+          for block in range(2)
+      ],
+  }
+
+
+def _majority(found: cells.Cells) -> list[str]:
+  names = [
+      f'{majority.mean():.2f} for {label(kind)}'
+      for kind in BY_CODES
+      for majority in [
+          found.values(make_cell(kind), _SCORED, naming.TERMS.majority)
+      ]
+      if len(majority)
+  ]
+  if not names:
+    return []
+  return [f'F1 of always naming the most frequent term: {", ".join(names)}.']
+
+
+_describe = functools.partial(
+    described.bar_grid,
+    experiment=EXPERIMENT,
+    cell=CELL,
+    measures=_MEASURES,
+    y_range=(0, 1),
+)
+_NEW = 'R² on new combinations'
+_SEEN = 'seen combinations, whisker: standard error'
+FIGURES = {
+    'fuzzy_logic': _describe(
+        y_title=_NEW,
+        beside_name=_SEEN,
+        title=(
+            'Fuzzy logic: R² by kind of attention, examples and held-out share'
+        ),
+        panels=_panels_2c,
+    ),
+    'fuzzy_logic_a1': _describe(
+        y_title=_NEW,
+        beside_name='published, whisker: standard error',
+        title='Fuzzy logic: HYLA and its ablations',
+        panels=_panels_a1,
+    ),
+    'fuzzy_logic_decoding': _describe(
+        y_title='R² or F1',
+        beside_name=_SEEN,
+        title='Fuzzy logic: can the terms of a function be decoded?',
+        panels=_panels_decoding,
+        notes=(_majority,),
+    ),
+}

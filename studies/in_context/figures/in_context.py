@@ -8,6 +8,7 @@ learner below it may not have composed modules.
 
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -90,13 +91,8 @@ def _curve(
 ) -> lines.Line:
   """Returns the curve of a model on a split."""
   cell = {'model.name': model, model_bars.SUPPORT: support}
-  return lines.Line(
-      name=style.MODEL_NAMES[model],
-      colour=style.COLOURS[model],
-      seeds=curves.over_training(cell, split, metric),
-      dash=dash,
-      dash_name=style.SPLIT_NAMES[split],
-  )
+  seeds = curves.over_training(cell, split, metric)
+  return described.model_line(model, seeds, dash, style.SPLIT_NAMES[split])
 
 
 def _reference(

@@ -4,21 +4,19 @@ Bars are the share of instances whose whole answer is right, on multisets of
 rules that training never shows; beside each bar stands that on seen ones.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
 import re
 
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
 
 EXPERIMENT = 'sraven'
 METRIC = 'accuracy_all'
-TITLE = 'sRAVEN: accuracy by kind of attention, heads and features'
-TITLE_DECODING = 'sRAVEN: can rules be decoded from codes of attention?'
 MAIN = fuzzy_logic.MAIN
 CELL = ('model.body.attention', 'model.body.num_heads', 'task.num_features')
 UNPERMUTED = naming.RULES.scored[0]
@@ -35,47 +33,6 @@ def num_blocks(frame: pd.DataFrame) -> int:
   pattern = re.compile(of_a_block + '([0-9]+)')
   found = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
   return 1 + max((int(match[1]) for match in found if match), default=0)
-
-
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns bars of accuracies: a panel per number of features and heads."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  panels = {
-      f'{features} features, {heads} head{"s" * (heads > 1)}': [
-          _bar(found, make_cell(kind, heads, features))
-          for kind in MAIN
-          if found.find(attention=kind, num_heads=heads, num_features=features)
-      ]
-      for features in sorted(found.axis('num_features'))
-      for heads in sorted(found.axis('num_heads'), reverse=True)
-      if found.find(num_heads=heads, num_features=features)
-  }
-  return _finish(found, panels, TITLE, 'share of right answers, new multisets')
-
-
-def draw_decoding(library: data.Library) -> cells.Drawn:
-  """Returns bars of how well rules are named from codes, by block."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  size = max(found.axis('num_heads')), min(found.axis('num_features'))
-  panels = {
-      fuzzy_logic.label(kind): [
-          _bar(
-              found,
-              make_cell(kind, *size),
-              naming.RULES.metric(block),
-              f'block {block + 1}',
-          )
-          for block in range(num_blocks(found.frame))
-      ]
-      for kind in MAIN
-  }
-  majority = found.values(
-      make_cell(MAIN[0], *size), UNPERMUTED, naming.RULES.majority
-  )
-  if len(majority):
-    line = f'F1 of always naming the most frequent rule: {majority.mean():.2f}.'
-    found = found._replace(notes=(line,))
-  return _finish(found, panels, TITLE_DECODING, 'macro F1 of rules')
 
 
 def _bar(
@@ -95,25 +52,76 @@ def _bar(
   )
 
 
-def _finish(
-    found: cells.Cells,
-    panels: Mapping[str, Sequence[bars.Bar]],
-    title: str,
-    y_title: str,
-) -> cells.Drawn:
-  names = [
-      *map(naming.RULES.metric, range(num_blocks(found.frame))),
-      naming.RULES.majority,
-  ]
-  return fuzzy_logic.finish(
+def _panels(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns a panel of accuracies per number of features and heads."""
+  return {
+      f'{features} features, {heads} head{"s" * (heads > 1)}': [
+          _bar(found, make_cell(kind, heads, features))
+          for kind in MAIN
+          if found.find(attention=kind, num_heads=heads, num_features=features)
+      ]
+      for features in sorted(found.axis('num_features'))
+      for heads in sorted(found.axis('num_heads'), reverse=True)
+      if found.find(num_heads=heads, num_features=features)
+  }
+
+
+def _size(found: cells.Cells) -> tuple[int, int]:
+  return max(found.axis('num_heads')), min(found.axis('num_features'))
+
+
+def _decoding(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns a panel per kind: how well codes name rules, by block."""
+  return {
+      fuzzy_logic.label(kind): [
+          _bar(
+              found,
+              make_cell(kind, *_size(found)),
+              naming.RULES.metric(block),
+              f'block {block + 1}',
+          )
+          for block in range(num_blocks(found.frame))
+      ]
+      for kind in MAIN
+  }
+
+
+def _majority(found: cells.Cells) -> list[str]:
+  cell, metric = make_cell(MAIN[0], *_size(found)), naming.RULES.majority
+  majority = found.values(cell, UNPERMUTED, metric)
+  if majority.empty:
+    return []
+  return [f'F1 of always naming the most frequent rule: {majority.mean():.2f}.']
+
+
+def _table(found: cells.Cells) -> pd.DataFrame:
+  metrics = map(naming.RULES.metric, range(num_blocks(found.frame)))
+  names = (*metrics, naming.RULES.majority)
+  return cells.make_table(
       found,
-      panels,
-      title,
-      y_title,
-      beside='seen multisets, whisker: standard error',
-      measures={
-          'test': ('test', METRIC),
-          'ood': ('ood', METRIC),
-          **{name: (UNPERMUTED, name) for name in names},
-      },
+      {split: (split, METRIC) for split in ('test', 'ood')}
+      | {name: (UNPERMUTED, name) for name in names},
   )
+
+
+_describe = functools.partial(
+    described.bar_grid,
+    experiment=EXPERIMENT,
+    cell=CELL,
+    measures=_table,
+    y_range=(0, 1),
+    beside_name='seen multisets, whisker: standard error',
+)
+FIGURES = {
+    'sraven': _describe(
+        y_title='share of right answers, new multisets',
+        title='sRAVEN: accuracy by kind of attention, heads and features',
+        panels=_panels,
+    ),
+    'sraven_decoding': _describe(
+        y_title='macro F1 of rules',
+        title='sRAVEN: can rules be decoded from codes of attention?',
+        panels=_decoding,
+        notes=(_majority,),
+    ),
+}

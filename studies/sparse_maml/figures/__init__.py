@@ -1,21 +1,16 @@
 """Figures of this study, and its rows in the comparison of all learners."""
 
-from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import learners
-from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
 
-FIGURES = {
-    name: registry.Figure(sparse_maml.TITLES[name], ('sparse_maml',), draw)
-    for name, draw in sparse_maml.DRAW.items()
-}
+FIGURES = sparse_maml.FIGURES
 LEARNERS = tuple(
     learners.Learner(
         name=name,
         infers=infers,
         experiment='sparse_maml',
-        fields={'model.gates': gates, 'model.inner.solver': 'sgd'},
-        colour=style.COLOURS['maml'],
+        fields=sparse_maml.cell(gates),
+        kind=learners.GRADIENTS,
     )
     for gates, name, infers in (
         ('body', 'BOIL', '10 steps, body'),

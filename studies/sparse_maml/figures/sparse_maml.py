@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import bars
@@ -17,11 +18,7 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'sparse_maml'
-TITLES = {
-    'sm_accuracy': 'Sparse-MAML: accuracy by what is adapted',
-    'sm_where': 'Sparse-MAML: where gates close during training',
-    'sm_steps': 'Sparse-MAML: accuracy by the number of inner steps',
-}
+TITLE_WHERE = 'Sparse-MAML: where gates close during training'
 # Gates -> label, colour.
 VARIANTS = {
     'readout': ('ANIL', style.COLOURS['anil']),
@@ -89,9 +86,8 @@ def layers(frame: pd.DataFrame) -> dict[str, str]:
   }
 
 
-def draw_accuracy(library: data.Library) -> cells.Drawn:
-  """Returns bars of all variants and the hypernetworks, and their table."""
-  found = cells.read(library, EXPERIMENT, CELL)
+def _bars(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+  """Returns all variants and the hypernetworks, a panel per support."""
 
   def make_bar(
       label: str, colour: str, of: cells.Cell, adamw: cells.Cell | None = None
@@ -100,37 +96,28 @@ def draw_accuracy(library: data.Library) -> cells.Drawn:
     label = label.replace('-', '-<br>')
     return found.bar(of, label, colour, beside=beside)
 
-  panels = {}
-  for support in SUPPORTS:
-    variants = [
-        make_bar(
-            label.removesuffix('-MAML').removeprefix('Sparse-'),
-            colour,
-            cell(gates, task_support=support),
-            cell(gates, 'adamw', task_support=support),
-        )
-        for gates, (label, colour) in VARIANTS.items()
-    ]
-    hypernetworks = [
-        make_bar(label, style.COLOURS[model], figure_3b_cell(model, support))
-        for model, label in zip(style.HYPERNETWORKS, ('linear', 'non-linear'))
-    ]
-    panels[style.SUPPORT_NAMES[support]] = variants + hypernetworks
-  figure = bars.draw(
-      panels,
-      title=TITLES['sm_accuracy'],
-      y_title='OOD accuracy',
-      y_range=(0, 1),
-      caption=found.caption(
-          'Inner loop: SGD, first order. Sparse, ReLU: sparse-MAML,'
-          ' sparse-ReLU-MAML. Linear, nonlinear: hypernetworks of'
-          ' Figure 3B.',
-          'With AdamW, MAML is that of Figure 3B, and the others ran on'
-          ' compositional support alone.',
-      ),
-      beside_name='with AdamW, second order',
-  )
-  return figure, cells.make_table(found, _MEASURES)
+  return {
+      style.SUPPORT_NAMES[support]: (
+          [
+              make_bar(
+                  label.removesuffix('-MAML').removeprefix('Sparse-'),
+                  colour,
+                  cell(gates, task_support=support),
+                  cell(gates, 'adamw', task_support=support),
+              )
+              for gates, (label, colour) in VARIANTS.items()
+          ]
+          + [
+              make_bar(
+                  label, style.COLOURS[model], figure_3b_cell(model, support)
+              )
+              for model, label in zip(
+                  style.HYPERNETWORKS, ('linear', 'non-linear')
+              )
+          ]
+      )
+      for support in SUPPORTS
+  }
 
 
 def draw_where(library: data.Library) -> cells.Drawn:
@@ -159,7 +146,7 @@ def draw_where(library: data.Library) -> cells.Drawn:
   }
   figure = lines.draw(
       panels,
-      title=TITLES['sm_where'],
+      title=TITLE_WHERE,
       x_title='outer steps',
       y_title='share of closed gates',
       y_range=(0, 1),
@@ -174,38 +161,53 @@ def draw_where(library: data.Library) -> cells.Drawn:
   return figure, cells.make_table(found, measures)
 
 
-def draw_steps(library: data.Library) -> cells.Drawn:
-  """Returns accuracy by the number of inner steps, and its table."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  panels = {
+def _by_steps(found: cells.Cells) -> dict[str, list[lines.Line]]:
+  """Returns accuracy by the number of inner steps."""
+  return {
       style.SPLIT_NAMES[split]: [
           lines.Line(
-              name=label,
-              colour=colour,
-              seeds=lines.by_x({
+              *VARIANTS[gates],
+              lines.by_x({
                   steps: found.values(cell(gates, num_steps=steps), split)
                   for steps in NUM_STEPS
               }),
           )
           for gates in ('all', 'binary')
-          for label, colour in (VARIANTS[gates],)
       ]
       for split in ('test', 'ood')
   }
-  figure = lines.draw(
-      panels,
-      title=TITLES['sm_steps'],
-      x_title='inner steps, in training and evaluation',
-      y_title='accuracy',
-      x_type='log',
-      caption=found.caption('Compositional support; SGD, first order.'),
-  )
-  figure.update_xaxes(tickvals=NUM_STEPS, ticktext=list(map(str, NUM_STEPS)))
-  return figure, cells.make_table(found, _MEASURES)
 
 
-DRAW = {
-    'sm_accuracy': draw_accuracy,
-    'sm_where': draw_where,
-    'sm_steps': draw_steps,
+_fields = {'experiment': EXPERIMENT, 'cell': CELL, 'measures': _MEASURES}
+FIGURES = {
+    'sm_accuracy': described.bar_grid(
+        title='Sparse-MAML: accuracy by what is adapted',
+        panels=_bars,
+        notes=(
+            (
+                'Inner loop: SGD, first order. Sparse, ReLU: sparse-MAML,'
+                ' sparse-ReLU-MAML. Linear, nonlinear: hypernetworks of'
+                ' Figure 3B.'
+            ),
+            (
+                'With AdamW, MAML is that of Figure 3B, and the others ran on'
+                ' compositional support alone.'
+            ),
+        ),
+        y_title='OOD accuracy',
+        y_range=(0, 1),
+        beside_name='with AdamW, second order',
+        **_fields,
+    ),
+    'sm_where': described.Figure(TITLE_WHERE, (EXPERIMENT,), draw_where),
+    'sm_steps': described.line_grid(
+        title='Sparse-MAML: accuracy by the number of inner steps',
+        panels=_by_steps,
+        notes=('Compositional support; SGD, first order.',),
+        ticks=NUM_STEPS,
+        x_title='inner steps, in training and evaluation',
+        y_title='accuracy',
+        x_type='log',
+        **_fields,
+    ),
 }

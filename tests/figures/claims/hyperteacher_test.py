@@ -15,6 +15,7 @@ from modular_hyperteacher.figures.claims import parts
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
 from modular_hyperteacher.figures.paper import decoding_targets

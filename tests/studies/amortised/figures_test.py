@@ -101,27 +101,31 @@ def test_the_figure_shows_means_and_names_what_is_missing(
 ) -> None:
   library = _write(tmp_path)
   figure, table = amortised.draw(library)
-  assert 'not measured' not in made_up.texts(figure)
-  by_cell: Any = table.set_index(['inference', 'model', 'task_support'])
-  row = by_cell.loc['combined', 'linear_hypernetwork', 'non_compositional']
-  assert row['ood_mean'] == pytest.approx(0.55)
-  assert row['r2_mean'] == pytest.approx(0.62)
-  shown = [trace for trace in made_up.traces(figure) if trace.x[0] is not None]
-  assert list(shown[0].y) == pytest.approx([0.80, 0.81, 0.85])
-  # Of two models: accuracy and R2 on two supports, cost at two scales.
-  assert len(shown) == 4 + 4 + 4
+  assert 'missing' not in made_up.texts(figure)
+  by_row: Any = table.set_index(['infers', 'learner'])
+  row = by_row.loc['forward pass, 3 steps', 'linear hypernetwork']
+  assert row['new_held_out_mean'] == pytest.approx(0.55)
+  assert row['decoding_held_out_mean'] == pytest.approx(0.62)
+  shown = {trace.name: trace for trace in made_up.traces(figure) if trace.name}
+  # A mark per way of inference and model.
+  expected = [
+      accuracy for accuracy, _ in _AS_CLAIMED.values() for _ in range(2)
+  ]
+  assert list(shown['new'].x) == pytest.approx(expected)
+  assert (shown['cost paper'].x > shown['cost laptop'].x).all()
   for folder in tmp_path.glob('amortised/laptop/random-combined_linear*'):
     (folder / 'summary.json').unlink()
   figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
-  assert made_up.texts(figure).count('not measured') == 2
-  assert '1 of 12 runs are missing' in made_up.texts(figure)
-  assert len(table) == 12
+  missing = made_up.layout(figure).meta['caption'][1]
+  assert '1 of 12 runs are missing: amortised linear' in missing
+  assert table['new_mean'].isna().sum() == 1
+  assert table['num_seeds'].tolist() == [3] * 6
 
 
 def test_it_can_be_drawn_without_a_run(tmp_path: pathlib.Path) -> None:
   figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
   assert 'no finished runs' in made_up.texts(figure)
-  assert len(table) == 12
+  assert len(table) == 6 and (table['num_seeds'] == 0).all()
 
 
 # Cost.

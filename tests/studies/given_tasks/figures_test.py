@@ -16,7 +16,11 @@ from modular_hyperteacher.studies.given_tasks import claims as given_claims
 from modular_hyperteacher.studies.given_tasks.figures import given_tasks
 from tests.helpers import made_up
 
-_SCALING = tuple(given_tasks.DRAW)
+_SCALING = tuple(
+    name
+    for name, figure in given_tasks.FIGURES.items()
+    if figure.experiments == ('scaling',)
+)
 _IDS = [f'SG-{number}' for number in range(1, 12)]
 _NUM_RUNS = {'scaling': 50, 'given_or_inferred': 10}
 # As the claims say, by what changes R2.
@@ -190,7 +194,7 @@ def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
 
 
 def test_bars_are_means(as_claimed: data.Library) -> None:
-  figure, _ = given_tasks.draw_support(as_claimed)
+  figure, _ = given_tasks.FIGURES['sg_support'].draw(as_claimed)
   bars = [trace.y[0] for trace in made_up.traces(figure) if trace.type == 'bar']
   quarter, most = 0.95 + 0.1 * np.log(0.75), 0.95 + 0.1 * np.log(0.3)
   falls = [0, 0, -0.5, 0, -0.2]

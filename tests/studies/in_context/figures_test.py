@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 import json
 import pathlib
+from typing import Any
 
 import pytest
 
@@ -331,26 +332,30 @@ def test_the_figure_draws_curves_and_reference_lines(
   assert mix.y[0] == pytest.approx(chosen['r2'].mean())
 
 
-def test_the_bridge_shows_every_learner_four_times(
+def test_the_bridge_shows_every_learner_in_four_panels(
     tmp_path: pathlib.Path,
 ) -> None:
   figure, table = registry.figures()['in_context_hyperteacher'].make(
       write_bridge(tmp_path)
   )
-  table = table.set_index('learner')
-  assert table.loc['transformer', 'ood_random_mean'] == pytest.approx(
-      _BRIDGE[_VANILLA], abs=0.01
-  )
-  assert table.loc['MAML', 'decoding_random_mean'] != 0.4
-  assert (table['cpu_ms_per_task'] > 0).all()
-  missing = table.index[table['num_seeds'] == 0]
-  assert len(missing) == 4 and all('predicted' in name for name in missing)
+  by_row: Any = table.set_index(['learner', 'infers'])
+  transformer = by_row.loc['transformer', 'in context']
+  assert transformer['new_mean'] == pytest.approx(_BRIDGE[_VANILLA], abs=0.01)
+  maml = by_row.loc['MAML, 218 wide', '10 gradient steps']
+  assert maml['new_mean'] == pytest.approx(_BRIDGE['maml'], abs=0.01)
+  assert maml['decoding_mean'] != 0.4
+  assert (table['cost_laptop'] > 0).all()
+  missing = table.loc[table['num_seeds'] == 0, 'infers']
+  assert len(missing) == 4
+  assert all(name.startswith('forward pass') for name in missing)
   text = made_up.layout(figure).meta['caption']
-  (line,) = (line for line in text if line.startswith('No run'))
-  assert line.startswith('No run: linear, predicted')
+  (line,) = (line for line in text if 'no finished run' in line)
+  assert line.startswith('amortised: ')
   assert line.endswith('. --config=amortised trains all.')
   # Three reference lines in each of two panels.
-  assert len(made_up.layout(figure).shapes) == 6
+  lines = [t for t in made_up.traces(figure) if t.mode == 'lines']
+  assert sorted(t.xaxis for t in lines) == ['x'] * 3 + ['x2'] * 3
+  assert {t.xaxis for t in made_up.traces(figure)} >= {'x', 'x2', 'x3', 'x4'}
 
 
 def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:

@@ -1,0 +1,160 @@
+"""Figures that are described, not drawn: grids of bars, lines or heat maps."""
+
+from collections.abc import Callable, Mapping, Sequence
+import functools
+import itertools
+import string
+from typing import Any, NamedTuple
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import heatmaps
+from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import style
+
+
+class Figure(NamedTuple):
+  """One figure or table.
+
+  Attributes:
+    title: one line.
+    experiments: those whose finished runs it reads; may be ().
+    draw: library -> (figure, table of the plotted numbers). The figure is None
+      for Tables A1, A10, A11 and A12, which are shown as tables.
+  """
+
+  title: str
+  experiments: tuple[str, ...]
+  draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
+
+  def make(
+      self, library: data.Library
+  ) -> tuple[go.Figure | None, pd.DataFrame]:
+    """Returns figure and table; its column 'preset' names the scale."""
+    figure, table = self.draw(library)
+    if 'preset' not in table:
+      presets = dict.fromkeys(
+          preset
+          for experiment in self.experiments
+          for preset in library.values(experiment)['preset'].unique()
+      )
+      scale = 'constructed' if not self.experiments else ' and '.join(presets)
+      table = table.assign(preset=scale or 'no run')
+    return figure, table
+
+
+def _describe(
+    plot: Callable[..., go.Figure],
+    title: str,
+    experiment: str,
+    cell: tuple[str, ...],
+    panels: Callable[[cells.Cells], Mapping[str, Any]],
+    measures: (
+        Mapping[str, tuple[str, str]] | Callable[[cells.Cells], pd.DataFrame]
+    ),
+    notes: Sequence[str | Callable[[cells.Cells], Sequence[str]]] = (),
+    ticks: Sequence[int] | Callable[[cells.Cells], Sequence[int]] = (),
+    read: Callable[..., pd.DataFrame] = data.Library.values,
+    **options: Any,
+) -> Figure:
+  """Returns a figure of panels, with the table of what it shows.
+
+  Args:
+    plot: draws bars, lines or heat maps.
+    title: one line.
+    experiment: whose runs it shows.
+    cell: the columns that distinguish cells.
+    panels: runs -> what `plot` takes, such as `split` returns.
+    measures: column of the table -> split, metric; or runs -> table.
+    notes: lines below the figure, or functions of the runs that return some.
+    ticks: of the x axis, or a function of the runs that returns them.
+    read: library, experiment -> runs; values at the last step, or curves.
+    **options: of `plot`.
+  """
+
+  def draw(library: data.Library) -> cells.Drawn:
+    found = cells.select(experiment, read(library, experiment), cell)
+    caption = found.caption(
+        *(x for n in notes for x in (n(found) if callable(n) else [n]))
+    )
+    figure = plot(panels(found), title=title, caption=caption, **options)
+    if shown := ticks(found) if callable(ticks) else ticks:
+      figure.update_xaxes(tickvals=shown, ticktext=[f'{x:,}' for x in shown])
+    if callable(measures):
+      return figure, measures(found)
+    return figure, cells.make_table(found, measures)
+
+  return Figure(title, (experiment,), draw)
+
+
+bar_grid = functools.partial(_describe, bars.draw)
+line_grid = functools.partial(_describe, lines.draw)
+heat_grid = functools.partial(_describe, heatmaps.draw)
+
+_NAMES = {'name': style.MODEL_NAMES, 'task_support': style.SUPPORT_NAMES}
+
+
+def split(
+    title: str, fill: Callable[[cells.Cells, list[cells.Cell]], Any]
+) -> Callable[[cells.Cells], Mapping[str, Any]]:
+  """Returns runs -> panels, one for each value that a title names.
+
+  Args:
+    title: has ends of names of columns in braces: '{name}, K = {max_active}'.
+      The last one changes fastest.
+    fill: runs, cells of a panel -> what it holds.
+  """
+  names = [name for _, name, *_ in string.Formatter().parse(title) if name]
+
+  def make(found: cells.Cells) -> Mapping[str, Any]:
+    axes = [found.models if n == 'name' else found.axis(n) for n in names]
+    panels = {}
+    for values in itertools.product(*axes):
+      point = dict(zip(names, values))
+      shown = {n: _NAMES[n][v] if n in _NAMES else v for n, v in point.items()}
+      panels[title.format(**shown)] = fill(found, found.find(**point))
+    return panels
+
+  return make
+
+
+def over(
+    column: str, splits: Mapping[str, str]
+) -> Callable[[cells.Cells, list[cells.Cell]], list[lines.Line]]:
+  """Returns what fills a panel with accuracies over a column, by model.
+
+  Args:
+    column: of the x axis.
+    splits: split -> dash. A single one needs no entry in the legend.
+  """
+
+  def fill(found: cells.Cells, panel: list[cells.Cell]) -> list[lines.Line]:
+    ordered = sorted(panel, key=lambda cell: cell[column])
+    return [
+        model_line(
+            model,
+            lines.by_x({
+                cell[column]: found.values(cell, name)
+                for cell in ordered
+                if cell['model.name'] == model
+            }),
+            dash,
+            style.SPLIT_NAMES[name] if len(splits) > 1 else '',
+        )
+        for model in style.sort_models(cell['model.name'] for cell in panel)
+        for name, dash in splits.items()
+    ]
+
+  return fill
+
+
+def model_line(
+    model: str, seeds: pd.DataFrame, dash: str, dash_name: str
+) -> lines.Line:
+  """Returns a line with the name and the colour of a model."""
+  name, colour = style.model_style(model)
+  return lines.Line(name, colour, seeds, dash, dash_name)
