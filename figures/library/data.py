@@ -448,7 +448,7 @@ def _read(origin: _Origin, folder: pathlib.Path) -> bundles.FinishedRuns:
   for run_id, field in odd.items():
     _warn(
         f'{folder / run_id} is not drawn: {field} has another type than in'
-        f' configs/{origin.experiment}.py.'
+        f' {plugins.config_of(origin.experiment).path}.'
     )
   if not odd:
     return finished

@@ -28,7 +28,7 @@ def draw(library: data.Library) -> cells.Drawn:
 
 
 def draw_pairs(library: data.Library) -> cells.Drawn:
-  """Returns the figure of `configs/fig3b_pairs.py`, and its table."""
+  """Returns the figure of `configs/fig3b.py:pairs`, and its table."""
   return _draw(library, 'fig3b_pairs', TITLE_PAIRS)
 
 

@@ -214,10 +214,9 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
     exists = any((folder / path).exists() for folder in folders)
     assert path.startswith(_WRITTEN) or exists, path
   for path in configs:
-    file, _, preset = path.partition(':')
+    file, colon, choice = path.partition(':')
     (file,) = [f / file for f in (_ROOT, *_STUDIES) if (f / file).exists()]
-    get_config = user_config.load(str(file))
-    assert sweeps.expand(get_config(preset or 'laptop')), path
+    assert sweeps.expand(user_config.read(f'{file}{colon}{choice}')), path
 
 
 def _defined_flags() -> set[str]:
