@@ -209,6 +209,8 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def _describe(kind: Any) -> str:
   origin = typing.get_origin(kind) or kind
+  if origin is Annotated:
+    return _describe(typing.get_args(kind)[0])
   if origin in (list, tuple):
     return 'a list'
   if origin is Literal:
