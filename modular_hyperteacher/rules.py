@@ -95,7 +95,7 @@ def check(
 def _apply(kind: Any, value: Any, field: str) -> None:
   origin, inner = typing.get_origin(kind), typing.get_args(kind)
   if origin is Annotated:
-    for rule in inner[1:]:
+    for rule in filter(callable, inner[1:]):
       rule(value, field)
   elif origin in (typing.Union, types.UnionType) and value is not None:
     for option in inner:
@@ -138,14 +138,9 @@ class Record:
   BLOCK: ClassVar[str]
 
   def __post_init__(self) -> None:
-    check(_types_of_record(type(self)), self.BLOCK, vars(self))
+    check(types_of(type(self)), self.BLOCK, vars(self))
 
   def _require(self, allowed: Any, field: str, rule: str) -> None:
     """Raises UserError unless allowed; see `errors.require`."""
     value = getattr(self, field)
     errors.require(allowed, f'{self.BLOCK}.{field}', value, rule)
-
-
-@functools.cache
-def _types_of_record(kind: type[Record]) -> dict[str, Any]:
-  return types_of(kind)

@@ -169,3 +169,14 @@ def test_none_breaks_no_rule_where_it_is_allowed() -> None:
     assert _refusal(function, **fields) == told
   told = _refusal(checked.call, function, 'block', {'size': 1, 'x': 2})
   assert told == 'block.x does not exist; block has size, limit.'
+
+
+def test_other_words_in_a_type_are_no_rules() -> None:
+  @rules.enforce('block')
+  def function(*, size: Annotated[int, 'pixels', rules.positive()]) -> int:
+    return size
+
+  assert checked.call(function, 'block', {'size': 2}) == 2
+  told = 'block.size is 0; it must be positive.'
+  assert _refusal(function, size=0) == told
+  assert _refusal(checked.call, function, 'block', {'size': 0}) == told

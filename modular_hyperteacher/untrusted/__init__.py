@@ -128,7 +128,7 @@ def check(value: Any, kind: Any, field: str) -> None:
   origin, inner = typing.get_origin(kind), typing.get_args(kind)
   if origin in (Annotated, NotRequired):
     check(value, inner[0], field)
-    for function in inner[1:]:
+    for function in filter(callable, inner[1:]):
       function(value, field)
   elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
