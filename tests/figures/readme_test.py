@@ -241,7 +241,7 @@ def test_every_flag_that_pages_name_is_defined() -> None:
 
 
 def test_every_field_that_pages_set_or_select_by_is_there() -> None:
-  configs = [user_config.load(name)() for name in _CONFIGS]
+  configs = [user_config.read(name) for name in _CONFIGS]
   # A field of docs/extending.md's own model, which tests/docs_test.py sets.
   overridden = set(re.findall(r'--config\.([\w.]+)=', _TEXT))
   overridden -= {'models.readout.nonlinearity'}
