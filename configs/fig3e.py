@@ -14,6 +14,8 @@ verdict on 3E compares with ANIL in one cell only.
   python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6,longer
 """
 
+from collections.abc import Sequence
+
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
@@ -60,7 +62,7 @@ def _figure(preset: str) -> experiment.Config:
   return experiment.make('fig3e', preset, sweep, **blocks)
 
 
-def _models(preset: str, num_modules: int, max_active: int) -> tuple[str, ...]:
+def _models(preset: str, num_modules: int, max_active: int) -> Sequence[str]:
   """Returns the models of a cell: all, or as many as there is time for."""
   if preset == 'paper':
     return models.MODELS

@@ -28,7 +28,8 @@ def that(allows: Callable[[Any], Any], text: str) -> Rule:
       allowed = allows(value)
     except TypeError:  # Text where a number belongs, for instance.
       allowed = False
-    errors.require(allowed, field, value, f'it must be {text}')
+    shown = repr(value) if isinstance(value, str) else value
+    errors.require(allowed, field, shown, f'it must be {text}')
 
   return rule
 

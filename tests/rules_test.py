@@ -144,7 +144,8 @@ def test_a_rule_says_what_is_allowed(
   for value in refused:
     with pytest.raises(errors.UserError) as error:
       rule(value, 'a.b')
-    assert str(error.value) == f'a.b is {value}; it must be {told}.'
+    shown = f"'{value}'" if isinstance(value, str) else value
+    assert str(error.value) == f'a.b is {shown}; it must be {told}.'
 
 
 def test_a_choice_lists_what_there_is() -> None:

@@ -12,8 +12,6 @@ from modular_hyperteacher.learning import programs
 # JAX's other generators draw all numbers of a `vmap` from its first key: a task
 # would depend on the tasks beside it, and rejection sampling might never end.
 PRNG_IMPLEMENTATIONS = ('threefry2x32',)
-
-
 _Number = Annotated[int, rules.at_least(1)]
 
 
@@ -50,7 +48,14 @@ class TrainingConfig(rules.Record):
   meta_batch_size: _Number
   evaluate_every: _Number
   num_evaluation_tasks: _Number
-  prng_impl: Annotated[str, rules.one_of(PRNG_IMPLEMENTATIONS)]
+  prng_impl: Annotated[
+      str,
+      rules.that(
+          lambda name: name in PRNG_IMPLEMENTATIONS,
+          f'{", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for a task do not'
+          ' depend on other tasks',
+      ),
+  ]
   matmul_precision: Annotated[str, rules.one_of(precision.LEVELS)] = (
       precision.FLOAT32
   )
