@@ -26,11 +26,7 @@ WORKSTATION = presets.WORKSTATION
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig2c', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   solvers = theory.solvers(preset, 8000, 1500)
   preset = presets.scale(preset)
   sweep = [
@@ -60,7 +56,7 @@ def _longer(preset: str) -> experiment.Config:
   triples) have a lower alignment than those of the other two, which contradicts
   claim 2C-c-adam.
   """
-  config = _figure(WORKSTATION if preset == 'laptop' else preset)
+  config = get_config(WORKSTATION if preset == 'laptop' else preset)
   (grid,) = (
       grid
       for grid in config.sweep
@@ -71,3 +67,4 @@ def _longer(preset: str) -> experiment.Config:
 
 
 VARIANTS = {'longer': _longer}
+get_config = variants.add('fig2c', get_config, VARIANTS)

@@ -24,11 +24,7 @@ WORKSTATION = presets.WORKSTATION
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig2d', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   solvers = theory.solvers(preset, 2000, 1500)
   preset = presets.scale(preset)
   # Hidden units and modules, as multiples of the teacher's: every one of these
@@ -63,7 +59,7 @@ def _longer(preset: str) -> experiment.Config:
   outer steps, alignment rises with the number of modules, which contradicts
   claim 2D-d-adam.
   """
-  config = _figure(WORKSTATION if preset == 'laptop' else preset)
+  config = get_config(WORKSTATION if preset == 'laptop' else preset)
   *_, grid = (grid for grid in config.sweep if grid['model'] == ['adam'])
   sizes = ('hidden_dim', 'modules_per_teacher_module')
   ends = {size: sorted({grid[size][0], grid[size][-1]}) for size in sizes}
@@ -72,3 +68,4 @@ def _longer(preset: str) -> experiment.Config:
 
 
 VARIANTS = {'longer': _longer}
+get_config = variants.add('fig2d', get_config, VARIANTS)

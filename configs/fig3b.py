@@ -28,11 +28,7 @@ DESKTOP = presets.DESKTOP
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig3b', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   sweep = models.recomposition_sweep(preset, matched_width=218)
   preset = presets.scale(preset)
   blocks = hyperteacher.blocks(preset, num_modules=8)
@@ -54,3 +50,4 @@ def _pairs(preset: str) -> experiment.Config:
 
 
 VARIANTS = {'pairs': _pairs}
+get_config = variants.add('fig3b', get_config, VARIANTS)

@@ -31,11 +31,7 @@ _ANIL_CELL = sweeps.grid(
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig3e', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   cells = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
   if preset != 'paper':
     cells = {4: (1, 2, 4), 8: (1, 2, 8)}
@@ -78,7 +74,7 @@ def _longer(preset: str) -> experiment.Config:
   3,000 outer steps, ANIL beats both hypernetworks there, which contradicts
   claim 3E.
   """
-  return variants.longer(_figure(preset), _ANIL_CELL)
+  return variants.longer(get_config(preset), _ANIL_CELL)
 
 
 def _teacher(preset: str) -> experiment.Config:
@@ -109,3 +105,4 @@ VARIANTS = {
     'teacher': _teacher,
     'teacher_longer': teacher_longer,
 }
+get_config = variants.add('fig3e', get_config, VARIANTS)

@@ -24,11 +24,7 @@ from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig3f', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   factors, widths, rates = (1, 4, 16), (8, 32, 64), (3e-3,)
   task: dict[str, Any] = {'num_modules': 6, 'max_active': 3}
   if preset == 'paper':
@@ -52,7 +48,7 @@ def _longer(preset: str) -> experiment.Config:
   that are best in between. After 3,000 outer steps the largest is the best on
   average.
   """
-  config = _figure(preset)
+  config = get_config(preset)
   (grid,) = config.sweep
   grid = grid | {'model': ['linear_hypernetwork']}
   sizes = ('modules_per_teacher_module', 'hidden_dim')
@@ -71,7 +67,7 @@ def _wider(preset: str) -> experiment.Config:
   times. (The published grid goes to 32 times.) The widest linear student loses
   a little against the best; for the nonlinear one it is undecided.
   """
-  config = _figure(preset)
+  config = get_config(preset)
   (grid,) = config.sweep
   if preset != 'paper':
     grid = grid | {'hidden_dim': [*grid['hidden_dim'], 128]}
@@ -86,3 +82,4 @@ def _wider(preset: str) -> experiment.Config:
 
 
 VARIANTS = {'longer': _longer, 'wider': _wider}
+get_config = variants.add('fig3f', get_config, VARIANTS)

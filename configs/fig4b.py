@@ -18,11 +18,7 @@ from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig4b', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   supports = ['connected', 'disconnected']
   sweep = sweeps.grid(task_support=supports, model=models.HYPERNETWORKS)
   blocks = preferences.blocks(preset, num_seeds=6, max_active=2)
@@ -35,7 +31,8 @@ def _longer(preset: str) -> experiment.Config:
   After 3,000 outer steps of 16 tasks, students have learned too little to
   recompose anything, and the supports hardly differ: claim 4B is undecided.
   """
-  return variants.longer(_figure(preset))
+  return variants.longer(get_config(preset))
 
 
 VARIANTS = {'longer': _longer}
+get_config = variants.add('fig4b', get_config, VARIANTS)

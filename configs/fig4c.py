@@ -27,11 +27,7 @@ _COMPOSITIONAL = sweeps.grid(
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig4c', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   sweep = models.recomposition_sweep(preset, matched_width=326)
   preset = presets.scale(preset)
   blocks = preferences.blocks(preset, num_seeds=6)
@@ -45,7 +41,7 @@ def _anil(preset: str) -> experiment.Config:
   support set, as published; in Figure 4C at laptop scale it sees all 128, as
   the other models do. The hypernetworks' runs are those of Figure 4C.
   """
-  config = _figure(preset)
+  config = get_config(preset)
   config.models.anil.inner.batch_size = 64
   config.sweep = (_COMPOSITIONAL,)
   return config
@@ -58,7 +54,8 @@ def _longer(preset: str) -> experiment.Config:
   on new combinations is below that of both hypernetworks, which contradicts
   claim 4C-1.
   """
-  return variants.longer(_figure(preset), _COMPOSITIONAL)
+  return variants.longer(get_config(preset), _COMPOSITIONAL)
 
 
 VARIANTS = {'anil': _anil, 'longer': _longer}
+get_config = variants.add('fig4c', get_config, VARIANTS)

@@ -21,11 +21,7 @@ WORKSTATION = presets.WORKSTATION
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig_a10', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   is_thinned = preset == 'laptop'
   preset = presets.scale(preset)
   widths, modules, rates = (32, 64), (8, 32), (3e-3, 1e-2)
@@ -52,7 +48,7 @@ def _longer(preset: str) -> experiment.Config:
   After 3,000 outer steps, the larger one is better by more than claim A10
   allows.
   """
-  config = _figure(preset)
+  config = get_config(preset)
   grid, _ = config.sweep
   modules = grid['num_modules']
   grid = grid | {
@@ -64,3 +60,4 @@ def _longer(preset: str) -> experiment.Config:
 
 
 VARIANTS = {'longer': _longer}
+get_config = variants.add('fig_a10', get_config, VARIANTS)

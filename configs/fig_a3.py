@@ -31,11 +31,7 @@ _CELLS = (
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
-  """Returns the config of a preset or variant; see `variants.choose`."""
-  return variants.choose('fig_a3', preset, _figure, VARIANTS)
-
-
-def _figure(preset: str) -> experiment.Config:
+  """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   num_modules, max_active, students = (4, 6, 8, 10), (3,), models.HYPERNETWORKS
   if preset == 'paper':
     num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
@@ -56,7 +52,7 @@ def _students(preset: str) -> experiment.Config:
   are smaller (four modules for each of the teacher's), and training sees fewer
   combinations. Here, each is changed alone.
   """
-  config = _figure(preset)
+  config = get_config(preset)
   config.sweep = tuple(
       sweeps.grid(
           {'task.num_modules': [num_modules]},
@@ -94,3 +90,4 @@ def _two_layers(preset: str) -> experiment.Config:
 
 
 VARIANTS = {'students': _students, 'two_layers': _two_layers}
+get_config = variants.add('fig_a3', get_config, VARIANTS)

@@ -7,6 +7,7 @@ folder of a variant's own experiment, 'fig3e_teacher'.
 """
 
 from collections.abc import Callable, Mapping
+from typing import cast, TypeAlias, TypeVar
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.configs.blocks import experiment
@@ -14,33 +15,34 @@ from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 # Preset -> config.
-Make = Callable[[str], experiment.Config]
+Make: TypeAlias = Callable[[str], experiment.Config]
+_GetConfig = TypeVar('_GetConfig', bound=Callable[..., experiment.Config])
 
 
-def choose(
-    name: str, choice: str, figure: Make, variants: Mapping[str, Make]
-) -> experiment.Config:
-  """Returns the config that a text after `--config=NAME:` chooses.
+def add(
+    name: str, get_config: _GetConfig, variants: Mapping[str, Make]
+) -> _GetConfig:
+  """Returns a `get_config` of 'PRESET', 'VARIANT' or 'VARIANT:PRESET'.
 
   Args:
     name: of the config's file.
-    choice: 'PRESET', 'VARIANT' or 'VARIANT:PRESET'.
-    figure: returns the config itself.
+    get_config: returns the config itself; it refuses unknown presets.
     variants: name -> what returns the variant.
-
-  Raises:
-    UserError: if there is no such preset or variant.
   """
-  variant, colon, preset = choice.partition(':')
-  if variant not in variants:
+
+  def choose(preset: str = 'laptop') -> experiment.Config:
+    variant, colon, rest = preset.partition(':')
+    if variant in variants:
+      config = variants[variant](rest if colon else 'laptop')
+      config.experiment = f'{name}_{variant}'
+      return config
     try:
-      return figure(choice)
+      return get_config(preset)
     except errors.UserError as error:
       known = ', '.join(variants)
       raise errors.UserError(f'{error} Variants of {name}: {known}.') from error
-  config = variants[variant](preset if colon else 'laptop')
-  config.experiment = f'{name}_{variant}'
-  return config
+
+  return cast(_GetConfig, choose)
 
 
 def longer(config: experiment.Config, *sweep: sweeps.Grid) -> experiment.Config:
