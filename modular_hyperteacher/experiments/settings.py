@@ -15,10 +15,18 @@ PRNG_IMPLEMENTATIONS = ('threefry2x32',)
 _Number = Annotated[int, rules.at_least(1)]
 
 
-def _is_distinct(seeds: Sequence[Any]) -> bool:
+def _check_seeds(seeds: Sequence[Any], field: str) -> None:
   # A key has 32 bits.
   valid = all(type(seed) is int and 0 <= seed < 2**32 for seed in seeds)
-  return valid and 0 < len(seeds) == len(set(seeds))
+  valid = valid and 0 < len(seeds) == len(set(seeds))
+  rule = 'it must list different integers from 0 to 2^32 - 1'
+  errors.require(valid, field, tuple(seeds), rule)
+
+
+def _check_prng(name: str, field: str) -> None:
+  rule = f'the only choice is {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws'
+  rule += ' for a task do not depend on other tasks'
+  errors.require(name in PRNG_IMPLEMENTATIONS, field, repr(name), rule)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,24 +46,12 @@ class TrainingConfig(rules.Record):
 
   BLOCK: ClassVar[str] = 'training'
 
-  seeds: Annotated[
-      tuple[int, ...],
-      rules.that(
-          _is_distinct, 'a list of different integers from 0 to 2^32 - 1'
-      ),
-  ]
+  seeds: Annotated[tuple[int, ...], _check_seeds]
   num_outer_steps: _Number
   meta_batch_size: _Number
   evaluate_every: _Number
   num_evaluation_tasks: _Number
-  prng_impl: Annotated[
-      str,
-      rules.that(
-          lambda name: name in PRNG_IMPLEMENTATIONS,
-          f'{", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for a task do not'
-          ' depend on other tasks',
-      ),
-  ]
+  prng_impl: Annotated[str, _check_prng]
   matmul_precision: Annotated[str, rules.one_of(precision.LEVELS)] = (
       precision.FLOAT32
   )
