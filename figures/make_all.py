@@ -34,6 +34,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.devices import compilation_options
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import predictions
@@ -227,9 +228,10 @@ def _print_origins(names: Iterable[str], library: data.Library) -> None:
   for experiment in dict.fromkeys(read):
     frame = library.values(experiment)
     if frame.empty:
+      flag = sweeps.config_flag(experiment, 'laptop')
       print(
           f'{experiment}: no finished run; train with python -m'
-          f' modular_hyperteacher.main --config=configs/{experiment}.py'
+          f' modular_hyperteacher.main {flag}'
       )
     else:
       print(

@@ -6,7 +6,6 @@ the machine (exit code 1) the same command can be tried again.
 """
 
 from collections.abc import Iterable
-import math
 import pathlib
 from typing import Any
 
@@ -25,13 +24,6 @@ def require_choice(field: str, value: Any, choices: Iterable[str]) -> None:
   """Raises UserError unless the value is one of the choices."""
   rule = f'choose one of {", ".join(choices)}'
   require(value in choices, field, f"'{value}'", rule)
-
-
-def require_positive(block: str, **fields: float) -> None:
-  """Raises UserError for the first field that is not positive and finite."""
-  for field, value in fields.items():
-    allowed = 0 < value < math.inf
-    require(allowed, f'{block}.{field}', value, 'it must be positive')
 
 
 def line(message: str) -> str:

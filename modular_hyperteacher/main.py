@@ -4,9 +4,10 @@
   modular-hyperteacher --config=fig3b   # the same, if installed as a wheel
 
 This trains the laptop preset; `configs/fig3b.py:paper` is the published scale,
-and `:smoke` is a few steps. Any field can be overridden, as in
-`--config.training.num_outer_steps=500`. The same command again skips finished
-runs and resumes the others.
+and `:smoke` is a few steps. `configs/fig3b.py:pairs` is a variant of the
+config, and `configs/fig3b.py:pairs:paper` its published scale. Any field can be
+overridden, as in `--config.training.num_outer_steps=500`. The same command
+again skips finished runs and resumes the others.
 
 To train a run on the devices of several processes, start the same command in
 each of them with --coordinator, --num_processes and --process_id, or with

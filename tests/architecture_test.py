@@ -24,7 +24,7 @@ _LAYERS = {
         ('tasks',),
         ('devices',),
         ('published',),
-        ('untrusted',),
+        ('rules', 'untrusted'),
         ('errors', 'randomness'),
     ),
     'figures': (

@@ -81,28 +81,6 @@ def make(
   })
 
 
-def longer(config: Config, *sweep: sweeps.Grid) -> Config:
-  """Changes a config to train some of its runs four times as long.
-
-  Only 'laptop' trains longer; the published training stays as it is.
-
-  Args:
-    config: of a figure; its experiment is renamed to '<experiment>_longer'.
-    *sweep: grids of the runs to train.
-  """
-  factor = presets.choose(config.preset, smoke=1, laptop=4, paper=1)
-  steps = 'num_outer_steps'
-  config.experiment += '_longer'
-  config.training[steps] *= factor
-  config.sweep = tuple(
-      grid | {steps: [factor * n for n in grid[steps]]}
-      if steps in grid
-      else grid
-      for grid in sweep
-  )
-  return config
-
-
 def training(**fields: Any) -> Block:
   """Returns a training block; published values but for `fields` (C.2.2)."""
   return {

@@ -146,7 +146,7 @@ class Library:
         if odd := reference.odd_field(*run.where, run.config):
           _warn(
               f'{folder / run.run_id} is not drawn: {odd} has another type than'
-              f' in configs/{run.where[0]}.py.'
+              f' in {plugins.config_of(run.where[0]).path}.'
           )
         else:
           runs.append(run)

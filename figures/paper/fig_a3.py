@@ -31,7 +31,7 @@ def draw(library: data.Library) -> cells.Drawn:
 
 
 def draw_two_layers(library: data.Library) -> cells.Drawn:
-  """Returns the figure of `configs/fig_a3_two_layers.py`, and its table."""
+  """Returns the figure of `configs/fig_a3.py:two_layers`, and its table."""
   return _draw(library, TWO_LAYERS, TITLE_TWO_LAYERS, LEVELS_TWO_LAYERS)
 
 

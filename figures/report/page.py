@@ -180,7 +180,10 @@ class Report:
         'table': tables.texts(table.head(_MAX_ROWS)),
         'num_rows': len(table),
         'runs': [
-            {'experiment': e, 'list': facts.describe(e, self.library)}
+            {
+                'config': plugins.config_of(e),
+                'list': facts.describe(e, self.library),
+            }
             for e in registry.figures()[name].experiments
         ],
         **_picture(name, registry.figures()[name].title, figure),
@@ -354,20 +357,26 @@ def _discrepancies() -> dict[str, pathlib.Path]:
   return {'Schug et al. (2024)': _FOLDER / 'discrepancies.csv', **of_studies}
 
 
-def _configs(names: Iterable[str]) -> dict[str, str]:
-  """Returns the source of the configs of some figures, and of their blocks."""
+def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+  """Returns the configs of some figures, and their blocks.
+
+  Returns:
+    name -> (path, source).
+  """
   experiments = dict.fromkeys(
       e for name in names for e in registry.figures()[name].experiments
   )
-  paths = {
-      name: pathlib.Path(plugins.find_config(name).__file__)
-      for name in experiments
-  }
+  found = map(plugins.config_of, experiments)
+  paths = {c.name: (c.path, pathlib.Path(c.module.__file__)) for c in found}
   if paths:
     paper = pathlib.Path(configs.__file__).parent / 'blocks'
-    paths |= {f'blocks/{p.stem}': p for p in sorted(paper.glob('[a-z]*.py'))}
-  for path in list(paths.values()):
+    paths |= {
+        f'blocks/{p.stem}': (f'configs/blocks/{p.name}', p)
+        for p in sorted(paper.glob('[a-z]*.py'))
+    }
+  for name, path in list(paths.values()):
     blocks = path.parent / 'blocks.py'  # Of a study.
     if blocks.exists():
-      paths[f'{path.parents[1].name}/blocks'] = blocks
-  return {name: path.read_text() for name, path in paths.items()}
+      study = f'{path.parents[1].name}/blocks'
+      paths[study] = (f'{name.rpartition("/")[0]}/blocks.py', blocks)
+  return {name: (shown, p.read_text()) for name, (shown, p) in paths.items()}

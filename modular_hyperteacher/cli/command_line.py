@@ -62,7 +62,8 @@ def define_config_flags(default: str | None = None) -> None:
   config_flags.DEFINE_config_file(
       'config',
       default,
-      'Experiment: configs/NAME.py or configs/NAME.py:PRESET.',
+      'Experiment: configs/NAME.py[:VARIANT][:PRESET], or without the folder:'
+      ' NAME[:VARIANT][:PRESET].',
   )
   flags.DEFINE_multi_string(
       _ONLY,
@@ -115,8 +116,8 @@ def check_arguments(argv: list[str]) -> None:
 def read_sweep() -> Sweep:
   """Returns the sweep that the flags select; raises UserError if wrong."""
   flag = flags.FLAGS['config']
-  get_config = user_config.load(config_flags.get_config_filename(flag))
-  return Sweep(read_runs(), user_config.published(get_config), read_root())
+  argument = config_flags.get_config_filename(flag)
+  return Sweep(read_runs(), user_config.published(argument), read_root())
 
 
 def read_root() -> pathlib.Path:
@@ -312,7 +313,7 @@ def _check_override(
   if name in ('experiment', 'preset'):
     raise errors.UserError(
         f'config.{name} cannot be set; choose experiment and preset by'
-        ' --config=configs/NAME.py:PRESET.'
+        ' --config=configs/NAME.py[:VARIANT][:PRESET].'
     )
   if isinstance(node, ml_collections.ConfigDict):
     fields = ', '.join(f'config.{name}.{field}' for field in node)

@@ -1,6 +1,6 @@
 """Loads users' configs; any mistake in their file is a one-line error."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import math
 import os
 import pathlib
@@ -30,30 +30,41 @@ def locate(argument: str) -> str:
   """Returns the path of an installed config: 'fig3b:paper' -> '...py:paper'.
 
   Any other argument is returned unchanged.
+
+  Raises:
+    UserError: if it is a variant's experiment, such as 'fig3b_pairs'.
   """
-  name, colon, preset = argument.partition(':')
+  name, colon, choice = argument.partition(':')
   if not re.fullmatch(r'\w+', name) or os.path.exists(name):
     return argument
-  module = plugins.find_config(name)
-  return f'{module.__file__}{colon}{preset}' if module else argument
+  config = plugins.find_config(name)
+  if config is None:
+    return argument
+  if config.variant:
+    raise errors.UserError(
+        f"--config is '{argument}', a variant of {config.name}. Write"
+        f' {config.flag(choice, by_name=True)}.'
+    )
+  return f'{config.module.__file__}{colon}{choice}'
 
 
-def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:
-  """Returns the `get_config` of 'path/to/config.py' or 'path:preset'.
+def load(argument: str) -> dict[str, Any]:
+  """Returns what the file of 'path/to/config.py' or 'path:preset' defines.
 
   Raises:
     UserError: if there is no such file, it cannot be run, or it has no
       `get_config`.
   """
-  path = pathlib.Path(locate(argument).partition(':')[0])
+  name, _, choice = locate(argument).partition(':')
+  path = pathlib.Path(name)
   try:
     found = path.is_file()
   except (OSError, ValueError):  # Too long a name, for instance.
     found = False
   if not found:
     hint = 'Run from the repository root, whose configs/ lists the configs.'
-    if path.stem in plugins.config_modules():
-      hint = f'Write --config={path.stem}.'
+    if config := plugins.find_config(path.stem):
+      hint = f'Write {config.flag(choice, by_name=True)}.'
     raise errors.UserError(
         f"--config is '{argument}'; there is no file {path}. {hint}"
     )
@@ -69,7 +80,7 @@ def load(argument: str) -> Callable[..., ml_collections.ConfigDict]:
     ) from error
   if not callable(namespace.get('get_config')):
     raise errors.UserError(f'--config: {path} has no get_config(preset).')
-  return namespace['get_config']
+  return namespace
 
 
 def read(argument: str) -> ml_collections.ConfigDict:
@@ -78,10 +89,10 @@ def read(argument: str) -> ml_collections.ConfigDict:
   Raises:
     UserError: if `get_config` fails or returns something else.
   """
-  get_config = load(argument)
-  _, colon, preset = argument.partition(':')
+  get_config = load(argument)['get_config']
+  _, colon, choice = argument.partition(':')
   try:
-    config = get_config(preset) if colon else get_config()
+    config = get_config(choice) if colon else get_config()
   except ValueError as error:
     text = ' '.join(str(error).split())
     raise errors.UserError(f'--config: {text}') from error
@@ -93,12 +104,18 @@ def read(argument: str) -> ml_collections.ConfigDict:
   return config
 
 
-def published(
-    get_config: Callable[..., ml_collections.ConfigDict],
-) -> list[sweeps.Run]:
-  """Returns a config's runs at the published scale, if it has one."""
+def published(argument: str) -> list[sweeps.Run]:
+  """Returns the runs of a config at the published scale, if it has one.
+
+  Args:
+    argument: as for `read`; the runs are of the same variant.
+  """
+  defined = load(argument)
+  variant, *_ = argument.partition(':')[2].split(':')
   try:
-    return sweeps.expand(get_config('paper'))
+    known = variant in defined.get('VARIANTS', ())
+    choice = f'{variant}:paper' if known else 'paper'
+    return sweeps.expand(defined['get_config'](choice))
   except _ANYTHING:
     return []  # Users' configs may have no preset of this name.
 

@@ -6,13 +6,15 @@ another package; docs/extending.md shows one of each.
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
 import logging
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.experiments import checked
@@ -30,10 +32,6 @@ from modular_hyperteacher.tasks import base as tasks
 # on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 21 GiB,
 # and the host needs twice as much to concatenate them.
 _MAX_KEPT_BYTES = 2 * 2**30
-# (id of a function, its fields) -> the function, so that nothing else gets its
-# id, and the model. Runs of a sweep share models: tracing them to count their
-# parameters takes nearly all of the time of building a run.
-_made: dict[tuple[int, str], tuple[Any, models.MetaModel]] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,20 +181,39 @@ def _make_model(
   make = components.choose(components.known_models(), 'model', fields)
   if 'modules_per_teacher_module' in fields:
     factor = fields.pop('modules_per_teacher_module')
-    untrusted.check(factor, int, 'model.modules_per_teacher_module')
-    models.check_positive(modules_per_teacher_module=factor)
+    untrusted.check(factor, rules.Count, 'model.modules_per_teacher_module')
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules
   fields |= {'input_dim': task.input_dim, 'output_dim': task.output_dim}
-  key = id(make), repr(sorted(fields.items()))
-  if known := _made.get(key):
-    return known[1]
-  model = checked.call(make, 'model', fields, models.MetaModel)
-  model = model if model.reads_compact else models.densify(model)
-  if len(_made) >= models.MAX_COUNTED:
-    _made.pop(next(iter(_made), key), None)
-  _made[key] = make, model  # Another thread may have built the same by now.
-  return model
+  return _made(_Call(make, sorted(fields.items())))
+
+
+class _Call(NamedTuple):
+  """A function and its fields; equal to a call that is written alike."""
+
+  make: Callable[..., Any]  # An object without a hash, perhaps.
+  fields: list[tuple[str, Any]]
+
+  def __hash__(self) -> int:
+    return hash(repr(self.fields))
+
+  def __eq__(self, other: object) -> bool:
+    return (
+        isinstance(other, _Call)
+        and self.make is other.make
+        and repr(self.fields) == repr(other.fields)
+    )
+
+
+@functools.lru_cache(maxsize=models.MAX_COUNTED)
+def _made(call: _Call) -> models.MetaModel:
+  """Returns the model of a call.
+
+  Runs of a sweep share models: tracing them to count their parameters takes
+  nearly all of the time of building a run.
+  """
+  model = checked.call(call.make, 'model', dict(call.fields), models.MetaModel)
+  return model if model.reads_compact else models.densify(model)
 
 
 def _check_start(

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 import inspect
-import typing
 from typing import Any, TypeVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings
 
@@ -19,11 +19,11 @@ def call(
     fields: Mapping[str, Any],
     kind: type = object,
 ) -> _T:
-  """Calls a function with a block's fields, after checking their names.
+  """Calls a function with a block's fields, after checking them.
 
   Raises:
-    UserError: if a field is unknown, missing, or not of the declared type, or
-      what is returned is not of this kind.
+    UserError: if a field is unknown, missing, not of the declared type or
+      breaks its rule, or what is returned is not of this kind.
   """
   try:
     parameters = inspect.signature(function).parameters
@@ -43,7 +43,7 @@ def call(
     )
     if needed and field not in fields:
       raise errors.UserError(f'{block}.{field} is missing.')
-  kinds_of = _annotations(function)
+  kinds_of = rules.types_of(function)
   for field, value in fields.items():
     untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
     if isinstance(value, int) and not -_MAX_INT < value < _MAX_INT:
@@ -76,15 +76,6 @@ def call_outer(
       'num_outer_steps': training.num_outer_steps,
   }
   return call(function, 'model.outer', block(model, 'outer') | sizes)
-
-
-def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the types of a function's parameters; {} if unknown."""
-  made_by = function.__init__ if isinstance(function, type) else function
-  try:
-    return typing.get_type_hints(made_by)
-  except (AttributeError, NameError, TypeError):  # Of another package.
-    return {}
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:

@@ -7,10 +7,57 @@ is looked up in all studies, those of other installed packages included.
 import functools
 import importlib
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
+
+from modular_hyperteacher import errors
 
 PACKAGE = 'modular_hyperteacher'
 _FOLDER = pathlib.Path(__file__).parents[1]
+
+
+class Config(NamedTuple):
+  """A config, or a variant of one.
+
+  Attributes:
+    name: of its file, such as 'fig3e'.
+    variant: such as 'teacher'; '' for the config itself.
+    module: its Python module.
+  """
+
+  name: str
+  variant: str
+  module: Any
+
+  @property
+  def is_paper(self) -> bool:
+    """Whether it is the paper's, rather than a study's."""
+    return self.module.__name__ == f'{PACKAGE}.configs.{self.name}'
+
+  @property
+  def path(self) -> str:
+    """Its file in the repository, 'configs/fig3e.py', or in a package."""
+    module = self.module.__name__.removeprefix(f'{PACKAGE}.')
+    return f'{module.replace(".", "/")}.py'
+
+  def get_config(self, preset: str = 'laptop') -> Any:
+    """Returns the `ml_collections.ConfigDict` of a preset."""
+    variant = f'{self.variant}:' if self.variant else ''
+    return self.module.get_config(variant + preset)
+
+  def has(self, preset: str) -> bool:
+    """Returns whether there is a preset that few configs have."""
+    return not self.variant and hasattr(self.module, preset.upper())
+
+  def flag(self, preset: str = 'laptop', *, by_name: bool = False) -> str:
+    """Returns what trains it: '--config=configs/fig3e.py:teacher'.
+
+    Args:
+      preset: which one.
+      by_name: whether to write '--config=fig3e:teacher' for the paper's, too.
+    """
+    first = self.path if self.is_paper and not by_name else self.name
+    preset = '' if preset == 'laptop' else preset
+    return f'--config={":".join(filter(None, (first, self.variant, preset)))}'
 
 
 @functools.cache
@@ -37,22 +84,44 @@ def config_modules() -> dict[str, str]:
   return modules
 
 
-def find_config(name: str) -> Any:
-  """Returns the module of a config; None if there is none of this name."""
-  module = config_modules().get(name)
-  return None if module is None else importlib.import_module(module)
+@functools.cache
+def find_config(experiment: str) -> Config | None:
+  """Returns the config or variant of an experiment; None if there is none."""
+  name, variant = experiment, ''
+  while name not in config_modules():  # 'fig3e_teacher': 'fig3e', 'teacher'.
+    name = name.rpartition('_')[0]
+    variant = experiment[len(name) + 1 :]
+    if not name:
+      return None
+  module = importlib.import_module(config_modules()[name])
+  known = name == experiment or variant in getattr(module, 'VARIANTS', ())
+  return Config(name, variant, module) if known else None
 
 
-def is_paper(config: str) -> bool:
-  """Returns whether a config is the paper's, rather than a study's."""
-  return config_modules().get(config, '').startswith(f'{PACKAGE}.configs.')
+def config_of(experiment: str) -> Config:
+  """Returns the config of an experiment; raises UserError if there is none."""
+  config = find_config(experiment)
+  if config is None:
+    raise errors.UserError(f"there is no config of experiment '{experiment}'.")
+  return config
 
 
-def bundled_root(config: str) -> pathlib.Path:
-  """Returns the folder of bundled results for a config's runs."""
-  owners = {name: s for s in studies() for name in s.configs}
-  if config in owners and not is_paper(config):
-    return (owners[config].folder / 'data').resolve()
+@functools.cache
+def experiments() -> tuple[str, ...]:
+  """Returns the experiments of all configs, variants after what they vary."""
+  names = []
+  for name, module in config_modules().items():
+    variants = getattr(importlib.import_module(module), 'VARIANTS', ())
+    names += [name, *(f'{name}_{variant}' for variant in variants)]
+  return tuple(names)
+
+
+def bundled_root(experiment: str) -> pathlib.Path:
+  """Returns the folder of bundled results for an experiment's runs."""
+  config = find_config(experiment)
+  if config is not None and not config.is_paper:
+    owners = {name: study for study in studies() for name in study.configs}
+    return (owners[config.name].folder / 'data').resolve()
   return bundled_roots()[0]
 
 

@@ -1,18 +1,36 @@
 """Settings that the experiments of all systems share."""
 
+from collections.abc import Sequence
 import dataclasses
+from typing import Annotated, Any, ClassVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.learning import programs
 
 # JAX's other generators draw all numbers of a `vmap` from its first key: a task
 # would depend on the tasks beside it, and rejection sampling might never end.
 PRNG_IMPLEMENTATIONS = ('threefry2x32',)
+_Number = Annotated[int, rules.at_least(1)]
+
+
+def _check_seeds(seeds: Sequence[Any], field: str) -> None:
+  # A key has 32 bits.
+  valid = all(type(seed) is int and 0 <= seed < 2**32 for seed in seeds)
+  valid = valid and 0 < len(seeds) == len(set(seeds))
+  rule = 'it must list different integers from 0 to 2^32 - 1'
+  errors.require(valid, field, tuple(seeds), rule)
+
+
+def _check_prng(name: str, field: str) -> None:
+  rule = f'the only choice is {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws'
+  rule += ' for a task do not depend on other tasks'
+  errors.require(name in PRNG_IMPLEMENTATIONS, field, repr(name), rule)
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(rules.Record):
   """Duration, batch sizes and seeds of training.
 
   Attributes:
@@ -26,40 +44,25 @@ class TrainingConfig:
       `precision.LEVELS`.
   """
 
-  seeds: tuple[int, ...]
-  num_outer_steps: int
-  meta_batch_size: int
-  evaluate_every: int
-  num_evaluation_tasks: int
-  prng_impl: str
-  matmul_precision: str = precision.FLOAT32
+  BLOCK: ClassVar[str] = 'training'
+
+  seeds: Annotated[tuple[int, ...], _check_seeds]
+  num_outer_steps: _Number
+  meta_batch_size: _Number
+  evaluate_every: _Number
+  num_evaluation_tasks: _Number
+  prng_impl: Annotated[str, _check_prng]
+  matmul_precision: Annotated[str, rules.one_of(precision.LEVELS)] = (
+      precision.FLOAT32
+  )
 
   def __post_init__(self) -> None:
     object.__setattr__(self, 'seeds', tuple(self.seeds))
-    for field in (
-        'num_outer_steps',
-        'meta_batch_size',
-        'evaluate_every',
-        'num_evaluation_tasks',
-    ):
-      _check_at_least_one(f'training.{field}', getattr(self, field))
-    # A key has 32 bits.
-    valid = all(type(s) is int and 0 <= s < 2**32 for s in self.seeds)
-    valid = valid and 0 < len(self.seeds) == len(set(self.seeds))
-    rule = 'it must list different integers from 0 to 2^32 - 1'
-    errors.require(valid, 'training.seeds', self.seeds, rule)
-    field, level = 'training.matmul_precision', self.matmul_precision
-    errors.require_choice(field, level, precision.LEVELS)
-    if self.prng_impl not in PRNG_IMPLEMENTATIONS:
-      raise errors.UserError(
-          f"training.prng_impl is '{self.prng_impl}'; the only choice is"
-          f' {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws for a task do not'
-          ' depend on other tasks.'
-      )
+    super().__post_init__()
 
 
 @dataclasses.dataclass(frozen=True)
-class ExecutionConfig:
+class ExecutionConfig(rules.Record):
   """How a run is computed; changes its results by rounding at most.
 
   Attributes:
@@ -71,15 +74,12 @@ class ExecutionConfig:
       Ignored except by a single process on a CPU.
   """
 
-  log_every: int
-  checkpoint_every_s: float
+  BLOCK: ClassVar[str] = 'execution'
+
+  log_every: _Number
+  checkpoint_every_s: rules.NotNegative
   task_chunk_size: int | None = None
   optimise: bool = True
-
-  def __post_init__(self) -> None:
-    _check_at_least_one('execution.log_every', self.log_every)
-    value, rule = self.checkpoint_every_s, 'it must be at least 0'
-    errors.require(value >= 0, 'execution.checkpoint_every_s', value, rule)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +109,3 @@ def check_division(
   divides = chunk is None or (chunk >= 1 and share % min(chunk, share) == 0)
   rule = f'it must divide the {share} tasks per device'
   errors.require(divides, 'execution.task_chunk_size', chunk, rule)
-
-
-def _check_at_least_one(field: str, value: int) -> None:
-  if value < 1:
-    raise errors.UserError(f'{field} is {value}; it must be at least 1.')

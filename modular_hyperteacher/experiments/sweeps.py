@@ -122,12 +122,10 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
 
   With 'laptop', these include runs of its preset 'workstation', if any.
   """
-  module = plugins.find_config(experiment)
-  if not hasattr(module, 'get_config'):  # Blocks that configs share.
+  config = plugins.find_config(experiment)
+  if config is None or (preset == _OPTIONAL and not config.has(preset)):
     return ()
-  if preset == _OPTIONAL and not hasattr(module, _OPTIONAL.upper()):
-    return ()
-  return tuple(expand(module.get_config(full_preset(experiment, preset))))
+  return tuple(expand(config.get_config(full_preset(experiment, preset))))
 
 
 @functools.cache
@@ -142,18 +140,17 @@ def full_preset(experiment: str, preset: str) -> str:
 
   It is the preset itself, but 'workstation' for 'laptop' if there is one.
   """
-  if preset != 'laptop':
-    return preset
-  return getattr(plugins.find_config(experiment), 'WORKSTATION', preset)
+  config = plugins.find_config(experiment)
+  larger = preset == 'laptop' and config and config.has('workstation')
+  return 'workstation' if larger else preset
 
 
 def config_flag(experiment: str, preset: str) -> str:
   """Returns the flag that trains all runs whose results count as a preset's."""
-  full = full_preset(experiment, preset)
-  suffix = '' if full == 'laptop' else f':{full}'
-  path = f'configs/{experiment}.py'
-  name = path if plugins.is_paper(experiment) else experiment
-  return f'--config={name}{suffix}'
+  config = plugins.find_config(experiment)
+  if config is None:
+    return f'--config={experiment}'
+  return config.flag(full_preset(experiment, preset))
 
 
 def check_sweep(sweep: Any) -> Sequence[Grid]:

@@ -19,7 +19,7 @@ a least-squares solver may replace AdamW.
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import Any, cast
+from typing import Annotated, Any, cast, ClassVar
 
 import jax
 from jax import flatten_util
@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import optax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.learning import levenberg_marquardt
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
@@ -49,7 +50,7 @@ _DRAWN_AHEAD = 25
 
 
 @dataclasses.dataclass(frozen=True)
-class InnerConfig:
+class InnerConfig(rules.Record):
   """The inner loop's settings.
 
   Attributes:
@@ -74,59 +75,46 @@ class InnerConfig:
       rather than from the model's initial fast parameters.
   """
 
+  BLOCK: ClassVar[str] = 'model.inner'
+
   num_steps: int
   learning_rate: float = 0.0
-  weight_decay: float = 0.0
-  eps_root: float = 0.0
-  batch_size: int | None = None
-  solver: str = 'adamw'
+  weight_decay: rules.NotNegative = 0.0
+  eps_root: rules.NotNegative = 0.0
+  batch_size: (
+      Annotated[int, rules.at_least(1, ', or None for the whole support set')]
+      | None
+  ) = None
+  solver: Annotated[str, rules.one_of(SOLVERS)] = 'adamw'
   second_order: bool = True
   fresh_support: bool = False
   random_start: bool = False
   first_order: bool = False
 
   def __post_init__(self) -> None:
-    self._require(
-        self.batch_size is None or self.batch_size >= 1,
-        'batch_size',
-        'it must be at least 1, or None for the whole support set',
-    )
+    super().__post_init__()
     self._require(
         self.batch_size is None or not self.fresh_support,
         'batch_size',
         'with fresh_support it must be None',
     )
-    errors.require_choice('model.inner.solver', self.solver, SOLVERS)
     self._require(
         not (self.first_order and self.second_order),
         'first_order',
         'with second_order it must be False',
     )
+    needed: dict[str, Any] = {}
     if self.solver == 'levenberg_marquardt':
       orders = {'second_order': False, 'first_order': False}
       needed = orders | {'fresh_support': False, 'batch_size': None}
-      for field, value in needed.items():
-        rule = f'with solver levenberg_marquardt it must be {value}'
-        self._require(getattr(self, field) == value, field, rule)
-      return
-    if self.num_steps == 0:
-      return  # No setting matters.
-    if self.solver == 'sgd':
-      for field in ('weight_decay', 'eps_root'):
-        rule = 'with solver sgd it must be 0'
-        self._require(getattr(self, field) == 0, field, rule)
-    self._require(
-        0 < self.learning_rate < math.inf,
-        'learning_rate',
-        'it must be positive',
-    )
-    for field in ('weight_decay', 'eps_root'):
-      is_valid = 0 <= getattr(self, field) < math.inf
-      self._require(is_valid, field, 'it must be at least 0')
-
-  def _require(self, allowed: bool, field: str, rule: str) -> None:
-    value = getattr(self, field)
-    errors.require(allowed, f'model.inner.{field}', value, rule)
+    elif self.num_steps and self.solver == 'sgd':
+      needed = {'weight_decay': 0, 'eps_root': 0}
+    for field, value in needed.items():
+      rule = f'with solver {self.solver} it must be {value}'
+      self._require(getattr(self, field) == value, field, rule)
+    if self.num_steps and self.solver != 'levenberg_marquardt':
+      fits = 0 < self.learning_rate < math.inf
+      self._require(fits, 'learning_rate', 'it must be positive')
 
 
 def check(config: InnerConfig, objective: tasks.Objective) -> None:

@@ -11,8 +11,7 @@ n depends only on the seed, n and i.
 
 from collections.abc import Callable, Mapping
 import dataclasses
-import math
-from typing import Any, cast, NamedTuple
+from typing import Annotated, Any, cast, ClassVar, NamedTuple
 
 import jax
 from jax import flatten_util
@@ -20,7 +19,7 @@ from jax import lax
 import jax.numpy as jnp
 import optax
 
-from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
@@ -30,18 +29,37 @@ Metrics = Mapping[str, jax.Array]
 _Loss = tuple[jax.Array, dict[str, jax.Array]]  # loss, metric -> scalar
 
 
-@dataclasses.dataclass(frozen=True)
-class OuterConfig:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OuterSettings(rules.Record):
+  """What every way of learning across tasks sets.
+
+  Attributes:
+    learning_rate: the largest one.
+    clip_norm: maximum global norm of the gradient; None for no clipping.
+    meta_batch_size: B, tasks per step, over all devices.
+    num_outer_steps: steps over which a learning rate changes.
+  """
+
+  BLOCK: ClassVar[str] = 'model.outer'
+
+  learning_rate: rules.Positive
+  clip_norm: (
+      Annotated[float, rules.positive(', or None for no clipping')] | None
+  )
+  meta_batch_size: rules.Count
+  num_outer_steps: rules.Count
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OuterConfig(OuterSettings):
   """The outer loop's settings.
 
   Attributes:
     learning_rate: of AdamW.
     weight_decay: of AdamW, on every learned meta-parameter.
     decay_vectors: whether weight decay applies to vectors, such as biases.
-    clip_norm: maximum global norm of the gradient; None for no clipping.
     max_consecutive_skips: steps with a gradient that is not finite are skipped
       and counted, but at most this many in a row. 0 never skips.
-    meta_batch_size: B, tasks per step, over all devices.
     num_outer_steps: steps over which a learning rate decays.
     final_fraction: fraction of the learning rate at the end of a cosine decay;
       1 for a constant learning rate.
@@ -51,41 +69,13 @@ class OuterConfig:
       tasks. Bounds memory; changes results by rounding only.
   """
 
-  learning_rate: float
-  weight_decay: float
-  clip_norm: float | None
-  max_consecutive_skips: int
-  meta_batch_size: int
-  num_outer_steps: int | None = None
-  final_fraction: float = 1.0
-  gate_learning_rate: float = 0.0075
+  weight_decay: rules.NotNegative
+  max_consecutive_skips: Annotated[int, rules.at_least(0)]
+  num_outer_steps: rules.Count | None = None
+  final_fraction: rules.Share = 1.0
+  gate_learning_rate: rules.Positive = 0.0075
   decay_vectors: bool = True
   task_chunk_size: int | None = None
-
-  def __post_init__(self) -> None:
-    for field, allowed, rule in (
-        ('learning_rate', 0 < self.learning_rate < math.inf, 'positive'),
-        (
-            'gate_learning_rate',
-            0 < self.gate_learning_rate < math.inf,
-            'positive',
-        ),
-        (
-            'clip_norm',
-            self.clip_norm is None or self.clip_norm > 0,
-            'positive, or None for no clipping',
-        ),
-        ('weight_decay', 0 <= self.weight_decay < math.inf, 'at least 0'),
-        (
-            'max_consecutive_skips',
-            self.max_consecutive_skips >= 0,
-            'at least 0',
-        ),
-        ('final_fraction', 0 <= self.final_fraction <= 1, 'from 0 to 1'),
-    ):
-      value = getattr(self, field)
-      rule = f'it must be {rule}'
-      errors.require(allowed, f'model.outer.{field}', value, rule)
 
 
 class TrainState(NamedTuple):

@@ -8,15 +8,20 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import mlp
 
 
+@rules.enforce('model')
 def make(
-    *, input_dim: int, output_dim: int, num_hidden: int, hidden_dim: int
+    *,
+    input_dim: int,
+    output_dim: int,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
 ) -> base.MetaModel:
   """Returns ANIL on a ReLU network with `num_hidden` layers of `hidden_dim`."""
-  base.check_positive(num_hidden=num_hidden, hidden_dim=hidden_dim)
 
   @hk.without_apply_rng
   @hk.transform

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from modular_hyperteacher import errors
 from modular_hyperteacher.tasks import base as tasks
 
 Array = jax.Array
@@ -21,7 +20,6 @@ FastParams = Any  # Pytree of arrays, which the inner loop changes.
 # Array [N, X], or a compact form of one for models that `reads_compact`.
 Inputs = Any
 
-_MAX_LAYERS = 1000
 MAX_COUNTED = 256  # Models whose parameters are counted once.
 
 
@@ -71,22 +69,6 @@ def densify(model: MetaModel) -> MetaModel:
           )
       ),
   )
-
-
-def check_positive(**fields: float) -> None:
-  """Raises UserError for the first field of a model that is not positive.
-
-  Numbers of layers have a limit too: compiling takes time for each of them.
-  """
-  errors.require_positive('model', **fields)
-  for field, value in fields.items():
-    if field.endswith(('num_hidden', 'num_layers')):
-      errors.require(
-          value <= _MAX_LAYERS,
-          f'model.{field}',
-          value,
-          f'it must be at most {_MAX_LAYERS}',
-      )
 
 
 def num_params(params: Any) -> int:

@@ -184,9 +184,6 @@ def make(
     num_modules: M-hat, the dimension of an embedding.
     fast_bias: whether there is an additional bias on the outputs.
   """
-  base.check_positive(
-      num_hidden=num_hidden, hidden_dim=hidden_dim, num_modules=num_modules
-  )
   blocks = base_blocks(input_dim, output_dim, num_hidden, hidden_dim)
 
   def init(key: base.Key) -> base.MetaParams:

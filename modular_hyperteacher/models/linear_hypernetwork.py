@@ -4,17 +4,19 @@ Source: Appendix D.3. The rows of a generator's matrix are the student's
 modules, and the normalised embedding mixes them.
 """
 
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
 
 
+@rules.enforce('model')
 def make(
     *,
     input_dim: int,
     output_dim: int,
-    num_hidden: int,
-    hidden_dim: int,
-    num_modules: int,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
+    num_modules: rules.Count,
 ) -> base.MetaModel:
   """Returns a linear hypernetwork with `num_modules` modules per generator."""
 

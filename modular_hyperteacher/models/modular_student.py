@@ -11,15 +11,20 @@ not learned.
 
 import jax
 
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.tasks import teacher_student
 
 
+@rules.enforce('model')
 def make(
-    *, input_dim: int, output_dim: int, hidden_dim: int, num_modules: int
+    *,
+    input_dim: int,
+    output_dim: int,
+    hidden_dim: rules.Count,
+    num_modules: rules.Count,
 ) -> base.MetaModel:
   """Returns a student of width `hidden_dim` with `num_modules` modules."""
-  base.check_positive(hidden_dim=hidden_dim, num_modules=num_modules)
 
   def init(key: base.Key) -> base.MetaParams:
     network_key, latent_key = jax.random.split(key)

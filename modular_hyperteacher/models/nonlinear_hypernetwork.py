@@ -7,14 +7,20 @@ The *trunk*, which is all but the last linear layer, has the same shape in every
 generator, so the trunks are computed together, as one batch.
 """
 
+from typing import Annotated
+
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
+
+NumModules = Annotated[
+    int, rules.at_least(2, ': an embedding of one number is normalised away')
+]
 
 
 def _trunk(num_hidden: int, hidden_dim: int, embedding: jax.Array) -> jax.Array:
@@ -29,27 +35,18 @@ def _layer_norm(inputs: jax.Array) -> jax.Array:
   return hk.LayerNorm(axis=-1, create_scale=True, create_offset=True)(inputs)
 
 
+@rules.enforce('model')
 def make(
     *,
     input_dim: int,
     output_dim: int,
-    num_hidden: int,
-    hidden_dim: int,
-    num_modules: int,
-    generator_num_hidden: int,
-    generator_hidden_dim: int,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
+    num_modules: NumModules,
+    generator_num_hidden: rules.Layers,
+    generator_hidden_dim: rules.Count,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork with embeddings of `num_modules`."""
-  base.check_positive(
-      generator_num_hidden=generator_num_hidden,
-      generator_hidden_dim=generator_hidden_dim,
-  )
-  errors.require(
-      num_modules > 1,
-      'model.num_modules',
-      num_modules,
-      'it must be at least 2: an embedding of one number is normalised away',
-  )
   trunk = hk.without_apply_rng(
       hk.transform(
           lambda embedding: _trunk(

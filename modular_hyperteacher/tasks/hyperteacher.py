@@ -27,6 +27,7 @@ import jax.numpy as jnp
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import encodings
 from modular_hyperteacher.tasks import objectives
@@ -116,20 +117,21 @@ def soft_labels(
   return jax.nn.softmax((outputs - mean[None]) / std[None] / temperature)
 
 
+@rules.enforce('task')
 def make(
     *,
     num_modules: int,
     max_active: int,
     task_support: str,
     fraction_ood: float,
-    input_dim: int,
-    output_dim: int,
-    teacher_hidden_dim: int,
-    teacher_num_hidden: int,
-    num_support: int,
-    num_query: int,
-    temperature: float,
-    num_standardisation: int,
+    input_dim: rules.Count,
+    output_dim: rules.Count,
+    teacher_hidden_dim: rules.Count,
+    teacher_num_hidden: rules.Count,
+    num_support: rules.Count,
+    num_query: rules.Count,
+    temperature: rules.Positive,
+    num_standardisation: rules.Count,
     repeat_empty: bool = False,
     repeat_ood: bool = False,
     encoding: str | None = None,
@@ -163,17 +165,6 @@ def make(
       'task.repeat_ood',
       repeat_ood,
       'with task.repeat_empty it must be False',
-  )
-  errors.require_positive(
-      'task',
-      input_dim=input_dim,
-      output_dim=output_dim,
-      teacher_hidden_dim=teacher_hidden_dim,
-      teacher_num_hidden=teacher_num_hidden,
-      num_support=num_support,
-      num_query=num_query,
-      temperature=temperature,
-      num_standardisation=num_standardisation,
   )
   teacher = Teacher(
       input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden

@@ -12,18 +12,17 @@ theorems assume one output; the released experiments have four outputs and the
 factor 1/sqrt(X).)
 """
 
-from collections.abc import Mapping
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 from jax.extend import random as jex_random
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import combinations
@@ -31,6 +30,13 @@ from modular_hyperteacher.tasks.supports import families
 from modular_hyperteacher.tasks.supports import latents
 
 LATENT_TYPES = ('discrete', 'continuous')
+_NumModules = Annotated[
+    int,
+    rules.that(
+        lambda number: number == families.NUM_MODULES,
+        f'{families.NUM_MODULES}, as many as the families here combine',
+    ),
+]
 
 
 class TeacherParams(NamedTuple):
@@ -79,19 +85,20 @@ def init_modular(
   )
 
 
+@rules.enforce('task')
 def make(
     *,
-    num_modules: int,
-    task_support: str,
-    latent_type: str,
-    sampler: str,
-    input_dim: int,
-    output_dim: int,
-    teacher_hidden_dim: int,
-    num_support: int,
-    num_query: int,
-    num_evaluation_query: int,
-    teacher_seed: int | None = None,
+    num_modules: _NumModules,
+    task_support: Annotated[str, rules.one_of(families.FAMILIES)],
+    latent_type: Annotated[str, rules.one_of(LATENT_TYPES)],
+    sampler: latents.Sampler,
+    input_dim: rules.Count,
+    output_dim: rules.Count,
+    teacher_hidden_dim: rules.Count,
+    num_support: rules.Count,
+    num_query: rules.Count,
+    num_evaluation_query: rules.Count,
+    teacher_seed: Annotated[int, rules.at_least(0, ', or None')] | None = None,
 ) -> base.TaskDistribution:
   """Returns the task distribution of the theory's experiments.
 
@@ -119,7 +126,6 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  _check(locals())
   train = families.masks(families.FAMILIES[task_support])
   all_masks = combinations.masks_up_to(num_modules, num_modules)
   seen = (all_masks[:, None] == train[None]).all(-1).any(-1)
@@ -212,28 +218,3 @@ def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
   # Via int32, which converts to float32 in a single instruction.
   centred = halves.astype(jnp.int32).astype(jnp.float32) + 0.5 - 2.0**15
   return (centred.ravel()[:size] * (bound / 2**15)).reshape(shape)
-
-
-def _check(fields: Mapping[str, Any]) -> None:
-  teacher_seed = fields['teacher_seed']
-  errors.require(
-      teacher_seed is None or teacher_seed >= 0,
-      'task.teacher_seed',
-      teacher_seed,
-      'it must be at least 0, or None',
-  )
-  sizes = ('input_dim', 'output_dim', 'teacher_hidden_dim', 'num_support')
-  sizes += ('num_query', 'num_evaluation_query')
-  errors.require_positive('task', **{field: fields[field] for field in sizes})
-  errors.require(
-      fields['num_modules'] == families.NUM_MODULES,
-      'task.num_modules',
-      fields['num_modules'],
-      f'the families of this world combine {families.NUM_MODULES} modules',
-  )
-  for field, allowed in (
-      ('task_support', families.FAMILIES),
-      ('latent_type', LATENT_TYPES),
-      ('sampler', latents.SAMPLERS),
-  ):
-    errors.require_choice(f'task.{field}', fields[field], allowed)

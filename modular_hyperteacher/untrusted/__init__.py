@@ -128,7 +128,7 @@ def check(value: Any, kind: Any, field: str) -> None:
   origin, inner = typing.get_origin(kind), typing.get_args(kind)
   if origin in (Annotated, NotRequired):
     check(value, inner[0], field)
-    for function in inner[1:]:
+    for function in filter(callable, inner[1:]):
       function(value, field)
   elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
@@ -209,6 +209,8 @@ def _fits(value: Any, kind: Any) -> bool:
 
 def _describe(kind: Any) -> str:
   origin = typing.get_origin(kind) or kind
+  if origin is Annotated:
+    return _describe(typing.get_args(kind)[0])
   if origin in (list, tuple):
     return 'a list'
   if origin is Literal:

@@ -108,7 +108,7 @@ def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
   """Yields (config, task block) for a world: of the main configs, or of all."""
   errors.require_choice('preset', preset, PRESETS)
   main = list(_blocks(_MAIN, name, preset))
-  yield from main or _blocks(plugins.config_modules(), name, preset)
+  yield from main or _blocks(plugins.experiments(), name, preset)
 
 
 def _blocks(

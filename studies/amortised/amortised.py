@@ -25,6 +25,7 @@ import jax
 from jax import flatten_util
 import jax.numpy as jnp
 
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import first_layer
 from modular_hyperteacher.models import linear_hypernetwork
@@ -80,14 +81,15 @@ class SetEncoder(hk.Module):
     return (weights @ values).reshape(len(self.slot_dims), -1)
 
 
+@rules.enforce('model')
 def amortise(
     make: Callable[..., base.MetaModel],
     *,
     input_dim: int,
     output_dim: int,
-    encoder_hidden_dim: int,
-    encoder_num_hidden: int,
-    encoder_num_queries: int,
+    encoder_hidden_dim: rules.Count,
+    encoder_num_hidden: rules.Layers,
+    encoder_num_queries: rules.Count,
     **fields: int,
 ) -> base.MetaModel:
   """Returns a model whose fast parameters are predicted from support sets.
@@ -104,11 +106,6 @@ def amortise(
     encoder_num_queries: queries per slot.
     **fields: further arguments of `make`.
   """
-  base.check_positive(
-      encoder_hidden_dim=encoder_hidden_dim,
-      encoder_num_hidden=encoder_num_hidden,
-      encoder_num_queries=encoder_num_queries,
-  )
   model = make(input_dim=input_dim, output_dim=output_dim, **fields)
   meta_shapes = jax.eval_shape(model.init, jax.random.key(0))
   fast_shapes = jax.eval_shape(model.init_fast, meta_shapes)
@@ -166,12 +163,12 @@ def make_linear(
     *,
     input_dim: int,
     output_dim: int,
-    num_hidden: int,
-    hidden_dim: int,
-    num_modules: int,
-    encoder_hidden_dim: int,
-    encoder_num_hidden: int,
-    encoder_num_queries: int,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
+    num_modules: rules.Count,
+    encoder_hidden_dim: rules.Count,
+    encoder_num_hidden: rules.Layers,
+    encoder_num_queries: rules.Count,
 ) -> base.MetaModel:
   """Returns a linear hypernetwork whose embeddings are predicted."""
   return amortise(linear_hypernetwork.make, **locals())
@@ -181,14 +178,14 @@ def make_nonlinear(
     *,
     input_dim: int,
     output_dim: int,
-    num_hidden: int,
-    hidden_dim: int,
-    num_modules: int,
-    generator_num_hidden: int,
-    generator_hidden_dim: int,
-    encoder_hidden_dim: int,
-    encoder_num_hidden: int,
-    encoder_num_queries: int,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
+    num_modules: nonlinear_hypernetwork.NumModules,
+    generator_num_hidden: rules.Layers,
+    generator_hidden_dim: rules.Count,
+    encoder_hidden_dim: rules.Count,
+    encoder_num_hidden: rules.Layers,
+    encoder_num_queries: rules.Count,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork whose embeddings are predicted."""
   return amortise(nonlinear_hypernetwork.make, **locals())

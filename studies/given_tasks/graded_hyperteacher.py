@@ -21,8 +21,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.given_tasks import listed_splits
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import encodings
@@ -93,6 +93,7 @@ def respond(
   return hidden @ params.readout
 
 
+@rules.enforce('task')
 def make(
     *,
     num_modules: int,
@@ -100,11 +101,11 @@ def make(
     task_support: str,
     fraction_ood: float,
     encoding: str,
-    input_dim: int,
-    output_dim: int,
-    teacher_hidden_dim: int,
-    num_support: int,
-    num_query: int,
+    input_dim: rules.Count,
+    output_dim: rules.Count,
+    teacher_hidden_dim: rules.Count,
+    num_support: rules.Count,
+    num_query: rules.Count,
 ) -> base.TaskDistribution:
   """Returns the task distribution.
 
@@ -125,14 +126,6 @@ def make(
   Raises:
     UserError: for impossible sizes or splits; names the field.
   """
-  errors.require_positive(
-      'task',
-      input_dim=input_dim,
-      output_dim=output_dim,
-      teacher_hidden_dim=teacher_hidden_dim,
-      num_support=num_support,
-      num_query=num_query,
-  )
   num_train, num_ood = listed_splits.count(
       task_support, num_modules, max_active, fraction_ood
   )

@@ -11,17 +11,22 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.studies.given_tasks import layers
 
 _WEIGHTS = jax.nn.initializers.lecun_normal()
 
 
+@rules.enforce('model')
 def make(
-    *, input_dim: int, output_dim: int, num_hidden: int, hidden_dim: int
+    *,
+    input_dim: int,
+    output_dim: int,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
 ) -> base.MetaModel:
   """Returns a ReLU network with `num_hidden` layers of `hidden_dim`."""
-  base.check_positive(num_hidden=num_hidden, hidden_dim=hidden_dim)
 
   def init(key: base.Key) -> base.MetaParams:
     sizes = [input_dim, *[hidden_dim] * num_hidden, output_dim]

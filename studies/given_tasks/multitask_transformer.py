@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.studies.given_tasks import layers
 
@@ -27,15 +28,16 @@ _OUTER = hk.initializers.VarianceScaling(1.0, 'fan_in', 'truncated_normal')
 _BLOCK = hk.initializers.VarianceScaling(1.0, 'fan_avg', 'uniform')  # Xavier.
 
 
+@rules.enforce('model')
 def make(
     *,
     input_dim: int,
     output_dim: int,
     example_dim: int,
-    embedding_dim: int,
-    num_layers: int,
-    num_heads: int,
-    feedforward_dim: int,
+    embedding_dim: rules.Count,
+    num_layers: rules.Layers,
+    num_heads: rules.Count,
+    feedforward_dim: rules.Count,
 ) -> base.MetaModel:
   """Returns the transformer.
 
@@ -51,12 +53,6 @@ def make(
   Raises:
     UserError: for an impossible size; names the field.
   """
-  base.check_positive(
-      embedding_dim=embedding_dim,
-      num_layers=num_layers,
-      num_heads=num_heads,
-      feedforward_dim=feedforward_dim,
-  )
   errors.require(
       embedding_dim % (2 * num_heads) == 0,
       'model.embedding_dim',

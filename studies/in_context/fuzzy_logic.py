@@ -15,7 +15,7 @@ are min(0.8, 0.7) = 0.7 and min(0.2, 0.3) = 0.2, so it is 0.7.
 """
 
 import itertools
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 from jax import lax
@@ -24,6 +24,7 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.in_context import modular_regression
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.supports import combinations
@@ -67,13 +68,14 @@ def respond(latent: jax.Array, inputs: jax.Array) -> jax.Array:
   return jnp.max(terms * latent[None], axis=-1, keepdims=True)
 
 
+@rules.enforce('task')
 def make(
     *,
-    num_variables: int,
+    num_variables: Annotated[int, rules.between(3, _MAX_VARIABLES)],
     num_active: int,
     ood_fraction: float,
-    num_support: int,
-    num_query: int,
+    num_support: rules.Count,
+    num_query: rules.Count,
 ) -> base.TaskDistribution:
   """Returns the task distribution.
 
@@ -92,13 +94,6 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  errors.require_positive('task', num_support=num_support, num_query=num_query)
-  errors.require(
-      3 <= num_variables <= _MAX_VARIABLES,
-      'task.num_variables',
-      num_variables,
-      f'it must be between 3 and {_MAX_VARIABLES}',
-  )
   base.check_size(
       'num_support, task.num_query and task.num_variables',
       (num_support + num_query) * num_variables,

@@ -5,22 +5,21 @@ decay as in the released code of Schug et al. (2025).
 """
 
 import dataclasses
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.studies.in_context import models
 from modular_hyperteacher.tasks import base as tasks
 
 
-@dataclasses.dataclass(frozen=True)
-class OuterConfig:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OuterConfig(outer_loop.OuterSettings):
   """How a model is trained.
 
   Attributes:
@@ -29,43 +28,24 @@ class OuterConfig:
     final_fraction: of the rate at the end of a cosine decay. As in the released
       code, that end comes before the last step, by the length of the warm-up.
     weight_decay: of AdamW, on all arrays that are not vectors.
-    clip_norm: largest global norm of the gradient; None for no clipping.
-    meta_batch_size: B, sequences per step, over all devices.
-    num_outer_steps: `warmup_fraction` is a fraction of this.
     task_chunk_size: sequences per gradient computation; None for all of a
       device's. Bounds memory; changes results by rounding only.
   """
 
-  learning_rate: float
   warmup_fraction: float
-  final_fraction: float
-  weight_decay: float
-  clip_norm: float | None
-  meta_batch_size: int
-  num_outer_steps: int
+  final_fraction: rules.Share
+  weight_decay: rules.NotNegative
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:
-    clip_norm = 1 if self.clip_norm is None else self.clip_norm
-    for field, allowed, rule in (
-        ('learning_rate', 0 < self.learning_rate < math.inf, 'be positive'),
-        ('clip_norm', 0 < clip_norm < math.inf, 'be positive'),
-        ('weight_decay', 0 <= self.weight_decay < math.inf, 'be at least 0'),
-        (
-            'final_fraction',
-            0 <= self.final_fraction <= 1,
-            'lie between 0 and 1',
-        ),
-        (
-            'warmup_fraction',
-            # Both: rounding may reach half of the steps.
-            0 <= self.warmup_fraction < 0.5
-            and 2 * self.num_warmup_steps < self.num_outer_steps,
-            'be at least 0 and less than 0.5, also when rounded to steps',
-        ),
-    ):
-      value = getattr(self, field)
-      errors.require(allowed, f'model.outer.{field}', value, f'it must {rule}')
+    super().__post_init__()
+    self._require(
+        # Both: rounding may reach half of the steps.
+        0 <= self.warmup_fraction < 0.5
+        and 2 * self.num_warmup_steps < self.num_outer_steps,
+        'warmup_fraction',
+        'it must be at least 0 and less than 0.5, also when rounded to steps',
+    )
 
   @property
   def num_warmup_steps(self) -> int:

@@ -23,7 +23,7 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher.models import base
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.in_context import transformer
 from modular_hyperteacher.tasks import base as tasks
 
@@ -128,15 +128,16 @@ def make_sequence_transformer(
   return _make(apply, input_dim, output_dim, num_support, num_query)
 
 
+@rules.enforce('model')
 def make_hypernetwork_transformer(
     *,
     input_dim: int,
     output_dim: int,
     num_support: int,
     body: transformer.TransformerConfig,
-    num_modules: int,
-    task_num_hidden: int,
-    task_hidden_dim: int,
+    num_modules: rules.Count,
+    task_num_hidden: rules.Layers,
+    task_hidden_dim: rules.Count,
     task_bias: bool,
 ) -> Model:
   """Returns the transformer with a bottleneck.
@@ -153,11 +154,6 @@ def make_hypernetwork_transformer(
     task_bias: whether the code also generates biases, of generated layers and
       of outputs. The paper's teacher has none.
   """
-  base.check_positive(
-      num_modules=num_modules,
-      task_num_hidden=task_num_hidden,
-      task_hidden_dim=task_hidden_dim,
-  )
   num_generated = max(task_num_hidden - 1, 1)
 
   def make_task_network() -> TaskNetwork:

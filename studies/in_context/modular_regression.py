@@ -17,14 +17,15 @@ parts of Theta_2. The pair 13 is out of distribution.
 """
 
 import math
+from typing import Annotated
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks import teacher_student
@@ -133,14 +134,15 @@ def draw_unrelated(
   return params._replace(modules=modules)
 
 
+@rules.enforce('task')
 def make(
     *,
-    task_support: str,
-    input_dim: int,
-    output_dim: int,
-    teacher_hidden_dim: int,
-    num_support: int,
-    num_query: int,
+    task_support: Annotated[str, rules.one_of(SUPPORTS)],
+    input_dim: rules.Count,
+    output_dim: rules.Count,
+    teacher_hidden_dim: rules.Count,
+    num_support: rules.Count,
+    num_query: rules.Count,
 ) -> base.TaskDistribution:
   """Returns the task distribution.
 
@@ -158,15 +160,6 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  errors.require_positive(
-      'task',
-      input_dim=input_dim,
-      output_dim=output_dim,
-      teacher_hidden_dim=teacher_hidden_dim,
-      num_support=num_support,
-      num_query=num_query,
-  )
-  errors.require_choice('task.task_support', task_support, SUPPORTS)
   base.check_size(
       'input_dim and task.teacher_hidden_dim',
       families.NUM_MODULES * input_dim * teacher_hidden_dim,

@@ -31,7 +31,7 @@ zeros, where it predicts 0 and 2.
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,7 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 
@@ -118,8 +119,17 @@ def draw_panels(
   return jnp.take_along_axis(panels, order[None], axis=-1)
 
 
+@rules.enforce('task')
 def make(
-    *, num_features: int, num_values: int, ood_fraction: float
+    *,
+    num_features: Annotated[int, rules.between(1, _MAX_FEATURES)],
+    num_values: Annotated[
+        int,
+        rules.at_least(
+            5, ': modulo fewer values, some progressions are the same rule'
+        ),
+    ],
+    ood_fraction: float,
 ) -> base.TaskDistribution:
   """Returns the task distribution.
 
@@ -138,20 +148,6 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  rule = f'it must be between 1 and {_MAX_FEATURES}'
-  errors.require(
-      1 <= num_features <= _MAX_FEATURES,
-      'task.num_features',
-      num_features,
-      rule,
-  )
-  errors.require(
-      num_values >= 5,
-      'task.num_values',
-      num_values,
-      'modulo fewer than 5 values some progressions are the same rule, so it'
-      ' must be at least 5',
-  )
   multisets = list_multisets(num_features)
   num_ood = (
       math.floor(len(multisets) * ood_fraction) if 0 < ood_fraction < 1 else 0

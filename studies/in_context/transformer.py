@@ -5,18 +5,18 @@ of Schug et al. (2025). Blocks are pre-LayerNorm; every token sees all tokens.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import haiku as hk
 import jax
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.models import base
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.in_context import attention
 
 
 @dataclasses.dataclass(frozen=True)
-class TransformerConfig:
+class TransformerConfig(rules.Record):
   """The transformer.
 
   Attributes:
@@ -33,32 +33,24 @@ class TransformerConfig:
     UserError: for an impossible value; names the field.
   """
 
-  embedding_dim: int
-  num_layers: int
-  num_heads: int
+  BLOCK: ClassVar[str] = 'model.body'
+
+  embedding_dim: rules.Count
+  num_layers: rules.Layers
+  num_heads: rules.Count
   qkv_dim: int | None
-  feedforward_dim: int
-  attention: str
-  attention_dropout: float
+  feedforward_dim: rules.Count
+  attention: Annotated[str, rules.one_of(attention.KINDS)]
+  attention_dropout: rules.Dropout
 
   def __post_init__(self) -> None:
-    sizes = 'embedding_dim', 'num_layers', 'num_heads', 'feedforward_dim'
-    base.check_positive(**{f'body.{f}': getattr(self, f) for f in sizes})
+    super().__post_init__()
     field = 'embedding_dim' if self.qkv_dim is None else 'qkv_dim'
     errors.require(
         self.heads_dim >= 1 and self.heads_dim % self.num_heads == 0,
         f'model.body.{field}',
         self.heads_dim,
         f'it must be a multiple of the {self.num_heads} heads',
-    )
-    errors.require_choice(
-        'model.body.attention', self.attention, attention.KINDS
-    )
-    errors.require(
-        0 <= self.attention_dropout < 1,
-        'model.body.attention_dropout',
-        self.attention_dropout,
-        'it must be at least 0 and less than 1',
     )
 
   @property

@@ -7,21 +7,21 @@ support loss, the support set is predicted as well, from a memory that holds it.
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.studies.meta_seq2seq import episodes
 from modular_hyperteacher.studies.meta_seq2seq import model as models
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 
 
-@dataclasses.dataclass(frozen=True)
-class OuterConfig:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OuterConfig(outer_loop.OuterSettings):
   """How the network is trained.
 
   Attributes:
@@ -32,32 +32,15 @@ class OuterConfig:
     clip_norm: maximum norm of the decoder's gradient and, separately, of the
       gradient of all other parameters.
     support_loss: whether to predict the support set, too.
-    meta_batch_size: episodes per step, over all devices.
-    num_outer_steps: `decay_after` is a fraction of this.
   """
 
-  learning_rate: float
-  decay_after: float
-  decay_factor: float
+  decay_after: Annotated[
+      float, rules.that(lambda x: 0 < x <= 1, 'positive and at most 1')
+  ]
+  decay_factor: rules.Positive
   reset_at_decay: bool
-  clip_norm: float
+  clip_norm: rules.Positive
   support_loss: bool
-  meta_batch_size: int
-  num_outer_steps: int
-
-  def __post_init__(self) -> None:
-    errors.require_positive(
-        'model.outer',
-        learning_rate=self.learning_rate,
-        decay_factor=self.decay_factor,
-        clip_norm=self.clip_norm,
-    )
-    errors.require(
-        0 < self.decay_after <= 1,
-        'model.outer.decay_after',
-        self.decay_after,
-        'it must be positive and at most 1',
-    )
 
   @property
   def decay_step(self) -> int:

@@ -13,14 +13,13 @@ is decoded: a standard sequence-to-sequence network.
 from collections.abc import Callable
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import errors
-from modular_hyperteacher.models import base
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.meta_seq2seq import layers
 from modular_hyperteacher.studies.meta_seq2seq import lstm
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
@@ -31,7 +30,7 @@ DECODER = 'decoder'
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(rules.Record):
   """The network.
 
   Attributes:
@@ -47,11 +46,13 @@ class ModelConfig:
       released code it does not.
   """
 
+  BLOCK: ClassVar[str] = 'model'
+
   input_vocab: vocabulary.Vocabulary
   output_vocab: vocabulary.Vocabulary
-  hidden_dim: int
-  num_layers: int
-  dropout_rate: float
+  hidden_dim: rules.Count
+  num_layers: rules.Layers
+  dropout_rate: rules.Dropout
   use_memory: bool
   use_decoder_attention: bool
   mask_padding: bool
@@ -127,15 +128,6 @@ def make(config: ModelConfig) -> Model:
   Raises:
     UserError: if a size is invalid.
   """
-  base.check_positive(
-      hidden_dim=config.hidden_dim, num_layers=config.num_layers
-  )
-  errors.require(
-      0 <= config.dropout_rate < 1,
-      'model.dropout_rate',
-      config.dropout_rate,
-      'it must be at least 0 and less than 1',
-  )
 
   def apply(
       support: vocabulary.Pairs, query: vocabulary.Pairs, is_training: bool

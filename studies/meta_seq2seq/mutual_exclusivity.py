@@ -11,13 +11,13 @@ Five of the 24 bijections are held out for testing.
 """
 
 import itertools
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.meta_seq2seq import episodes
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 from modular_hyperteacher.tasks import base as tasks
@@ -40,7 +40,10 @@ class MutualExclusivity(episodes.EpisodeDistribution):
   output_vocab = COLOURS
   has_support = True
 
-  def __init__(self, *, num_query: int) -> None:
+  @rules.enforce('task')
+  def __init__(
+      self, *, num_query: Annotated[int, rules.between(1, 20)]
+  ) -> None:
     """Sets the number of queries.
 
     Args:
@@ -49,9 +52,6 @@ class MutualExclusivity(episodes.EpisodeDistribution):
     Raises:
       UserError: if it is out of range.
     """
-    is_allowed = 1 <= num_query <= 20
-    rule = 'it must be from 1 to 20'
-    errors.require(is_allowed, 'task.num_query', num_query, rule)
     self._num_query = num_query
     num_training = len(_BIJECTIONS) - NUM_HELD_OUT
     self.num_rows = dict.fromkeys(('train', 'valid', 'test'), num_training)

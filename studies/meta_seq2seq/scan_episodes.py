@@ -12,13 +12,14 @@ training rows instead.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.studies.meta_seq2seq import episodes
 from modular_hyperteacher.studies.meta_seq2seq import meanings as meanings_lib
 from modular_hyperteacher.studies.meta_seq2seq import scan
@@ -50,15 +51,16 @@ _CHUNK_SIZE = 128  # Test rows evaluated together.
 class ScanEpisodes(episodes.EpisodeDistribution):
   """Episodes that differ in what words mean, or batches without support set."""
 
+  @rules.enforce('task')
   def __init__(
       self,
       *,
-      split: str,
-      meanings: str,
+      split: Annotated[str, rules.one_of(_SUPPORTS)],
+      meanings: Annotated[str, rules.one_of(MEANINGS)],
       num_support: int,
-      num_query: int,
+      num_query: Annotated[int, rules.at_least(1)],
       num_extra: int,
-      max_actions: int,
+      max_actions: Annotated[int, rules.between(4, scan.MAX_ACTIONS)],
       max_query_actions: int,
       max_support_actions: int,
   ) -> None:
@@ -120,8 +122,6 @@ class ScanEpisodes(episodes.EpisodeDistribution):
 
   def _check(self, num_extra: int) -> None:
     """Raises if fields are invalid or contradict each other."""
-    errors.require_choice('task.split', self._split, _SUPPORTS)
-    errors.require_choice('task.meanings', self._meanings, MEANINGS)
     given = f"with task.meanings '{self._meanings}' it must be"
     errors.require(
         self._meanings != 'aligned' or self._split == 'add_jump',
@@ -136,16 +136,6 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       allowed = value > 0 if is_used else value == 0
       rule = f'{given} {"positive" if is_used else 0}'
       errors.require(allowed, f'task.{field}', value, rule)
-    number = self._num_query
-    errors.require(
-        number > 0, 'task.num_query', number, 'it must be at least 1'
-    )
-    errors.require(
-        4 <= self._max_actions <= scan.MAX_ACTIONS,
-        'task.max_actions',
-        self._max_actions,
-        f'it must be from 4 to {scan.MAX_ACTIONS}',
-    )
     low, high = self._limits
     if self._split == 'length':
       fits, wanted = 0 < low < high < self._max_actions, 'in this order below'

@@ -13,13 +13,14 @@ learned give MAML, ANIL and BOIL.
 
 from collections.abc import Callable
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import maml
 
@@ -56,14 +57,15 @@ _FIXED: dict[str, Callable[[str], bool]] = {
 }
 
 
+@rules.enforce('model')
 def make(
     *,
     input_dim: int,
     output_dim: int,
-    num_hidden: int,
-    hidden_dim: int,
-    gates: str,
-    initial_sparsity: float | None = None,
+    num_hidden: rules.Layers,
+    hidden_dim: rules.Count,
+    gates: Annotated[str, rules.one_of((*_LEARNED, *_FIXED))],
+    initial_sparsity: rules.Share | None = None,
 ) -> base.MetaModel:
   """Returns MAML on a ReLU network with gated inner updates.
 
@@ -81,7 +83,6 @@ def make(
     initial_sparsity: share of binary gates that are closed before training, up
       to random deviations; half by default. Others have none.
   """
-  errors.require_choice('model.gates', gates, (*_LEARNED, *_FIXED))
   errors.require(
       initial_sparsity is None or gates == 'binary',
       'model.initial_sparsity',
@@ -89,9 +90,6 @@ def make(
       f"only gates 'binary' have it, model.gates is {gates!r}",
   )
   share = 0.5 if initial_sparsity is None else initial_sparsity
-  errors.require(
-      0 <= share <= 1, 'model.initial_sparsity', share, 'it must be from 0 to 1'
-  )
   errors.require(
       num_hidden > 1 or gates != 'generated',
       'model.num_hidden',

@@ -183,6 +183,10 @@ _BAD_INPUT = [
 _BAD_CONFIGS = [
     ('configs/fig3b.py:huge', "preset is 'huge'; choose one of smoke, lap"),
     ('configs/none.py', 'there is no file configs/none.py'),
+    ('fig3e:teachr', "'teachr'; .*paper. Variants of fig3e: longer, teacher"),
+    ('fig3e:longer:tiny', "preset is 'tiny'; choose one of smoke, laptop"),
+    ('fig3e_longer', 'a variant of fig3e. Write --config=fig3e:longer.'),
+    ('configs/fig4b_longer.py:smoke', 'Write --config=fig4b:longer:smoke.'),
     ('configs/scan_me.py', 'Write --config=scan_me.'),
     ('x' * 5000, 'there is no file xxx'),
     ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),

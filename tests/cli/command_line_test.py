@@ -22,6 +22,36 @@ def test_a_config_of_the_package_goes_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
+    'old, new',
+    [
+        ('fig3e_longer', 'fig3e:longer'),
+        ('fig3e_teacher_longer:smoke', 'fig3e:teacher_longer:smoke'),
+        ('configs/fig_a3_two_layers.py', 'fig_a3:two_layers'),
+        ('configs/fig4c_anil.py:paper', 'fig4c:anil:paper'),
+        ('configs/scan_me.py', 'scan_me'),
+        ('configs/in_context.py:workstation', 'in_context:workstation'),
+    ],
+)
+def test_an_old_name_is_answered_by_the_new_one(old: str, new: str) -> None:
+  with pytest.raises(errors.UserError) as refused:
+    user_config.read(old)
+  assert f"--config is '{old}'" in str(refused.value)
+  assert str(refused.value).endswith(f' Write --config={new}.')
+  assert sweeps.expand(user_config.read(new))
+
+
+def test_runs_at_the_published_scale_are_of_the_same_variant() -> None:
+  for name, experiment in (
+      ('fig3e:teacher', 'fig3e_teacher'),
+      ('fig3e:teacher:smoke', 'fig3e_teacher'),
+      ('fig3e:smoke', 'fig3e'),
+      ('fig3e', 'fig3e'),
+  ):
+    runs = user_config.published(user_config.locate(name))
+    assert runs == list(sweeps.described_runs(experiment, 'paper'))
+
+
+@pytest.mark.parametrize(
     'name', ['my/fig3b.py', 'no_such_figure', 'a b', 'campaigns']
 )
 def test_other_configs_go_by_their_path(name: str) -> None:

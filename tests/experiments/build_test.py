@@ -17,7 +17,7 @@ from tests.helpers import built
 
 
 def _config(name: str, preset: str, model: str) -> dict[str, Any]:
-  config = plugins.find_config(name).get_config(preset)
+  config = plugins.config_of(name).get_config(preset)
   return sweeps.select(sweeps.expand(config), [f'model={model}'])[0].config
 
 
@@ -135,7 +135,7 @@ def test_tasks_of_other_systems() -> None:
   """Sequences need a transformer; contexts cannot be fixed here."""
   config = _config('fig3b', 'smoke', 'maml')
   sequences, contexts = (
-      plugins.find_config(name).get_config('smoke').task
+      plugins.config_of(name).get_config('smoke').task
       for name in ('sraven', 'fuzzy_logic')
   )
   with pytest.raises(errors.UserError, match='as the task shows sequences'):

@@ -20,12 +20,11 @@ from modular_hyperteacher.figures import registry
 from modular_hyperteacher.learning import programs
 from tests.helpers import slow
 
-_CONFIGS = list(plugins.config_modules())
+_CONFIGS = plugins.experiments()
 
 
 def _runs(name: str, preset: str) -> list[sweeps.Run]:
-  module = plugins.find_config(name)
-  return sweeps.expand(module.get_config(preset))
+  return sweeps.expand(plugins.config_of(name).get_config(preset))
 
 
 def _cases() -> list[tuple[str, str]]:
@@ -116,17 +115,47 @@ def test_only_smoke_runs_are_not_optimised(name: str) -> None:
 
 @pytest.mark.parametrize('name', _CONFIGS)
 def test_unknown_preset_is_refused(name: str) -> None:
-  module = plugins.find_config(name)
   with pytest.raises((ValueError, errors.UserError), match='smoke, laptop'):
-    module.get_config('pocket')
+    plugins.config_of(name).get_config('pocket')
 
 
-@pytest.mark.parametrize('name', _CONFIGS)
+@pytest.mark.parametrize('name', plugins.config_modules())
 def test_opens_with_its_commands(name: str) -> None:
-  text = plugins.find_config(name).__doc__
-  assert sweeps.config_flag(name, 'laptop') in text
-  (names,) = re.findall(r'python figures/make_all.py --only=(\S+)', text)
-  assert set(names.split(',')) <= set(registry.figures())
+  config = plugins.config_of(name)
+  assert config.flag() in config.module.__doc__
+  (names,) = re.findall(
+      r'python figures/make_all.py --only=(\S+)', config.module.__doc__
+  )
+  read = [registry.figures()[figure].experiments for figure in names.split(',')]
+  variants = getattr(config.module, 'VARIANTS', {})
+  for variant in ('', *(f'_{variant}' for variant in variants)):
+    assert any(f'{name}{variant}' in experiments for experiments in read)
+
+
+@pytest.mark.parametrize(
+    'name', [n for n in _CONFIGS if plugins.config_of(n).variant]
+)
+def test_a_variant_is_chosen_after_a_colon(name: str) -> None:
+  config = plugins.config_of(name)
+  assert name == f'{config.name}_{config.variant}'
+  assert config.variant in config.module.VARIANTS
+  usual = config.module.get_config(config.variant)
+  assert (usual.experiment, usual.preset) == (name, 'laptop')
+  assert config.get_config().to_json() == usual.to_json()
+  smoke = config.module.get_config(f'{config.variant}:smoke')
+  assert (smoke.experiment, smoke.preset) == (name, 'smoke')
+  for wrong in ('pocket', 'pocket:smoke', ''):
+    with pytest.raises(errors.UserError, match=f'of .*{config.variant}'):
+      config.module.get_config(wrong)
+  assert sweeps.config_flag(name, 'smoke') == (
+      f'--config=configs/{config.name}.py:{config.variant}:smoke'
+  )
+
+
+def test_other_words_are_no_experiments() -> None:
+  for name in ('', '_', 'fig3', 'fig3b_', 'fig3b_typo', '_pairs', 'pairs'):
+    assert plugins.find_config(name) is None
+    assert sweeps.described_runs(name, 'laptop') == ()
 
 
 def _kind(config: dict[str, Any]) -> str:

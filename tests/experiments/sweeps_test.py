@@ -15,7 +15,7 @@ from modular_hyperteacher.published import schug2024
 
 
 def _runs(name: str, preset: str) -> list[sweeps.Run]:
-  config = plugins.find_config(name).get_config(preset)
+  config = plugins.config_of(name).get_config(preset)
   return sweeps.expand(config)
 
 

@@ -34,7 +34,7 @@ def write(
     left_out: Callable[[Any], bool] = lambda config: False,
 ) -> pathlib.Path:
   """Writes laptop runs; `rule(config, split)` is the mean of every metric."""
-  config = plugins.find_config(experiment).get_config()
+  config = plugins.config_of(experiment).get_config()
 
   def measure(run: sweeps.Run) -> made_up.Summary | None:
     if left_out(run.config):
@@ -126,7 +126,7 @@ def test_what_older_runs_did_not_measure_is_said(
 ) -> None:
   """Runs without the figure's metric are no reason not to draw."""
   experiment = registry.figures()[name].experiments[0]
-  config = plugins.find_config(experiment).get_config('laptop')
+  config = plugins.config_of(experiment).get_config('laptop')
   other = {split: {'other': [1.0] * 3} for split in ('valid', 'test', 'ood')}
   made_up.write_experiment(tmp_path, config, lambda run: other)
   figure, _ = registry.figures()[name].draw(library(tmp_path))
@@ -201,8 +201,8 @@ def test_acting_is_shown_of_all_models_and_supports(
 
   def draw(root: pathlib.Path) -> tuple[Any, pd.DataFrame]:
     for experiment in registry.figures()[name].experiments:
-      module = plugins.find_config(experiment)
-      config = module.get_config(getattr(module, 'WORKSTATION', 'laptop'))
+      preset = sweeps.full_preset(experiment, 'laptop')
+      config = plugins.config_of(experiment).get_config(preset)
       if root.name == 'some':
         config.sweep = tuple(
             {

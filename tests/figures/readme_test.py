@@ -215,10 +215,9 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
     exists = any((folder / path).exists() for folder in folders)
     assert path.startswith(_WRITTEN) or exists, path
   for path in configs:
-    file, _, preset = path.partition(':')
+    file, colon, choice = path.partition(':')
     (file,) = [f / file for f in (_ROOT, *_STUDIES) if (f / file).exists()]
-    get_config = user_config.load(str(file))
-    assert sweeps.expand(get_config(preset or 'laptop')), path
+    assert sweeps.expand(user_config.read(f'{file}{colon}{choice}')), path
 
 
 def _defined_flags() -> set[str]:
@@ -243,7 +242,7 @@ def test_every_flag_that_pages_name_is_defined() -> None:
 
 
 def test_every_field_that_pages_set_or_select_by_is_there() -> None:
-  configs = [user_config.load(name)() for name in _CONFIGS]
+  configs = [user_config.read(name) for name in _CONFIGS]
   # A field of docs/extending.md's own model, which tests/docs_test.py sets.
   overridden = set(re.findall(r'--config\.([\w.]+)=', _TEXT))
   overridden -= {'models.readout.nonlinearity'}

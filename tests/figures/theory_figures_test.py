@@ -41,8 +41,8 @@ def write(
     **swept: list[Any],
 ) -> pathlib.Path:
   """Writes an experiment's runs, with results by two rules."""
-  module = plugins.find_config(experiment)
-  config = module.get_config(sweeps.full_preset(experiment, preset))
+  preset = sweeps.full_preset(experiment, preset)
+  config = plugins.config_of(experiment).get_config(preset)
   config.sweep = tuple({**grid, **swept} for grid in config.sweep)
 
   def measure(run: sweeps.Run) -> made_up.Summary:

@@ -120,8 +120,8 @@ def write_by_rule(
     more_metrics: beside accuracy, loss and R2.
     **only: last part of a field's path = its value in the runs to write.
   """
-  module = plugins.find_config(experiment)
-  config = module.get_config(sweeps.full_preset(experiment, preset))
+  preset = sweeps.full_preset(experiment, preset)
+  config = plugins.config_of(experiment).get_config(preset)
 
   def measure(run: sweeps.Run) -> Summary | None:
     fields = dict(sweeps.flatten(run.config))

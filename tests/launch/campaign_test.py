@@ -46,7 +46,7 @@ def _read(tmp_path: pathlib.Path, text: str) -> list[campaign_list.Line]:
     'line, message',
     [
         ('nowhere:paper', "--config is 'nowhere:paper'; there is no file"),
-        ('fig3b:huge', "preset is 'huge'; choose one of smoke, laptop, paper"),
+        ('fig3b:huge', "preset is 'huge'; choose one of smoke, laptop"),
         ('fig3b --only=colour=red', "'colour' is not a field of a run"),
         ('fig3b --only=model=nobody', '--only: no run has'),
         ('fig3b --only=model', "--only is 'model'; write field=value"),

@@ -18,7 +18,7 @@ cells wide and high; the functions here take the side G from their arguments.
 import functools
 import logging
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.gridworlds import mazes
@@ -44,6 +45,13 @@ TASK_SUPPORTS = ('random', 'non_compositional')
 _MIN_SIDE, _MAX_SIDE = 5, 15
 _HELD_OUT_QUADRANT = 3
 _MAX_REDRAWS = 1000
+_GridSize = Annotated[
+    int,
+    rules.that(
+        lambda side: _MIN_SIDE <= side <= _MAX_SIDE and side % 2,
+        f'odd, and from {_MIN_SIDE} to {_MAX_SIDE}',
+    ),
+]
 
 
 class GoalsParams(NamedTuple):
@@ -79,12 +87,13 @@ class State(NamedTuple):
   over: jax.Array  # [] bool, whether the goal was reached
 
 
+@rules.enforce('task')
 def make(
     *,
-    task_support: str,
+    task_support: Annotated[str, rules.one_of(TASK_SUPPORTS)],
     fraction_ood: float,
     max_path_length: int,
-    grid_size: int = SIDE,
+    grid_size: _GridSize = SIDE,
 ) -> base.TaskDistribution:
   """Returns the distribution of goal tasks.
 
@@ -101,13 +110,6 @@ def make(
   Raises:
     UserError: for an impossible value; names the field.
   """
-  errors.require(
-      _MIN_SIDE <= grid_size <= _MAX_SIDE and grid_size % 2,
-      'task.grid_size',
-      grid_size,
-      f'it must be odd, and from {_MIN_SIDE} to {_MAX_SIDE}',
-  )
-  errors.require_choice('task.task_support', task_support, TASK_SUPPORTS)
   num_ood = int(fraction_ood * NUM_GOALS) if 0 < fraction_ood < 1 else 0
   errors.require(
       num_ood or task_support != 'random',

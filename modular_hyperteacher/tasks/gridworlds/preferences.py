@@ -28,8 +28,8 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.gridworlds import observations
@@ -105,16 +105,17 @@ class Demonstrations(NamedTuple):
   mask: jax.Array  # [I, T] float, 0 after the end of the episode
 
 
+@rules.enforce('task')
 def make(
     *,
     num_modules: int,
     max_active: int,
     task_support: str,
     fraction_ood: float,
-    sampler: str,
-    num_support: int,
-    num_query: int,
-    num_query_evaluation: int,
+    sampler: latents.Sampler,
+    num_support: rules.Count,
+    num_query: rules.Count,
+    num_query_evaluation: rules.Count,
 ) -> base.TaskDistribution:
   """Returns the distribution of preference tasks.
 
@@ -131,13 +132,6 @@ def make(
   Raises:
     UserError: for impossible sizes or splits; names the field.
   """
-  errors.require_positive(
-      'task',
-      num_support=num_support,
-      num_query=num_query,
-      num_query_evaluation=num_query_evaluation,
-  )
-  errors.require_choice('task.sampler', sampler, latents.SAMPLERS)
   ood_ks = range(max_active + 1, num_modules + 1)
   task_support_ = splits.make(
       task_support,

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import rules
 from modular_hyperteacher.tasks.supports import feistel
 
 _MAX_COUNTED = 2**22
@@ -58,7 +59,7 @@ def num_masks(num_modules: int, max_active: int) -> int:
 
 def check_masks(num_modules: int, max_active: int) -> None:
   """Raises UserError unless up to `max_active` modules can be active."""
-  errors.require_positive('task', num_modules=num_modules)
+  rules.positive()(num_modules, 'task.num_modules')
   errors.require(
       1 <= max_active <= num_modules,
       'task.max_active',

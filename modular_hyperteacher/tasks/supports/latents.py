@@ -12,10 +12,15 @@ has z = 1. The default here is c = 1, as in the authors' released code, where a
 single active module has a mean z of 0.702.
 """
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 
+from modular_hyperteacher import rules
+
 SAMPLERS = {'released': 1.0, 'paper': 0.0}
+Sampler = Annotated[str, rules.one_of(SAMPLERS)]
 
 
 def sample_continuous(

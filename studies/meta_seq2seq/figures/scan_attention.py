@@ -70,8 +70,8 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 @functools.cache
 def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
   """Returns the example's query, its output, and the support inputs."""
-  module = plugins.find_config(experiment)
-  task = module.get_config('paper').task.to_dict()
+  config = plugins.config_of(experiment)
+  task = config.get_config('paper').task.to_dict()
   episodes = seq2seq_experiment.TASKS[task.pop('name')](**task)
   episode = episodes.example()
 

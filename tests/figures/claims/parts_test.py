@@ -162,7 +162,7 @@ def test_without_runs_the_figure_says_so(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_is_changed_for_few_modules(tmp_path: pathlib.Path) -> None:
-  """A bar per model, split and condition of `configs/fig_a3_students.py`."""
+  """A bar per model, split and condition of `configs/fig_a3.py:students`."""
 
   def rule(fields: dict[str, Any], split: str, _: str) -> float:
     return fields['task.num_modules'] / 20 + 0.1 * (split == 'test')

@@ -67,7 +67,7 @@ def write(
     return {'ood': ood, 'test': {'accuracy': [1.0] * seeds}}
 
   for experiment in experiments:
-    config = plugins.find_config(experiment).get_config(preset)
+    config = plugins.config_of(experiment).get_config(preset)
     made_up.write_experiment(root, config, measure)
   return data.Library(root, root / 'nothing')
 
