@@ -24,7 +24,7 @@ _LAYERS = {
         ('tasks',),
         ('devices',),
         ('published',),
-        ('untrusted',),
+        ('files', 'untrusted'),
         ('errors', 'randomness'),
     ),
     'figures': (

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.runs import checkpoints
@@ -79,7 +80,7 @@ def write(
   # Names are paths in the tree, so none is the parameter `allow_pickle`.
   np.savez_compressed(buffer, **cast(dict[str, Any], arrays))
   folder.mkdir(parents=True, exist_ok=True)
-  run_folder.write_atomically(_path(folder, run_id), buffer.getvalue())
+  files.write_atomically(_path(folder, run_id), buffer.getvalue())
   digest = checkpoints.hash_arrays(sorted(arrays.items()))
   entry = {'kind': kind, 'seeds': list(seeds), 'sha256': digest}
   index = read_index(folder) | {run_id: entry}
@@ -104,7 +105,7 @@ def copy(
     content = untrusted.read_bytes(path)
     if content is None:
       raise errors.UserError(f'{path} is missing.')
-    run_folder.write_atomically(_path(target, run_id), content)
+    files.write_atomically(_path(target, run_id), content)
   run_folder.RunFolder(target).write(_INDEX, read_index(target) | found)
 
 

@@ -22,9 +22,9 @@ import jax
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.profiling import markdown
-from modular_hyperteacher.runs import run_folder
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _JSON = _ROOT / 'docs' / 'performance.json'
@@ -262,8 +262,8 @@ def main() -> None:
     if (case.table == _GPU) != (jax.default_backend() == 'gpu'):
       continue
     rows[case.name] = measure(case, given.tasks, given.repeats)
-    run_folder.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
-  run_folder.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
+    files.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
+  files.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
 
 
 if __name__ == '__main__':

@@ -7,6 +7,7 @@ component, and would not check names, links and sizes.
 
 import errno
 import functools
+import hashlib
 import json
 import math
 import os
@@ -89,6 +90,14 @@ def read_bytes(path: pathlib.Path) -> bytes | None:
   except OSError as error:
     kind = errors.MachineError if error.errno in _FAULTS else errors.UserError
     raise kind(f'{path} cannot be read ({error.strerror}).') from error
+
+
+def check_digest(
+    path: pathlib.Path, content: bytes, digest: str | None
+) -> None:
+  """Raises UserError if a file does not match its digest, if that is known."""
+  if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+    raise errors.UserError(f'{path} was changed after it was written.')
 
 
 def read_json(path: pathlib.Path, record: Any) -> Any:

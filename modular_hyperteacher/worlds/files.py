@@ -16,7 +16,7 @@ from typing import Any, cast, NamedTuple
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher import files
 from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import world as worlds
@@ -188,7 +188,7 @@ def _write(
     if path.exists() and not path.is_file():  # A pipe or a device.
       path.write_bytes(buffer.getvalue())
     else:
-      run_folder.write_atomically(path.resolve(), buffer.getvalue())
+      files.write_atomically(path.resolve(), buffer.getvalue())
   except OSError as error:  # StorageError is one.
     raise errors.UserError(
         f'cannot write to {path} ({error.strerror}).'
