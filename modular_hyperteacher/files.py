@@ -3,15 +3,19 @@
 Nothing is pickled.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import contextlib
+import hashlib
+import io
 import json
 import math
 import os
 import pathlib
 import tempfile
-from typing import Any
+from typing import Any, cast
 import uuid
+
+import numpy as np
 
 from modular_hyperteacher import errors
 
@@ -80,7 +84,7 @@ def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
   temporary = {
       path: path.with_name(UNFINISHED % uuid.uuid4().hex) for path in files
   }
-  path = None
+  path = next(iter(files), pathlib.Path())
   try:
     for path, content in files.items():
       with open(temporary[path], 'xb') as file:
@@ -93,7 +97,6 @@ def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
     for left in temporary.values():
       with contextlib.suppress(OSError):
         left.unlink()
-    assert path is not None
     raise errors.StorageError(path, error) from error
 
 
@@ -110,6 +113,27 @@ def exists(path: pathlib.Path) -> bool:
 def encode_record(value: Any) -> str:
   """Returns JSON; NaN becomes null, infinity 'inf' or '-inf'."""
   return json.dumps(_plain(value), indent=2, allow_nan=False) + '\n'
+
+
+def encode_arrays(
+    arrays: Mapping[str, np.ndarray], compress: bool = False
+) -> bytes:
+  """Returns named arrays as an .npz file; equal arrays give equal bytes."""
+  buffer = io.BytesIO()
+  save = np.savez_compressed if compress else np.savez
+  # No array is called `allow_pickle`, the one named parameter.
+  save(buffer, **cast(dict[str, Any], arrays))
+  return buffer.getvalue()
+
+
+def hash_arrays(named: Iterable[tuple[str, Any]]) -> str:
+  """Returns a hash of all names, dtypes, shapes and bytes."""
+  digest = hashlib.sha256()
+  for name, leaf in named:
+    array = np.asarray(leaf)
+    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,8 @@ _LAYERS = {
         ('tasks',),
         ('devices',),
         ('published',),
-        ('files', 'untrusted'),
+        ('untrusted',),
+        ('files',),
         ('errors', 'randomness'),
     ),
     'figures': (

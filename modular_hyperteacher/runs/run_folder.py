@@ -83,7 +83,8 @@ class RunFolder:
   def open(self, config: dict[str, Any]) -> None:
     """Creates or cleans up the folder and writes config.json."""
     self.create()
-    for path in self.path.glob(files.UNFINISHED % '*'):  # Of killed processes.
+    left = files.UNFINISHED % '*'  # By killed processes.
+    for path in (*self.path.glob(left), *self.checkpoints.glob(left)):
       try:
         path.unlink(missing_ok=True)
       except OSError as error:
