@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from modular_hyperteacher import files
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
@@ -34,7 +35,6 @@ from modular_hyperteacher.figures.paper import published_scale
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import overview
-from modular_hyperteacher.profiling import markdown
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = _ROOT / 'README.md'
@@ -86,7 +86,7 @@ def pages(
       WAYS: {'learners': tables.to_markdown(learners.table(library))},
   }
   return {
-      path: markdown.fill(path.read_text(), found)
+      path: formats.fill(path.read_text(), found)
       for path, found in tables_of.items()
   }
 

@@ -24,8 +24,8 @@ import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import files
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.profiling import markdown
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _JSON = _ROOT / 'docs' / 'performance.json'
@@ -219,12 +219,12 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
 
 
 def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
-  """Returns the page with its tables replaced; see `markdown.fill`."""
-  texts = {}
+  """Returns the page with its tables replaced; see `formats.fill`."""
+  filled = {}
   for name, frame in frames.items():
     cells = frame.fillna('')
-    texts[name] = markdown.table({str(c): cells[c].tolist() for c in cells})
-  return markdown.fill(page, texts)
+    filled[name] = formats.table({str(c): cells[c].tolist() for c in cells})
+  return formats.fill(page, filled)
 
 
 def define_flags() -> None:
