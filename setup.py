@@ -40,8 +40,6 @@ setuptools.setup(
         'ml-collections>=1.1',
         'numpy>=2.4',
         'optax>=0.2.8',
-        # Atomic checkpoints for one and many hosts, without pickle.
-        'orbax-checkpoint>=0.12',
         'pandas>=3.0',
         'plotly>=6.1.1',
         # Shortest paths.
@@ -60,6 +58,8 @@ setuptools.setup(
         'test': [
             'hypothesis>=6.100',
             'markdown>=3.8',
+            # Checkpoints of earlier versions.
+            'orbax-checkpoint>=0.12',
             'pytest>=9.0',
             'pytest-xdist>=3.8',
         ],

@@ -24,6 +24,7 @@ from absl import flags
 import jax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.cli import command_line
@@ -74,14 +75,14 @@ def main() -> None:
   source = command_line.read_root() / experiment / _PRESET.value
   output = plugins.bundled_root(experiment)
   if _OUTPUT.value:
-    output = run_folder.locate(_OUTPUT.value, '--output')
+    output = files.locate(_OUTPUT.value, '--output')
   target = output / experiment / _PRESET.value
   if not (bundles.has_results(source) or bundles.has_results(target)):
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
     )
-  run_folder.create_folder(output, '--output')
+  files.create_folder(output, '--output')
   new = bundles.read_whole(source)[0].runs
   others = _others(target)
   fates = _fates(new, bundles.read(target).runs, others)
@@ -104,10 +105,10 @@ def main() -> None:
   if lost := [run_id for run_id in removed if run_id not in trained]:
     print(f'parameters removed from {parameters}: {", ".join(lost)}')
   _write_parameters(parameters, trained)
-  files = [path for path in target.rglob('*') if path.is_file()]
+  written = [path for path in target.rglob('*') if path.is_file()]
   print(
       f'{target}: {len(finished.runs)} runs, {len(finished.values)} values,'
-      f' {sum(path.stat().st_size for path in files) / 1e3:.0f} kB'
+      f' {sum(path.stat().st_size for path in written) / 1e3:.0f} kB'
   )
   for run_id, run in finished.runs.items():
     seeds = ', '.join(str(seed) for seed in run.config['training']['seeds'])
@@ -119,7 +120,7 @@ def main() -> None:
 def _roots() -> tuple[pathlib.Path, ...]:
   """Returns the folders of all bundles."""
   if _OUTPUT.value:
-    return (run_folder.locate(_OUTPUT.value, '--output'),)
+    return (files.locate(_OUTPUT.value, '--output'),)
   return plugins.bundled_roots()
 
 
@@ -232,8 +233,8 @@ def _write_parameters(
 def _parameter_bytes() -> int:
   """Returns the size of the parameters in all bundles, in bytes."""
   pattern = f'*/*/{pretrained.FOLDER}/*'
-  files = [path for root in _roots() for path in root.glob(pattern)]
-  return sum(path.stat().st_size for path in files)
+  paths = [path for root in _roots() for path in root.glob(pattern)]
+  return sum(path.stat().st_size for path in paths)
 
 
 if __name__ == '__main__':

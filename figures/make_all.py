@@ -31,6 +31,7 @@ import threading
 from absl import flags
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.devices import compilation_options
@@ -45,7 +46,6 @@ from modular_hyperteacher.figures.plotting import images
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.figures.report import site
-from modular_hyperteacher.runs import run_folder
 
 _ONLY = flags.DEFINE_list(
     'only',
@@ -90,7 +90,7 @@ def main() -> None:
     errors.require_choice('--format', name, ['html', *images.FORMATS])
   names = _ONLY.value or list(registry.figures())
   if _PREDICTIONS.value is not None:
-    folder = run_folder.locate(_PREDICTIONS.value, '--predictions')
+    folder = files.locate(_PREDICTIONS.value, '--predictions')
     found = predictions.read(folder)
     added = {name: registry.Figure(*entry) for name, entry in found.items()}
     registry.add_section(predictions.HEADING, added)
@@ -105,7 +105,7 @@ def main() -> None:
   )
   flag = '--site' if _SITE.value else '--output'
   home = 'index.html' if _SITE.value else 'report.html'
-  output = run_folder.locate(_SITE.value or _OUTPUT.value, flag)
+  output = files.locate(_SITE.value or _OUTPUT.value, flag)
   library = _library(root)
   _print_origins(names, library)
   try:
@@ -242,8 +242,8 @@ def _print_origins(names: Iterable[str], library: data.Library) -> None:
     print(f'stale: {run} is bundled, but no current config describes it')
 
 
-def _write(folder: pathlib.Path, files: Mapping[str, str]) -> None:
-  for name, text in files.items():
+def _write(folder: pathlib.Path, texts: Mapping[str, str]) -> None:
+  for name, text in texts.items():
     (folder / name).write_text(text)
 
 

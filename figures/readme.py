@@ -18,6 +18,8 @@ from typing import Any
 
 import pandas as pd
 
+from modular_hyperteacher import files
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
@@ -35,8 +37,6 @@ from modular_hyperteacher.figures.paper import published_scale
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import overview
-from modular_hyperteacher.profiling import markdown
-from modular_hyperteacher.runs import run_folder
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = _ROOT / 'README.md'
@@ -50,7 +50,7 @@ def main() -> None:
   library = data.Library(data.BUNDLED / 'nothing')
   entries = claims.evaluate(library)
   for path, text in pages(library, entries).items():
-    run_folder.write_atomically(path, text)
+    files.write_atomically(path, text)
     print(path)
 
 
@@ -88,7 +88,7 @@ def pages(
       WAYS: {'learners': tables.to_markdown(learners.table(library))},
   }
   return {
-      path: markdown.fill(path.read_text(), found)
+      path: formats.fill(path.read_text(), found)
       for path, found in tables_of.items()
   }
 

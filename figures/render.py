@@ -23,6 +23,7 @@ import jax
 import plotly.graph_objects as go
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import pretrained
 from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import command_line
@@ -36,7 +37,6 @@ from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.figures.worlds import decoded
 from modular_hyperteacher.figures.worlds import rollouts
-from modular_hyperteacher.runs import run_folder
 
 _FORMATS = ('html', *images.FORMATS)
 _PICTURES: dict[str, str] = {
@@ -95,7 +95,7 @@ def main() -> None:
     else:
       draw = fig4a.WORLDS.get(world) or plugins.resolve(_PICTURES[world])
       figure, _ = draw(seed, title)
-  folder = run_folder.locate(flags.FLAGS.output, '--output')
+  folder = files.locate(flags.FLAGS.output, '--output')
   obstacle = None
   try:
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def main() -> None:
       images.write_script(folder)
       layout: Any = figure.layout
       page = report.picture_page(figure, name, layout.title.text)
-      run_folder.write_atomically(folder / f'{name}.html', page)
+      files.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)
   except OSError as error:

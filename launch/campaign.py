@@ -38,6 +38,7 @@ import sys
 import time
 from typing import Any
 
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import interrupts
 
 if __name__ == '__main__':
@@ -59,7 +60,6 @@ from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import schedule
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
 _BUDGET_H = flags.DEFINE_float(
@@ -290,12 +290,12 @@ def _check(argv: list[str]) -> None:
   if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
     raise errors.UserError('--nowait cannot be used in a campaign.')
   if _BUNDLE.value and not flags.FLAGS['dry_run'].value:
-    folder = run_folder.locate(_BUNDLE.value, '--bundle')
-    run_folder.create_folder(folder, '--bundle')
+    folder = files.locate(_BUNDLE.value, '--bundle')
+    files.create_folder(folder, '--bundle')
 
 
 def _run(engine: Any) -> int:
-  lines = campaign_list.read(run_folder.locate(_LIST.value, '--list'))
+  lines = campaign_list.read(files.locate(_LIST.value, '--list'))
   campaign = _Campaign(lines, engine)
   outcome = campaign.measure()
   if not outcome.left:

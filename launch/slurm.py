@@ -17,6 +17,7 @@ import sys
 import time
 from typing import Any
 
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import interrupts
 
 if __name__ == '__main__':
@@ -30,7 +31,6 @@ from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import progress as progresses
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.runs import locks
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
 submitit = plans.need('submitit', 'slurm')
@@ -86,8 +86,8 @@ def _make_executor() -> Any:
         f' or up to {_SIGNAL_SPREAD_S} seconds earlier. Increase --time_min or'
         ' decrease --save_before_s.'
     )
-  folder = run_folder.locate(_JOBS.value, '--jobs')
-  run_folder.create_folder(folder, '--jobs')
+  folder = files.locate(_JOBS.value, '--jobs')
+  files.create_folder(folder, '--jobs')
   try:
     executor = submitit.AutoExecutor(
         folder / '%A',

@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import precision
@@ -40,7 +41,6 @@ from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.profiling import operations
 from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import provenance
-from modular_hyperteacher.runs import run_folder
 
 command_line.define_config_flags('configs/fig3b.py:paper')
 command_line.define_host_devices_flag()
@@ -88,7 +88,7 @@ def _run(argv: list[str]) -> int:
   if path:
     here = {'provenance': provenance.describe()}
     content = json.dumps([row | here for row in rows], indent=2)
-    run_folder.write_atomically(path, content + '\n')
+    files.write_atomically(path, content + '\n')
   return 0
 
 
@@ -96,7 +96,7 @@ def _locate_json() -> pathlib.Path | None:
   """Returns the path to write to, if any; raises UserError if it cannot."""
   if not _JSON.value:
     return None
-  path = run_folder.locate(_JSON.value, '--json').resolve()
+  path = files.locate(_JSON.value, '--json').resolve()
   try:
     # Writing replaces what is there, be it a pipe or a device.
     errors.require(

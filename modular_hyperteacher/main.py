@@ -84,7 +84,7 @@ def main(argv: list[str]) -> int:
     if isinstance(error, errors.MachineError):
       _leave(1, f'error: {error}')
     if command_line.is_users(error):
-      # A normal exit after a broken file makes Orbax print tracebacks.
+      # A normal exit would wait for what is compiled ahead.
       _leave(2, f'error: {error}')
     if 'RESOURCE_EXHAUSTED' in str(error):
       reason = untrusted.shorten(' '.join(str(error).split()))

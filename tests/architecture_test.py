@@ -25,6 +25,7 @@ _LAYERS = {
         ('devices',),
         ('published',),
         ('rules', 'untrusted'),
+        ('files',),
         ('errors', 'randomness'),
     ),
     'figures': (

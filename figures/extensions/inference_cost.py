@@ -17,6 +17,7 @@ import jax
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
@@ -26,7 +27,6 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import provenance
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.tasks import base as tasks
 
 PATH = data.BUNDLED / 'inference_cost.csv'
@@ -168,9 +168,7 @@ def main() -> None:
       jax=facts['versions']['jax'],
       date=facts['started'][:10],
   )
-  run_folder.write_atomically(
-      PATH, frame.to_csv(index=False, float_format='%.4g')
-  )
+  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.4g'))
   print(frame.to_string(index=False, float_format='{:.4g}'.format))
 
 

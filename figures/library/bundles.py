@@ -23,10 +23,12 @@ import zlib
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import store
+from modular_hyperteacher.untrusted import tables
 
 KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
@@ -145,7 +147,7 @@ def _read_table(
   packed = untrusted.read_bytes(path)
   if packed is None:
     raise errors.UserError(f'{path} is missing.')
-  run_folder.check_digest(path, packed, stored.get('sha256', {}).get(name))
+  untrusted.check_digest(path, packed, stored.get('sha256', {}).get(name))
   try:
     with gzip.open(io.BytesIO(packed)) as file:
       content = file.read(untrusted.MAX_BYTES + 1)
@@ -155,7 +157,7 @@ def _read_table(
     raise errors.UserError(
         f'{path} unpacks to more than {untrusted.MAX_BYTES} bytes.'
     )
-  table = run_folder.parse_table(path, content, columns)
+  table = tables.parse(path, content, columns)
   known, found = stored['runs'].keys(), set(table['run_id'])
   if lost := known - found:
     raise errors.UserError(f'{path} has no row of {sorted(lost)[0]}.')
@@ -218,9 +220,9 @@ def write_bundle(
       run_id: {'config': run.config, 'sessions': run.sessions}
       for run_id, run in runs.items()
   }
-  record = run_folder.encode_record({'runs': stored, 'sha256': digests})
-  files = {**packed, 'provenance.json': record}
-  run_folder.write_together({target / n: x for n, x in files.items()})
+  record = files.encode_record({'runs': stored, 'sha256': digests})
+  contents = {**packed, 'provenance.json': record}
+  files.write_together({target / n: x for n, x in contents.items()})
   return bundle
 
 
@@ -233,7 +235,7 @@ def _compress(table: pd.DataFrame) -> bytes:
 
 
 def _is_bundle(folder: pathlib.Path) -> bool:
-  return run_folder.exists(folder / _RESULTS)
+  return files.exists(folder / _RESULTS)
 
 
 def _summary_rows(

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.runs import run_folder
 
 PATH = data.BUNDLED / 'counterexamples.csv'
 SEEDS = (0, 1, 2, 3, 4)
@@ -65,7 +65,7 @@ def main() -> None:
       for row in measure(name, seed)
   ]
   frame = pd.DataFrame(rows)
-  run_folder.write_atomically(PATH, frame.to_csv(index=False))
+  files.write_atomically(PATH, frame.to_csv(index=False))
   print(frame.to_string(index=False))
 
 

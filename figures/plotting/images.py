@@ -7,7 +7,7 @@ from typing import Any
 from plotly import offline
 import plotly.graph_objects as go
 
-from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher import files
 
 FORMATS = ('svg', 'png', 'pdf')
 _SCALES = {'png': 2}  # Pixels per unit of the layout.
@@ -20,7 +20,7 @@ def write_script(folder: pathlib.Path) -> None:
   """Writes plotly's script once, so that all pages work without a network."""
   path, script = folder / _SCRIPT, offline.get_plotlyjs()
   if not path.exists() or path.stat().st_size != len(script.encode()):
-    run_folder.write_atomically(path, script)
+    files.write_atomically(path, script)
 
 
 def export(

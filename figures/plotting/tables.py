@@ -5,13 +5,12 @@ from typing import Any
 
 import pandas as pd
 
-from modular_hyperteacher.cli import summary
-from modular_hyperteacher.profiling import markdown
+from modular_hyperteacher.cli import formats
 
 
 def to_markdown(table: pd.DataFrame) -> str:
   """Returns a table; columns x_mean and x_se become one, 'x': mean ± error."""
-  return markdown.table(texts(table))
+  return formats.table(texts(table))
 
 
 def texts(table: pd.DataFrame) -> dict[str, list[str]]:
@@ -38,5 +37,5 @@ def number(value: Any) -> str:
   if pd.isna(value):  # None, NaN, or pandas' own.
     return ''
   if isinstance(value, float):
-    return summary.number(value) if math.isfinite(value) else str(value)
+    return formats.number(value) if math.isfinite(value) else str(value)
   return str(value)

@@ -20,6 +20,7 @@ from ml_collections import config_flags
 from ml_collections.config_flags import config_path
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import output
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.cli import wandb_tracker
@@ -27,7 +28,6 @@ from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.runs import run_folder
 
 _RESULTS = 'results'
 _ONLY = 'only'
@@ -122,7 +122,7 @@ def read_sweep() -> Sweep:
 
 def read_root() -> pathlib.Path:
   """Returns the folder for results; raises UserError for a wrong name."""
-  return run_folder.locate(flags.FLAGS[_RESULTS].value or '', '--results')
+  return files.locate(flags.FLAGS[_RESULTS].value or '', '--results')
 
 
 def read_runs() -> list[sweeps.Run]:

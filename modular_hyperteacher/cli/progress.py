@@ -4,7 +4,7 @@ import sys
 
 import tqdm
 
-from modular_hyperteacher.cli import summary
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import trainer
@@ -43,7 +43,7 @@ class Bar:
     for name, values in progress.metrics.items():
       split, _, metric = name.partition('/')
       if metric == 'loss' and split in ('train', 'valid', 'ood'):
-        self._losses[split] = summary.number(values.mean())
+        self._losses[split] = formats.number(values.mean())
     self._bar.set_postfix(self._losses, refresh=False)
     # Steps of earlier sessions do not count for the speed.
     if self._bar.n == 0 and progress.step > 1:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.experiments import published as published_values
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import records
@@ -57,11 +58,6 @@ def headline(planned: list[runner.PlannedRun]) -> str:
       f' {finished} of them finished;'
       f' results in {planned[0].preset_folder}'
   )
-
-
-def number(value: float) -> str:
-  """Returns three decimals, or two digits if the number is below 0.001."""
-  return f'{value:.1e}' if 0 < abs(value) < 1e-3 else f'{value:.3f}'
 
 
 def print_result(run: runner.PlannedRun) -> None:
@@ -178,6 +174,6 @@ def _mean_and_error(values: Sequence[float] | None) -> str:
     return ''
   mean = float(np.mean(values))
   if len(values) == 1:
-    return number(mean)
+    return formats.number(mean)
   error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-  return f'{number(mean)} ± {number(error)}'
+  return f'{formats.number(mean)} ± {formats.number(error)}'

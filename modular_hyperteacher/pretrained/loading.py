@@ -23,6 +23,7 @@ import jax
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import plugins
@@ -142,12 +143,12 @@ def load(
     UserError: unless exactly one run matches; lists the alternatives.
   """
   errors.require_choice('kind', kind, weights.KINDS)
-  folder = run_folder.locate(name, 'name')
-  if run_folder.exists(folder / 'summary.json'):
+  folder = files.locate(name, 'name')
+  if files.exists(folder / 'summary.json'):
     found = _read_run(folder)
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
-    root = run_folder.locate(results_root, 'results_root')
+    root = files.locate(results_root, 'results_root')
     fields |= {'run_id': run_id} if run_id else {}
     trained = _find(root, bundled_root)
     found = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
@@ -165,7 +166,7 @@ def available(
     bundled_root: pathlib.Path | None = None,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
-  root = run_folder.locate(results_root, 'results_root')
+  root = files.locate(results_root, 'results_root')
   columns = ('name', 'model', 'run_id', 'seeds', 'folder')
   rows = [
       (

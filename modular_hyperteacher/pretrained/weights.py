@@ -7,15 +7,15 @@ the seeds, the kind and a hash of the arrays of every run.
 """
 
 from collections.abc import Collection, Sequence
-import io
 import math
 import pathlib
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.runs import checkpoints
@@ -75,12 +75,10 @@ def write(
           f"{run_id}: parameter '{name}' is not finite in half precision (at"
           ' most 65504); the run cannot be bundled.'
       )
-  buffer = io.BytesIO()
-  # Names are paths in the tree, so none is the parameter `allow_pickle`.
-  np.savez_compressed(buffer, **cast(dict[str, Any], arrays))
   folder.mkdir(parents=True, exist_ok=True)
-  run_folder.write_atomically(_path(folder, run_id), buffer.getvalue())
-  digest = checkpoints.hash_arrays(sorted(arrays.items()))
+  content = files.encode_arrays(arrays, compress=True)
+  files.write_atomically(_path(folder, run_id), content)
+  digest = files.hash_arrays(sorted(arrays.items()))
   entry = {'kind': kind, 'seeds': list(seeds), 'sha256': digest}
   index = read_index(folder) | {run_id: entry}
   run_folder.RunFolder(folder).write(_INDEX, index)
@@ -104,7 +102,7 @@ def copy(
     content = untrusted.read_bytes(path)
     if content is None:
       raise errors.UserError(f'{path} is missing.')
-    run_folder.write_atomically(_path(target, run_id), content)
+    files.write_atomically(_path(target, run_id), content)
   run_folder.RunFolder(target).write(_INDEX, read_index(target) | found)
 
 
@@ -156,7 +154,7 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   }
   arrays = npz.read(path, expected)
   entry = read_index(folder).get(run_id)
-  digest = checkpoints.hash_arrays(sorted(arrays.items()))
+  digest = files.hash_arrays(sorted(arrays.items()))
   if entry is None or digest != entry['sha256']:
     raise errors.UserError(
         f'{path} does not hold the parameters of its run; fetch the file again,'

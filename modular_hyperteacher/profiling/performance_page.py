@@ -12,6 +12,7 @@ row.
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,9 +23,9 @@ import jax
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.profiling import markdown
-from modular_hyperteacher.runs import run_folder
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _JSON = _ROOT / 'docs' / 'performance.json'
@@ -46,6 +47,7 @@ _PUBLISHED_BATCH = 128
 # Table of meta-seq2seq, whose steps are single episodes.
 _EPISODES = 'episodes'
 _GPU = 'gpu'
+_GPU_NAME = re.compile(rf'{_GPU} (\w+) (\w+) (\d+) seeds, (\d+) at once(.*)')
 # GPU steps are short, so several are timed together.
 _GPU_STEPS = 20
 _NOT_PASSED_ON = ('XLA_FLAGS', 'XLA_PYTHON_CLIENT_PREALLOCATE')
@@ -99,32 +101,26 @@ def cases() -> list[Case]:
 
 
 def _gpu_cases() -> list[Case]:
-  linear = 'linear_hypernetwork'
-  h100 = ''
-  h200 = ' on an H200'
-  more = (
-      ('hyperteacher', linear, 1, 128, h100),
-      ('hyperteacher', linear, 3, 32, h100),
-      ('preferences', linear, 6, 32, h100),
-      ('goals', linear, 3, 128, h100),
-      ('theory', 'modular_student', 3, 32, h100),
-      ('hyperteacher', linear, 1, 128, h200),
-      ('hyperteacher', linear, 3, 128, h200),
-      ('hyperteacher', 'nonlinear_hypernetwork', 3, 128, h200),
-  )
+  """Returns the usual cases, and those that the page has of any GPU."""
   usual = [
-      (world, model, 1, 32, h100) for world in _WORLDS for model in _MODELS
+      f'{_GPU} {world} {model} 1 seeds, 32 at once'
+      for world in _WORLDS
+      for model in _MODELS
   ]
+  matches = map(_GPU_NAME.fullmatch, {*usual, *known()})
+  parts = [match.groups() for match in matches if match]
   return [
       Case(
           _GPU,
           world,
           model,
           f'{seeds} seeds, {chunk} at once{gpu}',
-          {'execution.task_chunk_size': chunk},
-          seeds=seeds,
+          {'execution.task_chunk_size': int(chunk)},
+          seeds=int(seeds),
       )
-      for world, model, seeds, chunk, gpu in sorted([*usual, *more])
+      for world, model, seeds, chunk, gpu in sorted(
+          parts, key=lambda x: (x[0], x[1], int(x[2]), int(x[3]), x[4])
+      )
   ]
 
 
@@ -223,12 +219,12 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
 
 
 def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
-  """Returns the page with its tables replaced; see `markdown.fill`."""
-  texts = {}
+  """Returns the page with its tables replaced; see `formats.fill`."""
+  filled = {}
   for name, frame in frames.items():
     cells = frame.fillna('')
-    texts[name] = markdown.table({str(c): cells[c].tolist() for c in cells})
-  return markdown.fill(page, texts)
+    filled[name] = formats.table({str(c): cells[c].tolist() for c in cells})
+  return formats.fill(page, filled)
 
 
 def define_flags() -> None:
@@ -262,8 +258,8 @@ def main() -> None:
     if (case.table == _GPU) != (jax.default_backend() == 'gpu'):
       continue
     rows[case.name] = measure(case, given.tasks, given.repeats)
-    run_folder.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
-  run_folder.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
+    files.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
+  files.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
 
 
 if __name__ == '__main__':

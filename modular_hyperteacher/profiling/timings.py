@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from modular_hyperteacher import files
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import provenance
@@ -75,7 +76,7 @@ def measure(
     timing = _measure(planned, guard)
   run_folder.RunFolder(cache).create()
   content = {'device': device, 'config': config, 'timing': timing._asdict()}
-  run_folder.write_atomically(path, json.dumps(content, indent=2) + '\n')
+  files.write_atomically(path, json.dumps(content, indent=2) + '\n')
   return timing
 
 

@@ -1,79 +1,58 @@
 """Saves and restores a run; a resumed run equals an uninterrupted one.
 
-Orbax writes each checkpoint to a temporary folder that is then renamed, so a
-kill at any moment leaves the previous one intact. Checkpoints hold only arrays
-and rows, so loading one cannot execute code. Checksums of both detect damage;
-the newest undamaged checkpoint is used.
+A checkpoint is one .npz file of arrays, rows and a digest of both, which
+replaces another atomically: a kill at any moment leaves the previous one, and
+loading one executes nothing. The newest undamaged checkpoint is used.
 
-Orbax's CheckpointManager is not used: it neither replaces the checkpoint of a
-step nor falls back to an older one if the newest is damaged.
+Every process holds the whole state, so the first of them alone reads and
+writes, and broadcasts what it reads.
 """
 
-from collections.abc import Iterable, Iterator
-import contextlib
-import errno
-import hashlib
-import os
 import pathlib
 import re
 import shutil
 import sys
-import time
 from typing import Any
 
-from absl import logging
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.runs import orbax_checkpoints
+from modular_hyperteacher.untrusted import npz
 
 # One to resume from, and one in case it is damaged.
 _NUM_KEPT = 2
-_ARRAYS = 'default'
-_CHECKSUM = 'sha256'  # Of the arrays and, on the second line, of the rows.
-_ROWS = 'metrics.csv'
-_UNFINISHED = '.writing'
-_REPLACED = '.replaced-'  # Followed by the step.
-# Faults of the machine or its network: the file itself may be undamaged.
-_NOT_DAMAGE = {
-    errno.EACCES,
-    errno.EIO,
-    errno.ELOOP,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.EPERM,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
+_NAME = re.compile(r'(0|[1-9][0-9]*)(\.npz)?')  # Orbax's have no suffix.
+_ROWS, _DIGEST = 'rows', 'sha256'
+_OWN = {
+    _ROWS: npz.Expected((None,), 'u', untrusted.MAX_BYTES),
+    _DIGEST: npz.Expected((64,), 'u'),
 }
 
 
 class Checkpoints:
-  """The checkpoints of one run, by outer step; the newest two are kept.
-
-  Of several processes, only the first reads and writes.
-  """
+  """The checkpoints of one run, by outer step; the newest two are kept."""
 
   def __init__(self, folder: pathlib.Path) -> None:
     self._folder = folder.absolute()
     # Rows of the restored checkpoint; None if it has none.
     self.rows: bytes | None = None
-    first_alone = ocp.options.MultiprocessingOptions(
-        primary_host=0, active_processes={0}
-    )
-    self._orbax = ocp.Checkpointer(
-        ocp.StandardCheckpointHandler(multiprocessing_options=first_alone),
-        multiprocessing_options=first_alone,
-    )
+    # Step and digest of what this process restored or saved last.
+    self._last: tuple[int, str] | None = None
 
   def steps(self) -> list[int]:
     """Returns the steps of all checkpoints, the newest first."""
-    names = (path.name for path in self._folder.glob('*'))
-    steps = (int(name) for name in names if re.fullmatch('0|[1-9][0-9]*', name))
-    return sorted(steps, reverse=True)
+    return [step for step, _ in self._list()]
+
+  def _list(self) -> list[tuple[int, pathlib.Path]]:
+    paths = sorted(self._folder.glob('*'), reverse=True)
+    matches = [(_NAME.fullmatch(path.name), path) for path in paths]
+    listed = [(int(match[1]), path) for match, path in matches if match]
+    return sorted(listed, key=lambda entry: -entry[0])
 
   def save(self, step: int, tree: Any, rows: bytes = b'') -> None:
     """Saves a pytree of arrays and rows; replaces a checkpoint of this step.
@@ -84,191 +63,108 @@ class Checkpoints:
     Raises:
       StorageError: if writing fails; older checkpoints are unchanged.
     """
-    checksum = f'{_checksum(tree)}\n{hashlib.sha256(rows).hexdigest()}'
-    if not multihost.is_primary() or self._read_checksum(step) == checksum:
+    if not multihost.is_primary():
       return
-    unfinished = self._folder / _UNFINISHED
-    # Orbax logs tracebacks of its threads; we report one line.
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity(logging.FATAL)
+    arrays = _named(tree) | {_ROWS: np.frombuffer(rows, np.uint8)}
+    digest = files.hash_arrays(arrays.items())
+    if self._last == (step, digest):
+      return
+    arrays[_DIGEST] = np.frombuffer(digest.encode(), np.uint8)
+    path = self._folder / f'{step}.npz'
     try:
-      shutil.rmtree(unfinished, ignore_errors=True)  # of a killed process
-      unfinished.mkdir(parents=True)
-      with _silent_threads():
-        self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
-      (unfinished / _ROWS).write_bytes(rows)
-      (unfinished / _CHECKSUM).write_text(checksum)
-      self._put(unfinished, step)
-    except Exception as error:  # Orbax raises many types for full disks.
-      _remove(unfinished)
-      raise errors.StorageError(
-          self._folder / str(step), _reason(error)
-      ) from error
-    finally:
-      logging.set_verbosity(verbosity)
-    for old in self.steps()[_NUM_KEPT:]:
-      shutil.rmtree(self._folder / str(old), ignore_errors=True)
-
-  def _read_checksum(self, step: int) -> str | None:
-    content = untrusted.read_bytes(self._folder / str(step) / _CHECKSUM)
-    return content.decode() if content else None
-
-  def _put(self, path: pathlib.Path, step: int) -> None:
-    """Renames a checkpoint to its step; a kill loses no checkpoint."""
-    target = self._folder / str(step)
-    aside = self._folder / f'{_REPLACED}{step}'
-    if target.exists():
-      target.rename(aside)
-    path.rename(target)
-    shutil.rmtree(aside, ignore_errors=True)
-
-  def _undo_replacements(self) -> None:
-    """Restores checkpoints that a killed process had moved aside."""
-    for aside in self._folder.glob(f'{_REPLACED}*'):
-      target = self._folder / aside.name.removeprefix(_REPLACED)
-      if target.exists():
-        shutil.rmtree(aside, ignore_errors=True)
+      self._folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+      raise errors.StorageError(path, error) from error
+    files.write_atomically(path, files.encode_arrays(arrays))
+    self._last = step, digest
+    for _, old in self._list()[_NUM_KEPT:]:
+      if old.is_dir():
+        shutil.rmtree(old, ignore_errors=True)
       else:
-        aside.rename(target)
+        old.unlink(missing_ok=True)
 
   def restore(self, like: Any, newest_only: bool = False) -> Any | None:
     """Returns the newest undamaged checkpoint as host arrays, or None.
 
-    Newer, damaged ones are reported on stderr and moved aside, so that later
-    checkpoints can take their names.
+    Newer, damaged ones are reported on stderr and moved aside.
 
     Args:
-      like: a pytree of arrays with the expected structure and shapes.
+      like: a pytree of arrays with the expected structure, shapes and dtypes.
       newest_only: do not fall back to an older checkpoint.
 
     Raises:
       UserError: if all checkpoints are damaged. They are left unchanged.
       MachineError: if reading fails because of a possibly temporary fault.
     """
-    abstract = jax.tree.map(
-        lambda x: np.empty(np.shape(x), np.asarray(x).dtype), like
-    )
     restored = None
     if multihost.is_primary():
-      restored = self._newest_sound(abstract, newest_only)
+      restored = self._newest_sound(like, newest_only)
     if not multihost.broadcast_from_primary(np.array(restored is not None)):
       return None
     return multihost.broadcast_from_primary(
-        abstract if restored is None else restored
+        like if restored is None else restored
     )
 
-  def _newest_sound(self, abstract: Any, newest_only: bool) -> Any | None:
-    damaged = {}
-    self._undo_replacements()
-    for step in self.steps()[: 1 if newest_only else None]:
+  def _newest_sound(self, like: Any, newest_only: bool) -> Any | None:
+    damaged = []
+    for step, path in self._list()[: 1 if newest_only else None]:
       try:
-        restored = self._read(step, abstract)
-      except Exception as error:  # Orbax raises many types for broken files.
-        number = _error_number(error)
-        if number in _NOT_DAMAGE:
-          raise errors.MachineError(
-              f'cannot read checkpoint {self._folder / str(step)}:'
-              f' {os.strerror(number)}. It is left unchanged; try again.'
-          ) from error
-        damaged[step] = error
+        restored = self._read(step, path, like)
+      except npz.DamagedError as error:
+        damaged.append((path, error))
         continue
-      for damaged_step, error in damaged.items():
-        self._set_aside(damaged_step, error, step)
+      for broken, error in damaged:
+        _set_aside(broken, error, step)
       return restored
     if damaged:
-      step, error = next(iter(damaged.items()))
       advice = f' All others are, too. Delete {self._folder} to start again.'
       raise errors.UserError(
-          f'checkpoint {self._folder / str(step)} cannot be read'
-          f' ({_reason(error)}): it is damaged or of another version.'
+          f'checkpoint {damaged[0][1]} It is damaged or of another version.'
           f'{"" if newest_only else advice}'
-      ) from error
+      ) from damaged[0][1]
     return None
 
-  def _read(self, step: int, abstract: Any) -> Any:
-    folder = self._folder / str(step)
-    with _silent_threads():
-      restored = self._orbax.restore(
-          folder / _ARRAYS, args=ocp.args.StandardRestore(abstract)
-      )
-    checksum = self._read_checksum(step)
-    if not checksum:
-      raise ValueError('its checksum is missing')
-    rows = untrusted.read_bytes(folder / _ROWS)
-    found = [_checksum(restored)]
-    # Checkpoints of earlier versions of this package have no rows.
-    if rows is not None:
-      found.append(hashlib.sha256(rows).hexdigest())
-    if checksum.split('\n') != found:
-      raise ValueError('its checksum is wrong')
-    self.rows = rows
-    return restored
-
-  def _set_aside(self, step: int, error: Exception, used_step: int) -> None:
-    path = self._folder / str(step)
-    aside = self._folder.with_name(f'damaged-checkpoint-{step}')
-    while aside.exists():
-      aside = aside.with_name(f'{aside.name}-again')
-    print(
-        f'warning: checkpoint {path} is damaged ({_reason(error)}); moved to'
-        f' {aside.name}, resuming from step {used_step} instead.',
-        file=sys.stderr,
-        flush=True,
-    )
-    path.rename(aside)
+  def _read(self, step: int, path: pathlib.Path, like: Any) -> Any:
+    if path.is_dir():
+      restored, self.rows = orbax_checkpoints.read(path, like)
+      return restored
+    named = _named(like)
+    expected = {
+        name: npz.Expected(x.shape, x.dtype.kind, x.nbytes)
+        for name, x in named.items()
+    }
+    try:
+      with untrusted.open_file(path) as file:
+        arrays = npz.parse(path, file, expected | _OWN)
+    except OSError as error:
+      raise errors.MachineError(
+          f'cannot read checkpoint {path}: {error.strerror}. It is left'
+          ' unchanged; try again.'
+      ) from error
+    digest = arrays.pop(_DIGEST).tobytes()
+    same = all(arrays[name].dtype == x.dtype for name, x in named.items())
+    if not same or files.hash_arrays(arrays.items()).encode() != digest:
+      raise npz.DamagedError(f'{path} does not match its digest.')
+    self.rows = arrays.pop(_ROWS).tobytes()
+    self._last = step, digest.decode()
+    return jax.tree.unflatten(jax.tree.structure(like), arrays.values())
 
 
-@contextlib.contextmanager
-def _silent_threads() -> Iterator[None]:
-  """Keeps Orbax's threads from printing tracebacks.
-
-  After a failure the hook stays in place, because threads may print even after
-  the call has returned; the caller reports the error.
-  """
-  hook = sys.unraisablehook
-  sys.unraisablehook = lambda *_: None
-  yield
-  sys.unraisablehook = hook  # Not reached after a failure, see above.
-
-
-def _checksum(tree: Any) -> str:
+def _named(tree: Any) -> dict[str, np.ndarray]:
+  """Returns the leaves by their paths, in their order."""
   leaves = jax.tree_util.tree_leaves_with_path(tree)
-  return hash_arrays((jax.tree_util.keystr(p), leaf) for p, leaf in leaves)
+  return {jax.tree_util.keystr(p): np.asarray(leaf) for p, leaf in leaves}
 
 
-def hash_arrays(named: Iterable[tuple[str, Any]]) -> str:
-  """Returns a hash of all names, dtypes, shapes and bytes."""
-  digest = hashlib.sha256()
-  for name, leaf in named:
-    array = np.asarray(leaf)
-    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
-    digest.update(array.tobytes())
-  return digest.hexdigest()
-
-
-def _remove(folder: pathlib.Path) -> None:
-  """Removes a folder that threads of Orbax may still be writing to."""
-  for _ in range(20):
-    shutil.rmtree(folder, ignore_errors=True)
-    if not folder.exists():
-      return
-    time.sleep(0.05)
-
-
-def _error_number(error: Exception) -> int | None:
-  """Returns the operating system's error number, if there is one."""
-  found = re.search(r"os_error_code='(\d+)'", str(error))  # of Orbax's threads
-  return int(found.group(1)) if found else getattr(error, 'errno', None)
-
-
-def _reason(error: Exception) -> str:
-  """Returns a short description of the error."""
-  text = str(error)
-  for known in (
-      'its checksum is wrong',
-      'its checksum is missing',
-      'No space left on device',
-  ):
-    if known in text:
-      return known
-  return type(error).__name__
+def _set_aside(path: pathlib.Path, error: Exception, used_step: int) -> None:
+  """Moves a damaged file, so that a later checkpoint can take its name."""
+  aside = path.parent.with_name(f'damaged-checkpoint-{path.name}')
+  while aside.exists():
+    aside = aside.with_name(f'{aside.name}-again')
+  print(
+      f'warning: checkpoint {error} Moved to {aside.name}, resuming from step'
+      f' {used_step} instead.',
+      file=sys.stderr,
+      flush=True,
+  )
+  path.rename(aside)

@@ -8,33 +8,24 @@
   provenance.json  commit, versions, device, wall time
   checkpoints/
 
-Files are replaced atomically. Nothing is pickled.
+Files are replaced atomically.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-import contextlib
-import csv
+from collections.abc import Iterable
 import dataclasses
-import hashlib
-import io
-import json
-import math
-import os
 import pathlib
-import tempfile
 from typing import Any
-import uuid
 
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.runs import records
+from modular_hyperteacher.untrusted import tables
 
-_UNFINISHED = '.writing-%s'
 COLUMNS = ('step', 'seed', 'split', 'metric', 'value')
 _METRICS = 'metrics.csv'
-_PARSED = {'step': int, 'seed': int, 'value': float}  # Other columns are text.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +78,13 @@ class RunFolder:
 
   def create(self) -> None:
     """Creates the folder; raises UserError if it is not writable."""
-    create_folder(self.path, '--results')
+    files.create_folder(self.path, '--results')
 
   def open(self, config: dict[str, Any]) -> None:
     """Creates or cleans up the folder and writes config.json."""
     self.create()
-    for path in self.path.glob(_UNFINISHED % '*'):  # Of killed processes.
+    left = files.UNFINISHED % '*'  # By killed processes.
+    for path in (*self.path.glob(left), *self.checkpoints.glob(left)):
       try:
         path.unlink(missing_ok=True)
       except OSError as error:
@@ -102,12 +94,12 @@ class RunFolder:
     self.write('config.json', config)
 
   def write(self, name: str, value: Any) -> None:
-    """Writes what `encode_record` returns.
+    """Writes what `files.encode_record` returns.
 
     Raises:
-      StorageError: see `write_atomically`.
+      StorageError: see `files.write_atomically`.
     """
-    write_atomically(self.path / name, encode_record(value))
+    files.write_atomically(self.path / name, files.encode_record(value))
 
   def read(self, name: str, record: Any) -> Any:
     """Returns the content of a JSON file; see `untrusted.read_json`."""
@@ -117,10 +109,10 @@ class RunFolder:
     """Writes metrics.csv from tuples in the order of COLUMNS; returns it.
 
     Raises:
-      StorageError: see `write_atomically`.
+      StorageError: see `files.write_atomically`.
     """
     content = encode_metrics(rows)
-    write_atomically(self.path / _METRICS, content)
+    files.write_atomically(self.path / _METRICS, content)
     return content
 
   def has_metrics(self, content: bytes) -> bool:
@@ -139,156 +131,11 @@ class RunFolder:
     if content is None:
       raise errors.UserError(f'{path} is missing.')
     summary = self.read('summary.json', records.Summary) or {}
-    check_digest(path, content, summary.get('metrics_sha256'))
-    return parse_table(path, content, COLUMNS)
-
-
-def encode_record(value: Any) -> str:
-  """Returns JSON; NaN becomes null, infinity 'inf' or '-inf'."""
-  return json.dumps(_plain(value), indent=2, allow_nan=False) + '\n'
+    untrusted.check_digest(path, content, summary.get('metrics_sha256'))
+    return tables.parse(path, content, COLUMNS)
 
 
 def encode_metrics(rows: Iterable[tuple]) -> bytes:
   """Returns tuples in the order of COLUMNS in the format of metrics.csv."""
   frame = pd.DataFrame(list(rows), columns=list(COLUMNS))
   return frame.to_csv(index=False).encode()
-
-
-def check_digest(
-    path: pathlib.Path, content: bytes, digest: str | None
-) -> None:
-  """Raises UserError if a file does not match its digest, if that is known."""
-  if digest is not None and hashlib.sha256(content).hexdigest() != digest:
-    raise errors.UserError(f'{path} was changed after it was written.')
-
-
-def parse_table(
-    path: pathlib.Path, content: bytes, columns: Sequence[str]
-) -> pd.DataFrame:
-  """Returns a CSV table with these columns; missing values are NaN.
-
-  Python parses the numbers, because pandas' parser may change the last digit,
-  and a resumed run must write exactly what an uninterrupted one does.
-
-  Raises:
-    UserError: names the path and the first malformed line.
-  """
-  line = 1
-  try:
-    if not content.endswith(b'\n'):
-      raise ValueError('its end is missing')
-    lines = csv.reader(io.StringIO(content.decode()), strict=True)
-    if next(lines, None) != list(columns):
-      raise ValueError(f'its columns must be {",".join(columns)}')
-    parsers = [_PARSED.get(name, str) for name in columns]
-    rows = []
-    for fields in lines:
-      line = lines.line_num
-      if len(fields) != len(columns) or '' in fields[:-1]:
-        raise ValueError(f'a row must have {len(columns)} fields')
-      fields[-1] = fields[-1] or 'nan'
-      rows.append([parse(text) for parse, text in zip(parsers, fields)])
-    frame = pd.DataFrame(rows, columns=list(columns))
-    kinds = {name: _PARSED[name] for name in columns if name in _PARSED}
-    return frame.astype(kinds)
-  except (OverflowError, ValueError, csv.Error) as error:
-    raise errors.UserError(f'{path}, line {line}: {error}.') from error
-
-
-def locate(name: str | pathlib.Path, field: str) -> pathlib.Path:
-  """Returns the path of a folder that a user names; ~ is the home folder.
-
-  Args:
-    name: of the folder, which need not exist.
-    field: where the user names it, such as '--results'.
-
-  Raises:
-    UserError: if no folder can have this name.
-  """
-  if not name:
-    raise errors.UserError(f"{field} is ''; name a folder.")
-  try:
-    path = pathlib.Path(name).expanduser()
-    path.exists()
-  except (OSError, RuntimeError) as error:  # No such home, for instance.
-    raise errors.UserError(
-        f"{field} is '{name}', which cannot be a folder: {error}."
-    ) from error
-  return path
-
-
-def create_folder(folder: pathlib.Path, flag: str) -> None:
-  """Creates a folder; raises UserError if it is not writable.
-
-  Args:
-    folder: with its parents.
-    flag: that names it, such as '--results'.
-  """
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-      pass
-  except OSError as error:
-    raise errors.UserError(
-        f'{flag}: cannot write to {folder} ({error.strerror}); choose a'
-        ' writable folder.'
-    ) from error
-
-
-def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
-  """Replaces a file atomically.
-
-  Raises:
-    StorageError: if writing fails; an existing file is unchanged.
-  """
-  write_together({path: content})
-
-
-def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
-  """Replaces files that belong together; none if one cannot be written.
-
-  A kill or a failure between two of the renames, which take microseconds, may
-  replace some of them.
-
-  Raises:
-    StorageError: if writing one fails.
-  """
-  temporary = {
-      path: path.with_name(_UNFINISHED % uuid.uuid4().hex) for path in files
-  }
-  path = None
-  try:
-    for path, content in files.items():
-      with open(temporary[path], 'xb') as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    for path in files:
-      os.replace(temporary[path], path)
-  except OSError as error:
-    for left in temporary.values():
-      with contextlib.suppress(OSError):
-        left.unlink()
-    assert path is not None
-    raise errors.StorageError(path, error) from error
-
-
-def exists(path: pathlib.Path) -> bool:
-  """Returns whether a path exists; UserError if it cannot be looked up."""
-  try:
-    return path.exists()
-  except OSError as error:  # No permission, or too long a name.
-    raise errors.UserError(
-        f'{path} cannot be read ({error.strerror}).'
-    ) from error
-
-
-def _plain(value: Any) -> Any:
-  """Returns a value for JSON: NaN is None, infinity is text."""
-  if isinstance(value, dict):
-    return {name: _plain(entry) for name, entry in value.items()}
-  if isinstance(value, (list, tuple)):
-    return [_plain(entry) for entry in value]
-  if isinstance(value, float) and not math.isfinite(value):
-    return None if math.isnan(value) else str(value)
-  return value

@@ -22,6 +22,7 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher.untrusted import tables
 
 # Long enough to hide the cost of dispatch, short enough to show progress.
 _SECONDS_PER_CALL = 1.0
@@ -122,7 +123,7 @@ class Trainer:
           ' that version, or delete the folder to start again.'
       )
     path = self._folder.checkpoints / str(self.step)
-    rows = run_folder.parse_table(path, content, run_folder.COLUMNS)
+    rows = tables.parse(path, content, run_folder.COLUMNS)
     self.rows = list(rows.itertuples(index=False, name=None))
     if not self._folder.has_metrics(content):
       print(

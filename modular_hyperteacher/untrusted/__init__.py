@@ -7,6 +7,7 @@ component, and would not check names, links and sizes.
 
 import errno
 import functools
+import hashlib
 import json
 import math
 import os
@@ -14,7 +15,7 @@ import pathlib
 import stat
 import types
 import typing
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, IO, Literal, NotRequired
 
 from modular_hyperteacher import errors
 
@@ -65,6 +66,21 @@ def inside(folder: pathlib.Path, name: str, field: str) -> pathlib.Path:
   return folder / name
 
 
+def open_file(path: pathlib.Path) -> IO[bytes]:
+  """Opens a file to read it; neither follows a link nor blocks on a pipe.
+
+  Raises:
+    UserError: if it is not a file.
+    OSError: if it is a link, or cannot be opened.
+  """
+  flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+  file = open(os.open(path, flags), 'rb')
+  if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+    file.close()
+    raise errors.UserError(f'{path} is not a file.')
+  return file
+
+
 def read_bytes(path: pathlib.Path) -> bytes | None:
   """Returns a file's content, or None if it does not exist.
 
@@ -73,15 +89,11 @@ def read_bytes(path: pathlib.Path) -> bytes | None:
     MachineError: if the file system fails.
   """
   try:
-    # These flags refuse links and do not block on pipes.
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    with open(os.open(path, flags), 'rb') as file:
-      status = os.fstat(file.fileno())
-      if not stat.S_ISREG(status.st_mode):
-        raise errors.UserError(f'{path} is not a file.')
-      if status.st_size > MAX_BYTES:
+    with open_file(path) as file:
+      size = os.fstat(file.fileno()).st_size
+      if size > MAX_BYTES:
         raise errors.UserError(
-            f'{path} has {status.st_size} bytes; the maximum is {MAX_BYTES}.'
+            f'{path} has {size} bytes; the maximum is {MAX_BYTES}.'
         )
       return file.read(MAX_BYTES)
   except (FileNotFoundError, NotADirectoryError):
@@ -89,6 +101,14 @@ def read_bytes(path: pathlib.Path) -> bytes | None:
   except OSError as error:
     kind = errors.MachineError if error.errno in _FAULTS else errors.UserError
     raise kind(f'{path} cannot be read ({error.strerror}).') from error
+
+
+def check_digest(
+    path: pathlib.Path, content: bytes, digest: str | None
+) -> None:
+  """Raises UserError if a file does not match its digest, if that is known."""
+  if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+    raise errors.UserError(f'{path} was changed after it was written.')
 
 
 def read_json(path: pathlib.Path, record: Any) -> Any:

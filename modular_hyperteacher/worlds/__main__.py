@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
+from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import output
-from modular_hyperteacher.cli import summary
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import files
 
@@ -152,7 +152,7 @@ def _score(arguments: argparse.Namespace) -> None:
 
 
 def _text(value: Any) -> str:
-  return summary.number(value) if isinstance(value, float) else str(value)
+  return formats.number(value) if isinstance(value, float) else str(value)
 
 
 if __name__ == '__main__':

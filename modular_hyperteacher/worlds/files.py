@@ -7,16 +7,15 @@ neither file holds the targets of the query set.
 """
 
 from collections.abc import Mapping
-import io
 import json
 import pathlib
 import re
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.runs import run_folder
+from modular_hyperteacher import files
 from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import world as worlds
@@ -179,16 +178,12 @@ def _write(
     spec: Mapping[str, Any],
 ) -> None:
   content = np.frombuffer(json.dumps(spec).encode(), np.uint8)
-  buffer = io.BytesIO()
-  # No array is called `allow_pickle`, the one named parameter.
-  np.savez_compressed(
-      buffer, **cast(dict[str, Any], {**arrays, 'spec': content})
-  )
+  packed = files.encode_arrays({**arrays, 'spec': content}, compress=True)
   try:
     if path.exists() and not path.is_file():  # A pipe or a device.
-      path.write_bytes(buffer.getvalue())
+      path.write_bytes(packed)
     else:
-      run_folder.write_atomically(path.resolve(), buffer.getvalue())
+      files.write_atomically(path.resolve(), packed)
   except OSError as error:  # StorageError is one.
     raise errors.UserError(
         f'cannot write to {path} ({error.strerror}).'

@@ -218,11 +218,11 @@ def test_truncated_checkpoint(
   target.parent.mkdir(parents=True)
   (tmp_path / 'copy').rename(target)
   (target / 'summary.json').unlink()
-  for file in target.glob('checkpoints/60/**/d/*'):
-    file.write_bytes(file.read_bytes()[:100])
+  saved = target / 'checkpoints' / '60.npz'
+  saved.write_bytes(saved.read_bytes()[:100])
   before = training.files(tmp_path)
   done = training.run(f'--results={tmp_path}', *training.ONE_RUN)
-  message = 'checkpoint .*/60 cannot be read.*Delete .* to start again'
+  message = 'checkpoint .*/60.npz is not .*Delete .* to start again'
   training.assert_refused(done.returncode, done.stderr, message)
   assert training.files(tmp_path) == before
   metrics = pd.read_csv(target / 'metrics.csv')

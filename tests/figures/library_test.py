@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.configs import fig3b as fig3b_config
 from modular_hyperteacher.configs import fig3e as fig3e_config
 from modular_hyperteacher.experiments import sweeps
@@ -287,7 +288,7 @@ def test_a_full_disk_leaves_a_bundle_as_it_was(
       left.pop()
 
     with monkeypatch.context() as patch:
-      patch.setattr(run_folder.os, 'fsync', sync)
+      patch.setattr(files.os, 'fsync', sync)
       with pytest.raises(errors.StorageError, match='No space left'):
         bundles.write_bundle(tmp_path / 'second' / 'fig3b' / 'laptop', folder)
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}

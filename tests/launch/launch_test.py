@@ -83,7 +83,8 @@ def test_plans_list_what_is_left_which_has_a_cost(
   sweep = _sweep(tmp_path)
   plan = plans.make_plan(sweep, 1)
   _finish(plan.runs[0])
-  (plan.runs[1].folder.checkpoints / '10').mkdir(parents=True)
+  plan.runs[1].folder.checkpoints.mkdir(parents=True)
+  (plan.runs[1].folder.checkpoints / '10.npz').touch()
   plan = plans.make_plan(sweep, 2)
   assert [len(bundle) for bundle in plan.bundles] == [2, 1]
   text = plans.describe_plan(plan, 'somewhere')
@@ -203,7 +204,8 @@ def test_after_a_workers_death_its_runs_are_tried_one_by_one(
   for failures in (1, 2):
     again = attempts.take_back(again[0], 'it died', unfinished)
     assert again == [attempts.Attempt(bundle[1:2], failures)]
-  (bundle[1].folder.checkpoints / '10').mkdir(parents=True)
+  bundle[1].folder.checkpoints.mkdir(parents=True)
+  (bundle[1].folder.checkpoints / '10.npz').touch()
   # It came further: its worker may die as often as it likes.
   (again,) = attempts.take_back(again[0], 'it died', unfinished)
   assert again == attempts.Attempt(bundle[1:2], 2, saved_steps=10)

@@ -377,7 +377,8 @@ def test_runs_of_one_model_are_told_apart_by_its_fields(
     support = run.config['task']['task_support']
     if (run.config['model']['name'], support) == ('maml', 'random'):
       folder = tmp_path / 'fig3b' / 'laptop' / run.run_id
-      (folder / 'checkpoints' / '1').mkdir(parents=True)
+      (folder / 'checkpoints').mkdir(parents=True)
+      (folder / 'checkpoints' / '1.npz').touch()
       (folder / 'config.json').write_text(json.dumps(run.config))
       (folder / 'summary.json').write_text('{}')
   with pytest.raises(errors.UserError, match='add one of hidden_dim: .*218'):

@@ -1,5 +1,6 @@
 """The performance page: rows, tables, markers. Nothing is timed here."""
 
+import json
 import pathlib
 import types
 from typing import Any
@@ -55,6 +56,20 @@ def test_on_a_gpu_wall_times_are_given_as_they_are() -> None:
   assert line['ms / step and seed'] == '10'
   assert line['TFLOP/s'] == '2'
   assert (line['GPU'], line['of the product']) == ('H100', '46%')
+
+
+def test_a_gpu_case_of_the_file_is_one_of_the_page(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setattr(performance_page, '_JSON', tmp_path / 'rows.json')
+  usual = performance_page.cases()
+  name = 'gpu goals maml 12 seeds, 16 at once on a B200'
+  (tmp_path / 'rows.json').write_text(json.dumps({name: _ROW, 'steps a b': {}}))
+  cases = performance_page.cases()
+  (added,) = (case for case in cases if case not in usual)
+  assert len(cases) == len(usual) + 1 and added.name == name
+  assert added.seeds == 12
+  assert added.fields == {'execution.task_chunk_size': 16}
 
 
 @pytest.mark.parametrize('backend', ['cpu', 'gpu'])

@@ -25,7 +25,7 @@ _STEPS = ('fsync', 'replace', 'rename', 'write_text', 'write_bytes')
 
 
 # Of six undisturbed steps: test_a_fault_of_every_write counts them.
-_NUM_STEPS, _NUM_WRITES = 6, 22
+_NUM_STEPS, _NUM_WRITES = 6, 18
 
 
 class _Killed(BaseException):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.untrusted import npz
 
 _EXPECTED = {'x': npz.Expected((2, None), 'f', max_bytes=2**20)}
@@ -122,11 +123,45 @@ def test_archives_that_numpy_does_not_write_are_refused(
       (unnamed, "array 'x' is missing"),
       (many, 'too many members; the maximum is 1024'),
       (cut, 'is not an .npz file, or it is cut short'),
-      (wide, 'too many members'),
+      (wide, 'is not an .npz file, or it is cut short'),
       (empty, 'cannot be read as an .npz file'),
       (tmp_path, 'is not a file'),
       (tmp_path / 'none.npz', 'is not a file'),
   ):
+    with pytest.raises(errors.UserError, match=message):
+      npz.read(path, _EXPECTED)
+
+
+@pytest.mark.parametrize(
+    'num_members, moved, message',
+    [
+        (2, 0, None),
+        (2, 1, 'is not an .npz file'),
+        (2, -1, 'is not an .npz file'),
+        (1025, 0, 'too many members; the maximum is 1024'),
+    ],
+)
+def test_64_bit_sizes_are_checked_as_others_are(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    num_members: int,
+    moved: int,
+    message: str | None,
+) -> None:
+  monkeypatch.setattr(zipfile, 'ZIP_FILECOUNT_LIMIT', 1)
+  path = tmp_path / 'file.npz'
+  x = np.ones((2, 3))
+  names = ['x', *map(str, range(num_members - 1))]
+  path.write_bytes(files.encode_arrays({name: x for name in names}))
+  content = bytearray(path.read_bytes())
+  assert content[-42:-38] == b'PK\x06\x07'
+  content[-14:-12] = bytes(2)  # The number that others read.
+  (place,) = struct.unpack('<Q', content[-34:-26])
+  content[-34:-26] = struct.pack('<Q', place + moved)
+  path.write_bytes(content)
+  if message is None:
+    np.testing.assert_array_equal(npz.read(path, _EXPECTED)['x'], x)
+  else:
     with pytest.raises(errors.UserError, match=message):
       npz.read(path, _EXPECTED)
 

@@ -10,9 +10,9 @@ import pathlib
 import jax
 import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.in_context import identities
 
 _DATA = pathlib.Path(__file__).parents[1] / 'data'
@@ -55,9 +55,7 @@ def main() -> None:
       for identity in (*ATTENTION, CONSTRUCTION)
       for seed in _SEEDS
   ])
-  run_folder.write_atomically(
-      PATH, frame.to_csv(index=False, float_format='%.3g')
-  )
+  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.3g'))
   print(frame.to_string(index=False))
 
 

@@ -11,6 +11,7 @@ import pathlib
 import jax
 import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import build as experiments
@@ -18,7 +19,6 @@ from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.in_context import reference_lines
 
 _DATA = pathlib.Path(__file__).parents[1] / 'data'
@@ -83,7 +83,7 @@ def main() -> None:
   """Computes the lines of both experiments."""
   for experiment in SCORES:
     frame = measure(experiment)
-    run_folder.write_atomically(
+    files.write_atomically(
         path(experiment), frame.to_csv(index=False, float_format='%.4g')
     )
     print(frame.to_string(index=False))

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import sraven
 
@@ -78,9 +78,7 @@ def main() -> None:
       for seed in SEEDS
       for name, value in measure(*size, seed).items()
   ])
-  run_folder.write_atomically(
-      PATH, frame.to_csv(index=False, float_format='%.6g')
-  )
+  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.6g'))
   print(frame.groupby([*CELL, 'metric'])['value'].mean())
 
 

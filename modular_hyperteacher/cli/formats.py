@@ -1,7 +1,12 @@
-"""Generated tables on Markdown pages that are otherwise hand-written."""
+"""Numbers as text, and tables on Markdown pages that are hand-written."""
 
 from collections.abc import Mapping, Sequence
 import re
+
+
+def number(value: float) -> str:
+  """Returns three decimals, or two digits if the number is below 0.001."""
+  return f'{value:.1e}' if 0 < abs(value) < 1e-3 else f'{value:.3f}'
 
 
 def table(columns: Mapping[str, Sequence[str]]) -> str:

@@ -1,0 +1,147 @@
+"""Writes files that are whole or not there, in folders that users name.
+
+Nothing is pickled.
+"""
+
+from collections.abc import Iterable, Mapping
+import contextlib
+import hashlib
+import io
+import json
+import math
+import os
+import pathlib
+import tempfile
+from typing import Any, cast
+import uuid
+
+import numpy as np
+
+from modular_hyperteacher import errors
+
+# Names of files that are being written, or that a killed process left.
+UNFINISHED = '.writing-%s'
+
+
+def locate(name: str | pathlib.Path, field: str) -> pathlib.Path:
+  """Returns the path of a folder that a user names; ~ is the home folder.
+
+  Args:
+    name: of the folder, which need not exist.
+    field: where the user names it, such as '--results'.
+
+  Raises:
+    UserError: if no folder can have this name.
+  """
+  if not name:
+    raise errors.UserError(f"{field} is ''; name a folder.")
+  try:
+    path = pathlib.Path(name).expanduser()
+    path.exists()
+  except (OSError, RuntimeError) as error:  # No such home, for instance.
+    raise errors.UserError(
+        f"{field} is '{name}', which cannot be a folder: {error}."
+    ) from error
+  return path
+
+
+def create_folder(folder: pathlib.Path, flag: str) -> None:
+  """Creates a folder; raises UserError if it is not writable.
+
+  Args:
+    folder: with its parents.
+    flag: that names it, such as '--results'.
+  """
+  try:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+      pass
+  except OSError as error:
+    raise errors.UserError(
+        f'{flag}: cannot write to {folder} ({error.strerror}); choose a'
+        ' writable folder.'
+    ) from error
+
+
+def write_atomically(path: pathlib.Path, content: str | bytes) -> None:
+  """Replaces a file atomically.
+
+  Raises:
+    StorageError: if writing fails; an existing file is unchanged.
+  """
+  write_together({path: content})
+
+
+def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
+  """Replaces files that belong together; none if one cannot be written.
+
+  A kill or a failure between two of the renames, which take microseconds, may
+  replace some of them.
+
+  Raises:
+    StorageError: if writing one fails.
+  """
+  temporary = {
+      path: path.with_name(UNFINISHED % uuid.uuid4().hex) for path in files
+  }
+  path = next(iter(files), pathlib.Path())
+  try:
+    for path, content in files.items():
+      with open(temporary[path], 'xb') as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    for path in files:
+      os.replace(temporary[path], path)
+  except OSError as error:
+    for left in temporary.values():
+      with contextlib.suppress(OSError):
+        left.unlink()
+    raise errors.StorageError(path, error) from error
+
+
+def exists(path: pathlib.Path) -> bool:
+  """Returns whether a path exists; UserError if it cannot be looked up."""
+  try:
+    return path.exists()
+  except OSError as error:  # No permission, or too long a name.
+    raise errors.UserError(
+        f'{path} cannot be read ({error.strerror}).'
+    ) from error
+
+
+def encode_record(value: Any) -> str:
+  """Returns JSON; NaN becomes null, infinity 'inf' or '-inf'."""
+  return json.dumps(_plain(value), indent=2, allow_nan=False) + '\n'
+
+
+def encode_arrays(
+    arrays: Mapping[str, np.ndarray], compress: bool = False
+) -> bytes:
+  """Returns named arrays as an .npz file; equal arrays give equal bytes."""
+  buffer = io.BytesIO()
+  save = np.savez_compressed if compress else np.savez
+  # No array is called `allow_pickle`, the one named parameter.
+  save(buffer, **cast(dict[str, Any], arrays))
+  return buffer.getvalue()
+
+
+def hash_arrays(named: Iterable[tuple[str, Any]]) -> str:
+  """Returns a hash of all names, dtypes, shapes and bytes."""
+  digest = hashlib.sha256()
+  for name, leaf in named:
+    array = np.asarray(leaf)
+    digest.update(f'{name} {array.dtype.str} {array.shape}\n'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
+
+
+def _plain(value: Any) -> Any:
+  """Returns a value for JSON: NaN is None, infinity is text."""
+  if isinstance(value, dict):
+    return {name: _plain(entry) for name, entry in value.items()}
+  if isinstance(value, (list, tuple)):
+    return [_plain(entry) for entry in value]
+  if isinstance(value, float) and not math.isfinite(value):
+    return None if math.isnan(value) else str(value)
+  return value
