@@ -68,7 +68,7 @@ def enable_by_default() -> None:
 def _processor() -> str:
   """Returns a hash of the processor's model and features, or the host name."""
   try:
-    text = pathlib.Path('/proc/cpuinfo').read_text()
+    text = pathlib.Path('/proc/cpuinfo').read_text('utf-8')
   except OSError:
     return socket.gethostname()
   prefixes = ('model name', 'flags', 'Features')

@@ -18,13 +18,16 @@ import functools
 import pathlib
 import sys
 from typing import Any, NamedTuple
+import warnings
 
 import jax
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.experiments import sweeps
@@ -47,6 +50,7 @@ class _Trained(NamedTuple):
   config: dict[str, Any]  # Only with the seeds that have parameters.
   folder: pathlib.Path  # Of the run, or of a bundle's parameters.
   kind: str | None  # Of bundled parameters; None for a run, which has all.
+  drawn: dict[str, Any]  # Seed -> the digest of the tasks it was trained on.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Pretrained:
     folder: where the parameters were read from.
     experiment: the run's task, model and learner.
     meta_params: leaves [R, ...], one slice per seed of `seeds`.
+    drawn: seed -> the digest of the tasks on which it was trained, if known.
   """
 
   run_id: str
@@ -68,12 +73,14 @@ class Pretrained:
   folder: pathlib.Path
   experiment: base.Experiment
   meta_params: Any
+  drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
   @property
   def seeds(self) -> tuple[int, ...]:
     """The seeds that have parameters."""
     return self.experiment.training.seeds
 
+  @jax_settings.always
   def student(self, seed: int | None = None) -> students.Student:
     """Returns the trained model of one seed; by default, the first.
 
@@ -102,9 +109,19 @@ class Pretrained:
 
   @functools.cached_property
   def _seed_tasks(self) -> list[programs.SeedTasks]:
-    return experiments.draw_tasks(self.experiment)
+    tasks = experiments.draw_tasks(self.experiment)
+    now = experiments.digest_tasks(self.experiment, tasks)
+    told = {draws.compare(self.drawn.get(seed), d) for seed, d in now.items()}
+    for text in filter(None, told):
+      warnings.warn(
+          f'{self.run_id} was trained on other tasks than those drawn here, as'
+          f' {text}. What its students solve here is new to them.',
+          stacklevel=1,
+      )
+    return tasks
 
 
+@jax_settings.always
 def load(
     name: str | pathlib.Path,
     *,
@@ -129,6 +146,7 @@ def load(
   Raises:
     UserError: unless exactly one run matches; lists the alternatives.
   """
+  jax_settings.check_asserts()
   errors.require_choice('kind', kind, weights.KINDS)
   folder = run_folder.locate(name, 'name')
   if run_folder.exists(folder / 'summary.json'):
@@ -187,6 +205,7 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
       trained.folder,
       experiment,
       meta_params,
+      trained.drawn,
   )
 
 
@@ -216,13 +235,16 @@ def _find(
 
 def _read_run(path: pathlib.Path) -> list[_Trained]:
   path = path.resolve()
-  stored = run_folder.RunFolder(path).read('config.json', records.Config)
+  run = run_folder.RunFolder(path)
+  stored = run.read('config.json', records.Config)
   if stored is None:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
   config: Any = stored
   records.check_run(path.name, config, str(path))
   name = '/'.join(path.parts[-3:-1])
-  return [_Trained(name, path.name, config, path, None)]
+  provenance: Any = run.read('provenance.json', records.Provenance) or {}
+  drawn = provenance.get('drawn', {})
+  return [_Trained(name, path.name, config, path, None, drawn)]
 
 
 def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
@@ -241,7 +263,8 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
     records.check_run(run_id, config, str(folder.parent))
     name = '/'.join(folder.parent.parts[-2:])
     config |= {'training': config['training'] | {'seeds': entry['seeds']}}
-    found.append(_Trained(name, run_id, config, folder, entry['kind']))
+    drawn = entry.get('drawn', {})
+    found.append(_Trained(name, run_id, config, folder, entry['kind'], drawn))
   return found
 
 

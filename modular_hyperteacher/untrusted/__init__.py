@@ -15,6 +15,9 @@ import stat
 import types
 import typing
 from typing import Annotated, Any, Literal, NotRequired
+import warnings
+
+import numpy as np
 
 from modular_hyperteacher import errors
 
@@ -216,6 +219,35 @@ def _describe(kind: Any) -> str:
   if typing.is_typeddict(kind) or origin is dict:
     return 'a block of fields'
   return _KINDS.get(origin) or str(origin)
+
+
+def whole_number(value: Any, field: str, low: int, high: int, rule: str) -> int:
+  """Returns a whole number of Python or NumPy, `low <= value < high`.
+
+  Raises:
+    UserError: if it is something else; ends with the rule.
+  """
+  is_whole = isinstance(value, (int, np.integer))
+  allowed = is_whole and not isinstance(value, bool) and low <= value < high
+  errors.require(allowed, field, shorten(value), rule)
+  return int(value)
+
+
+def plain(value: Any) -> Any:
+  """Returns a number of NumPy as one of Python, anything else as it is."""
+  return value.item() if isinstance(value, np.generic) else value
+
+
+def warn_of_nan(field: str, array: Any) -> None:
+  """Warns if a user's array has NaN, from which numbers are computed."""
+  array = np.asarray(array)
+  if array.dtype.kind == 'f' and np.isnan(array).any():
+    count = int(np.isnan(array).sum())
+    warnings.warn(
+        f'{field}: {count} of {array.size} numbers are NaN; what is computed'
+        ' from them means nothing.',
+        stacklevel=3,
+    )
 
 
 def shown(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import plugins
@@ -28,6 +29,7 @@ def names() -> tuple[str, ...]:
   return (*components.known_tasks(), *_system_worlds())
 
 
+@jax_settings.always
 def make(
     name: str, *, preset: str = 'laptop', seed: int = 2020, **fields: Any
 ) -> worlds.World:
@@ -59,6 +61,7 @@ def make(
   return _build(None, preset if described else None, block | fields, seed)
 
 
+@jax_settings.always
 def make_only(
     name: str, preset: str, only: Sequence[str], seed: int
 ) -> worlds.World:
@@ -84,6 +87,7 @@ def make_only(
   return _build(run.experiment, preset, run.config['task'], seed)
 
 
+@jax_settings.always
 def make_described(
     name: str, preset: str, fields: dict[str, Any], seed: int
 ) -> worlds.World:
@@ -113,7 +117,7 @@ def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
       return
     for run in sweeps.described_runs(experiment, preset):
       if run.config['task']['name'] == name:
-        found = True
+        found = found or experiment in _MAIN
         yield experiment, run.config['task']
 
 

@@ -16,6 +16,8 @@ from typing import Any, cast, NamedTuple
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
@@ -36,6 +38,7 @@ _SPEC_TYPES = {
     'tasks_seed': int,
 }
 _MAX_SPEC = 2**16  # Bytes.
+_NUM_DIGESTED = 4  # Tasks; another stream draws other ones from the first on.
 _SPEC = npz.Expected((None,), 'u', _MAX_SPEC)
 # The fields that determine which combinations are held out.
 _SUPPORT = ('task_support', 'split', 'meanings')
@@ -82,10 +85,11 @@ def export(
     UserError: if tasks cannot be drawn, or the file cannot be written.
   """
   tasks = world.sample(split, num_tasks, tasks_seed)
+  spec = _make_spec(world, split, len(tasks.latents), tasks_seed)
   _write(
       path,
       {name: getattr(tasks, name) for name in VISIBLE},
-      _make_spec(world, split, len(tasks.latents), tasks_seed),
+      spec | {'drawn': _digest(world, tasks)},
   )
   return tasks
 
@@ -109,8 +113,20 @@ def write_predictions(
   Raises:
     UserError: if the file cannot be written.
   """
-  spec = _make_spec(world, split, len(predictions), tasks_seed)
+  number = len(predictions)
+  spec = _make_spec(world, split, number, tasks_seed)
+  whole = split in world.fixed_sizes
+  tasks = world.sample(
+      split, number if whole else min(number, _NUM_DIGESTED), tasks_seed
+  )
+  spec |= {'drawn': _digest(world, tasks)}
   _write(path, {'predictions': predictions}, spec)
+
+
+def _digest(world: worlds.World, tasks: worlds.Tasks) -> draws.Digest:
+  """Returns the digest of a world and of what its first tasks show."""
+  shown = {name: getattr(tasks, name)[:_NUM_DIGESTED] for name in VISIBLE}
+  return draws.digest({'world': world.params, **shown})
 
 
 def _make_spec(
@@ -153,7 +169,13 @@ def score(path: pathlib.Path) -> Scored:
   except errors.UserError as error:
     raise errors.UserError(f'{path}: {error}') from error
   read = npz.read(path, {'predictions': wanted})
-  metrics = world.score(read['predictions'], world.sample(*asked))
+  tasks = world.sample(*asked)
+  if told := draws.compare(spec.get('drawn'), _digest(world, tasks)):
+    raise errors.UserError(
+        f'{path} cannot be scored, as {told}. Export the tasks again, and'
+        ' predict these.'
+    )
+  metrics = world.score(read['predictions'], tasks)
   return Scored(learner, world, split, num_tasks, metrics)
 
 
@@ -170,6 +192,8 @@ def _read_spec(path: pathlib.Path) -> dict[str, Any]:
           f"{path}, array 'spec' has no {field} of type {kind.__name__}; copy"
           ' it from the file of tasks.'
       )
+  if 'drawn' in spec:  # Earlier versions did not write it.
+    untrusted.check(spec['drawn'], draws.Digest, f"{path}, array 'spec': drawn")
   return spec
 
 

@@ -157,6 +157,22 @@ def test_a_bundle_holds_what_was_trained(root: pathlib.Path) -> None:
   assert str(root / 'small') in str(_load(root, 'bundled').folder)
 
 
+def test_other_tasks_than_those_of_training_are_told(
+    root: pathlib.Path,
+) -> None:
+  drawn = _load(root, 'own').drawn
+  assert set(drawn) == {'7', '8'} and _load(root, 'bundled').drawn == drawn
+  loaded = _load(root)
+  other = dataclasses.replace(
+      loaded, drawn={'7': drawn['7'] | {'exact': '', 'jax': '0.9'}}
+  )
+  with pytest.warns(UserWarning, match='trained on other tasks.*JAX was 0.9'):
+    other.student()
+  for path in plugins.bundled_roots()[0].glob('*/*/parameters'):
+    for entry in weights.read_index(path).values():
+      assert list(entry['drawn']) == list(map(str, entry['seeds']))
+
+
 @pytest.mark.slow
 def test_adaptation_is_that_of_the_learner(root: pathlib.Path) -> None:
   trained = _load(root).student(8)

@@ -83,6 +83,32 @@ def test_predictions_are_scored_on_the_tasks_drawn_again(
   assert scored.row()['task_support'] == 'random'
 
 
+def test_predictions_of_tasks_drawn_otherwise_are_not_scored(
+    tmp_path: pathlib.Path,
+) -> None:
+  """As of an earlier version, under JAX_ENABLE_X64."""
+  path = _export(tmp_path, '--split=test', '--num_tasks=5')
+  spec = _spec(path)
+  tokens = np.zeros((5, 20, 7), np.int32)
+  files.score(_write(tmp_path / 'a.npz', tokens, spec))
+  worlds.write_predictions(
+      tmp_path / 'b.npz', tokens, worlds.make('mutual_exclusivity'), 'test'
+  )
+  assert _spec(tmp_path / 'b.npz') == spec
+  for change, message in (
+      (
+          {'exact': '0' * 16},
+          'a.npz cannot be scored, as the same seed .* JAX_ENABLE_X64',
+      ),
+      ({'exact': '0' * 16, 'jax': '0.9'}, 'JAX was 0.9 and is'),
+      ({'exact': 3}, "array 'spec': drawn: exact is 3; it must be text"),
+  ):
+    other = spec | {'drawn': spec['drawn'] | change}
+    path = _write(tmp_path / 'a.npz', tokens, other)
+    with pytest.raises(errors.UserError, match=message):
+      files.score(path)
+
+
 def test_only_selects_what_configs_describe(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
