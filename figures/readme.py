@@ -86,7 +86,7 @@ def pages(
       WAYS: {'learners': tables.to_markdown(learners.table(library))},
   }
   return {
-      path: markdown.fill(path.read_text(), found)
+      path: markdown.fill(path.read_text('utf-8'), found)
       for path, found in tables_of.items()
   }
 

@@ -17,7 +17,6 @@ import contextlib
 import functools
 import json
 import os
-import signal
 import sys
 import traceback
 from typing import Any
@@ -38,6 +37,7 @@ from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.runs import ahead
 from modular_hyperteacher.runs import preemption
@@ -100,6 +100,7 @@ def _run() -> int:
   if by_hand != (None, None, None) or _DISTRIBUTED.value:
     multihost.join(*by_hand)
   command_line.divide_host(sweep.runs)
+  platforms.check()
   compilation_cache.enable_by_default()
   for run in sweep.runs:
     components.allow(run.config)
@@ -124,7 +125,7 @@ def _run() -> int:
       what = 'nothing was trained'
     # A compiled step may still be running on a worker thread.
     _leave(
-        0 if interruption.signal_number == signal.SIGTERM else 130,
+        preemption.exit_code(interruption.signal_number),
         f'{interruption}: {what}.',
     )
   if multihost.is_primary():

@@ -241,7 +241,7 @@ def render(template: str, title: str, **values: Any) -> str:
     title: its heading.
     **values: variables of the template, escaped unless they are Markup.
   """
-  script = (_FOLDER / 'report.js').read_text()
+  script = (_FOLDER / 'report.js').read_text('utf-8')
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
   given: dict[str, Any] = {'links': (), 'plotly': '', 'downloads': ()}
   return (
@@ -251,7 +251,7 @@ def render(template: str, title: str, **values: Any) -> str:
           given | {'configs': {}} | values,
           title=title,
           policy=markupsafe.Markup(_POLICY.format(digest=digest)),
-          style=markupsafe.Markup((_FOLDER / 'report.css').read_text()),
+          style=markupsafe.Markup((_FOLDER / 'report.css').read_text('utf-8')),
           script=markupsafe.Markup(script),
       )
   )
@@ -369,4 +369,4 @@ def _configs(names: Iterable[str]) -> dict[str, str]:
     blocks = path.parent / 'blocks.py'  # Of a study.
     if blocks.exists():
       paths[f'{path.parents[1].name}/blocks'] = blocks
-  return {name: path.read_text() for name, path in paths.items()}
+  return {name: path.read_text('utf-8') for name, path in paths.items()}

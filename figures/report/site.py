@@ -37,7 +37,7 @@ def write_docs(output: pathlib.Path, home: str) -> None:
   folder.mkdir(parents=True, exist_ok=True)
   titles = {}
   for path in sorted((_ROOT / 'docs').glob('*.md')):
-    heading, _, text = path.read_text().partition('\n')
+    heading, _, text = path.read_text('utf-8').partition('\n')
     titles[path.stem] = heading.lstrip('# ').replace('`', '')
     body = markdown.markdown(text, extensions=['extra', 'toc', 'sane_lists'])
     body = _LINK.sub(functools.partial(_link, path, output), body)
@@ -79,4 +79,4 @@ def _write(path: pathlib.Path, title: str, body: str, home: str) -> None:
   text = page.render(
       'base.html', title, links=links, body=markupsafe.Markup(body)
   )
-  path.write_text(text)
+  path.write_text(text, 'utf-8')

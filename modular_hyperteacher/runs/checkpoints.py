@@ -97,7 +97,7 @@ class Checkpoints:
       with _silent_threads():
         self._orbax.save(unfinished / _ARRAYS, args=ocp.args.StandardSave(tree))
       (unfinished / _ROWS).write_bytes(rows)
-      (unfinished / _CHECKSUM).write_text(checksum)
+      (unfinished / _CHECKSUM).write_text(checksum, 'utf-8')
       self._put(unfinished, step)
     except Exception as error:  # Orbax raises many types for full disks.
       _remove(unfinished)

@@ -52,7 +52,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _processor() -> str:
   try:
-    lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
+    lines = pathlib.Path('/proc/cpuinfo').read_text('utf-8').splitlines()
   except OSError:
     lines = ()  # Not Linux.
   about = {}
