@@ -33,10 +33,16 @@ def write_docs(output: pathlib.Path, home: str) -> None:
         " pip install 'modular_hyperteacher[figures]'."
     ) from error
 
+  pages = sorted((_ROOT / 'docs').glob('*.md'))
+  if not pages:
+    raise errors.UserError(
+        '--site needs the pages of docs/, which an installed package lacks; run'
+        ' it in a clone of the repository.'
+    )
   folder = output / 'docs'
   folder.mkdir(parents=True, exist_ok=True)
   titles = {}
-  for path in sorted((_ROOT / 'docs').glob('*.md')):
+  for path in pages:
     heading, _, text = path.read_text('utf-8').partition('\n')
     titles[path.stem] = heading.lstrip('# ').replace('`', '')
     body = markdown.markdown(text, extensions=['extra', 'toc', 'sane_lists'])

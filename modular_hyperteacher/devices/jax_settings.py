@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 from typing import Any, ParamSpec, TypeVar
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -138,6 +139,19 @@ def in_32_bits(tree: Any) -> Any:
     return jnp.asarray(x, _NARROW[x.dtype]) if is_wide else x
 
   return jax.tree.map(convert, tree)
+
+
+def warn_of_nan(field: str, array: Any) -> None:
+  """Warns if a user's array has NaN, from which numbers are computed."""
+  if isinstance(array, jax.core.Tracer):
+    return
+  array = np.asarray(array)
+  if array.dtype.kind == 'f' and (count := int(np.isnan(array).sum())):
+    warnings.warn(
+        f'{field}: {count} of {array.size} numbers are NaN; what is computed'
+        ' from them means nothing.',
+        stacklevel=1,
+    )
 
 
 def _is_compiled(leaf: Any) -> bool:

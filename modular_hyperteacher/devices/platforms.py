@@ -1,5 +1,7 @@
 """The platforms of JAX: which are asked for, and which there are."""
 
+from typing import Any
+
 import jax
 
 from modular_hyperteacher import errors
@@ -19,7 +21,7 @@ def allow_cpu() -> None:
 
 def check() -> None:
   """Starts JAX; raises UserError if it lacks the platform asked for."""
-  asked = _asked().removesuffix(f',{_CPU}')  # Of `allow_cpu`.
+  asked = _named()
   try:
     lacks = asked not in ('', _CPU) and jax.default_backend() == _CPU
   except (AssertionError, RuntimeError) as error:
@@ -29,8 +31,8 @@ def check() -> None:
   )
 
 
-def cpu() -> jax.Device:
-  """Returns the CPU, or else the device that JAX was started with.
+def cpu() -> Any:
+  """Returns the CPU device, or else the one that JAX was started with.
 
   Raises:
     UserError: if JAX cannot be started.
@@ -49,7 +51,7 @@ def missing(error: Exception) -> errors.UserError:
   """Returns what to tell a user if JAX does not start."""
   reason = ' '.join(str(error).split()) or 'there is no such device'
   return errors.UserError(
-      f"JAX_PLATFORMS is '{_asked()}', with which JAX does not start: {reason}."
+      f"JAX_PLATFORMS is '{_named()}', with which JAX does not start: {reason}."
       " Unset it, or set it to 'cpu'."
   )
 
@@ -59,6 +61,12 @@ def is_missing(error: Exception) -> bool:
   return isinstance(error, RuntimeError) and str(error).startswith(_UNKNOWN)
 
 
+def _named() -> str:
+  """Returns the platforms without what `allow_cpu` adds."""
+  return _asked().removesuffix(f',{_CPU}')
+
+
 def _asked() -> str:
   """Returns the platforms of JAX_PLATFORMS; '' if it is not set."""
-  return jax.config.jax_platforms or ''
+  config: Any = jax.config  # Its options are defined at run time.
+  return config.jax_platforms or ''

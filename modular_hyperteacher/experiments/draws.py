@@ -11,6 +11,7 @@ import hashlib
 from typing import Any, TypedDict
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 # Of one array. Another stream changes all of its numbers.
@@ -81,7 +82,7 @@ def _agree(stored: Mapping[str, Any], now: Digest) -> bool:
 def _arrays(tree: Any) -> Iterator[tuple[str, np.ndarray]]:
   """Yields the name and the content of every array of a tree."""
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-    if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(
         leaf.dtype, jax.dtypes.prng_key
     ):
       leaf = jax.random.key_data(leaf)

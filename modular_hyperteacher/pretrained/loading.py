@@ -15,6 +15,7 @@ from the files bundled with the repository (`figures/bundle.py --parameters`).
 from collections.abc import Sequence
 import dataclasses
 import functools
+import os
 import pathlib
 import sys
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings as base
@@ -74,6 +76,11 @@ class Pretrained:
   experiment: base.Experiment
   meta_params: Any
   drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles arrays and the config, from which functions are built again."""
+    told = self.run_id, self.config, self.kind, self.folder
+    return _remake, (*told, self.meta_params, self.drawn)
 
   @property
   def seeds(self) -> tuple[int, ...]:
@@ -123,11 +130,11 @@ class Pretrained:
 
 @jax_settings.always
 def load(
-    name: str | pathlib.Path,
+    name: str | os.PathLike[str],
     *,
     kind: str = 'last',
-    results_root: str | pathlib.Path = 'results',
-    bundled_root: pathlib.Path | None = None,
+    results_root: str | os.PathLike[str] = 'results',
+    bundled_root: str | os.PathLike[str] | None = None,
     **fields: Any,
 ) -> Pretrained:
   """Returns a trained run.
@@ -154,7 +161,7 @@ def load(
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
     root = run_folder.locate(results_root, 'results_root')
-    found = _named(f'{experiment}/{preset}', root, bundled_root)
+    found = _named(f'{experiment}/{preset}', root, _roots(bundled_root))
     fields |= {'run_id': run_id} if run_id else {}
   for field, value in fields.items():
     found = _narrow(found, field, value)
@@ -166,8 +173,8 @@ def load(
 
 
 def available(
-    results_root: str | pathlib.Path = 'results',
-    bundled_root: pathlib.Path | None = None,
+    results_root: str | os.PathLike[str] = 'results',
+    bundled_root: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
   root = run_folder.locate(results_root, 'results_root')
@@ -180,7 +187,7 @@ def available(
           tuple(t.config['training']['seeds']),
           str(t.folder),
       )
-      for t in _find(root, bundled_root)
+      for t in _find(root, _roots(bundled_root))
   ]
   return pd.DataFrame(rows, columns=list(columns))
 
@@ -209,11 +216,32 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
   )
 
 
+@jax_settings.always
+def _remake(
+    run_id: str,
+    config: dict[str, Any],
+    kind: str,
+    folder: pathlib.Path,
+    *arrays: Any,
+) -> Pretrained:
+  components.allow(config)
+  experiment = experiments.build(config, num_devices=1)
+  return Pretrained(run_id, config, kind, folder, experiment, *arrays)
+
+
+def _roots(
+    bundled_root: str | os.PathLike[str] | None,
+) -> tuple[pathlib.Path, ...]:
+  """Returns the folders of bundles."""
+  if bundled_root is None:
+    return plugins.bundled_roots()
+  return (run_folder.locate(bundled_root, 'bundled_root'),)
+
+
 def _find(
-    root: pathlib.Path, bundled_root: pathlib.Path | None
+    root: pathlib.Path, roots: tuple[pathlib.Path, ...]
 ) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
-  roots = plugins.bundled_roots() if bundled_root is None else (bundled_root,)
   readers = [
       functools.partial(_read_run, path.parent)
       for path in sorted(root.glob('*/*/*/summary.json'))
@@ -269,14 +297,14 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
 
 
 def _named(
-    name: str, root: pathlib.Path, bundled_root: pathlib.Path | None
+    name: str, root: pathlib.Path, roots: tuple[pathlib.Path, ...]
 ) -> list[_Trained]:
   """Returns the runs of '<experiment>/<preset>'.
 
   Experiments share runs with the same config. Such a run is trained once, in
   the folder of one of the experiments.
   """
-  found = _find(root, bundled_root)
+  found = _find(root, roots)
   named = [trained for trained in found if trained.name == name]
   experiment, _, preset = name.partition('/')
   try:

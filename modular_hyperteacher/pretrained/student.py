@@ -21,6 +21,8 @@ from modular_hyperteacher.analysis import decoding
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -51,6 +53,11 @@ class Student:
   task_params: Any
   evaluation_latents: Any
   meta_params: models.MetaParams
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles arrays and the config, from which functions are built again."""
+    drawn = self.task_params, self.evaluation_latents
+    return _remake, (self.config, self.seed, *drawn, self.meta_params)
 
   @property
   def splits(self) -> tuple[str, ...]:
@@ -102,8 +109,8 @@ class Student:
       task = tasks.Task(task, unread, unread)
     default = randomness.stream(self.root, 'adapt')
     key = default if key is None else _as_key(key)
-    task = jax_settings.in_32_bits(task)
-    return self._adapt(self.meta_params, self.task_params, task, key)
+    own = jax_settings.in_32_bits(task)
+    return self._adapt(self.meta_params, self.task_params, own, key)
 
   def _check_support(self, support: tasks.Batch) -> None:
     """Raises UserError for examples of another form than those of a task."""
@@ -131,8 +138,7 @@ class Student:
           list(shape),
           f'it must be {["N", *expected[1:]]}'.replace("'", ''),
       )
-      if not isinstance(array, jax.core.Tracer):
-        untrusted.warn_of_nan(f"the support set's {name}", array)
+      jax_settings.warn_of_nan(f"the support set's {name}", array)
 
   @jax_settings.always
   def predict(self, fast_params: models.FastParams, inputs: Any) -> jax.Array:
@@ -248,6 +254,15 @@ class Student:
         {name: values[0] for name, values in metrics.items()},
         jax.tree.map(lambda x: x[0, 0], kept),
     )
+
+
+@jax_settings.always
+def _remake(config: dict[str, Any], seed: int, *arrays: Any) -> Student:
+  components.allow(config)
+  experiment: Any = build.build(config, num_devices=1)
+  index = experiment.training.seeds.index(seed)
+  root = build.root_keys(experiment.training)[index]
+  return Student(config, experiment, seed, root, *arrays)
 
 
 def _as_key(key: Any) -> jax.Array:

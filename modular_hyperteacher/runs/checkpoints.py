@@ -271,4 +271,8 @@ def _reason(error: Exception) -> str:
   ):
     if known in text:
       return known
-  return type(error).__name__
+  if number := _error_number(error):
+    return os.strerror(number)
+  lines = [line.strip() for line in text.splitlines() if line.strip()]
+  what = f': {untrusted.shorten(lines[0])}' if lines else ''
+  return f'{type(error).__name__}{what}'

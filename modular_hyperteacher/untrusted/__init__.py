@@ -15,7 +15,6 @@ import stat
 import types
 import typing
 from typing import Annotated, Any, Literal, NotRequired
-import warnings
 
 import numpy as np
 
@@ -236,18 +235,6 @@ def whole_number(value: Any, field: str, low: int, high: int, rule: str) -> int:
 def plain(value: Any) -> Any:
   """Returns a number of NumPy as one of Python, anything else as it is."""
   return value.item() if isinstance(value, np.generic) else value
-
-
-def warn_of_nan(field: str, array: Any) -> None:
-  """Warns if a user's array has NaN, from which numbers are computed."""
-  array = np.asarray(array)
-  if array.dtype.kind == 'f' and np.isnan(array).any():
-    count = int(np.isnan(array).sum())
-    warnings.warn(
-        f'{field}: {count} of {array.size} numbers are NaN; what is computed'
-        ' from them means nothing.',
-        stacklevel=3,
-    )
 
 
 def shown(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
@@ -48,6 +49,7 @@ def make(
   Raises:
     UserError: if there is no such world, or a field is impossible.
   """
+  fields = {field: untrusted.plain(x) for field, x in fields.items()}
   if ':' in name:
     components.allow({'task': {'name': name}, 'model': {}})
   else:
@@ -108,6 +110,16 @@ def make_described(
   )
 
 
+@jax_settings.always
+def remake(
+    experiment: str | None, preset: str | None, block: _Block, seed: int
+) -> worlds.World:
+  """Returns a world that was pickled."""
+  if ':' in block['name']:
+    components.allow({'task': block, 'model': {}})
+  return _build(experiment, preset, block, seed)
+
+
 def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
   """Yields (config, task block) for a world: of the main configs, or of all."""
   errors.require_choice('preset', preset, PRESETS)
@@ -130,7 +142,7 @@ def _system_worlds() -> dict[str, Any]:
 def _build(
     experiment: str | None, preset: str | None, block: _Block, seed: int
 ) -> worlds.World:
-  worlds.check_seed('seed', seed)
+  seed = worlds.check_seed('seed', seed)
   fields = dict(block)
   system = _system_worlds().get(block['name'])
   if system is None:

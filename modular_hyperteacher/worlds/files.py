@@ -9,6 +9,7 @@ neither file holds the targets of the query set.
 from collections.abc import Mapping
 import io
 import json
+import os
 import pathlib
 import re
 from typing import Any, cast, NamedTuple
@@ -73,7 +74,7 @@ def support(fields: Mapping[str, Any]) -> str:
 
 
 def export(
-    path: pathlib.Path,
+    path: str | os.PathLike[str],
     world: worlds.World,
     split: str,
     num_tasks: int | None = None,
@@ -84,6 +85,7 @@ def export(
   Raises:
     UserError: if tasks cannot be drawn, or the file cannot be written.
   """
+  path = run_folder.locate(path, 'the file of tasks')
   tasks = world.sample(split, num_tasks, tasks_seed)
   spec = _make_spec(world, split, len(tasks.latents), tasks_seed)
   _write(
@@ -95,8 +97,8 @@ def export(
 
 
 def write_predictions(
-    path: pathlib.Path,
-    predictions: np.ndarray,
+    path: str | os.PathLike[str],
+    predictions: Any,
     world: worlds.World,
     split: str,
     tasks_seed: int = 0,
@@ -113,6 +115,7 @@ def write_predictions(
   Raises:
     UserError: if the file cannot be written.
   """
+  path = run_folder.locate(path, 'the file of predictions')
   number = len(predictions)
   spec = _make_spec(world, split, number, tasks_seed)
   whole = split in world.fixed_sizes
@@ -120,7 +123,7 @@ def write_predictions(
       split, number if whole else min(number, _NUM_DIGESTED), tasks_seed
   )
   spec |= {'drawn': _digest(world, tasks)}
-  _write(path, {'predictions': predictions}, spec)
+  _write(path, {'predictions': np.asarray(predictions)}, spec)
 
 
 def _digest(world: worlds.World, tasks: worlds.Tasks) -> draws.Digest:
@@ -140,18 +143,19 @@ def _make_spec(
       'seed': world.seed,
       'split': split,
       'num_tasks': num_tasks,
-      'tasks_seed': tasks_seed,
+      'tasks_seed': worlds.check_seed('tasks_seed', tasks_seed),
       **world.description,
   }
 
 
-def score(path: pathlib.Path) -> Scored:
+def score(path: str | os.PathLike[str]) -> Scored:
   """Returns the score of a file of predictions, which may be untrusted.
 
   Raises:
     UserError: if the file is not one of predictions for a world that a config
       describes; says why.
   """
+  path = run_folder.locate(path, 'the file of predictions')
   learner = path.name.partition('.')[0]
   if not re.fullmatch(r'[\w-]{1,40}', learner):
     raise errors.UserError(

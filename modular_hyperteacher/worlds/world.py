@@ -20,6 +20,7 @@ from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.devices import precision
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.untrusted import npz
 
 # Limits of one draw.
@@ -66,6 +67,12 @@ class World(abc.ABC):
   fields: Mapping[str, Any]
   seed: int
   params: Any = dataclasses.field(repr=False)
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles the fields, from which functions and arrays are made again."""
+    remake = plugins.resolve(f'{plugins.PACKAGE}.worlds.catalogue:remake')
+    block = {'name': self.name, **self.fields}
+    return remake, (self.experiment, self.preset, block, self.seed)
 
   @property
   @abc.abstractmethod
@@ -166,6 +173,7 @@ class World(abc.ABC):
           f' {list(predictions.shape)}; they must be {kind} of shape'
           f' {list(wanted.shape)}.'
       )
+    jax_settings.warn_of_nan('predictions', predictions)
     return on_cpu(self._measure)(predictions, tasks)
 
   def _num_tasks(self, split: str, num_tasks: int | None, seed: int) -> int:

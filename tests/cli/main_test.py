@@ -1,6 +1,7 @@
 """The command line as users meet it: runs, and resuming them."""
 
 from collections.abc import Iterable
+import importlib
 import json
 import pathlib
 import re
@@ -8,9 +9,11 @@ import signal
 import subprocess
 import time
 
+from absl import flags
 import pandas as pd
 import pytest
 
+from modular_hyperteacher import main
 from tests.helpers import commands
 from tests.helpers import disks
 from tests.helpers import training
@@ -276,3 +279,9 @@ def test_scan_is_trained_from_end_to_end(
   done = training.run(f'--results={tmp_path}', run, config=f'{name}:smoke')
   assert done.returncode == 0, done.stderr
   assert len(list(tmp_path.glob(f'{name}/smoke/*/summary.json'))) == 1
+
+
+def test_the_command_can_be_imported_again() -> None:
+  """As in a notebook, and beside flags of the same names."""
+  importlib.reload(main)
+  assert 'describe' not in flags.FLAGS

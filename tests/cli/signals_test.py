@@ -98,6 +98,7 @@ def test_ctrl_c_before_a_worker_began(tmp_path: pathlib.Path) -> None:
     [
         (signal.SIGINT, 130),
         (signal.SIGTERM, 0),
+        (signal.SIGHUP, 0),  # Of a terminal that is closed.
     ],
 )
 def test_while_compiling(
