@@ -52,7 +52,9 @@ def _stop(
 
 
 def _imports_jax(pid: int | str) -> bool:
-  return 'jaxlib' in pathlib.Path(f'/proc/{pid}/maps').read_text()
+  return 'jaxlib' in pathlib.Path(f'/proc/{pid}/maps').read_text(
+      encoding='utf-8'
+  )
 
 
 @pytest.mark.parametrize(

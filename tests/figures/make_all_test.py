@@ -246,7 +246,9 @@ def test_two_processes_end_together(
     if killed == 'parent':
       status = pathlib.Path(f'/proc/{child}/status')
       deadline = time.monotonic() + 30
-      while status.exists() and 'State:\tZ' not in status.read_text():
+      while status.exists() and 'State:\tZ' not in status.read_text(
+          encoding='utf-8'
+      ):
         assert time.monotonic() < deadline
         time.sleep(0.1)
       return
