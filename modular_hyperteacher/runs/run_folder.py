@@ -209,8 +209,9 @@ def locate(name: str | os.PathLike[str], field: str) -> pathlib.Path:
     raise errors.UserError(f"{field} is ''; name a folder or a file.")
   try:
     path = pathlib.Path(name).expanduser()
+    str(path).encode()  # Libraries that write files take only UTF-8.
     path.exists()
-  except (OSError, RuntimeError) as error:  # No such home, for instance.
+  except (OSError, RuntimeError, UnicodeError) as error:  # No such home, say.
     raise errors.UserError(
         f"{field} is '{name}', which cannot be a folder or a file: {error}."
     ) from error

@@ -33,6 +33,29 @@ def test_nobody_reads_the_output(command: list[str]) -> None:
   assert process.returncode == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'place, reason', [('/dev/full', 'No space'), ('&-', 'it')]
+)
+def test_commands_tell_that_output_is_lost(place: str, reason: str) -> None:
+  for command in (
+      '-m modular_hyperteacher.worlds list',
+      '-m modular_hyperteacher.main --config=configs/fig3b.py:smoke --describe',
+      '-m launch.local --help',
+      'figures/make_all.py --help',
+  ):
+    done = subprocess.run(
+        ['bash', '-c', f'{sys.executable} {command} >{place}'],
+        cwd=commands.ROOT,
+        env=commands.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert done.returncode == 1, done.stderr
+    assert f'output cannot be written: {reason}' in done.stderr
+    assert 'Traceback' not in done.stderr
+
+
 _LOST = 'error: standard output cannot be written: {}. What was printed is lost'
 _FULL = _LOST.format('No space left on device')
 _CLOSED = _LOST.format('it is closed')
