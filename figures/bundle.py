@@ -18,7 +18,7 @@ runs and seeds with --only, --without and --num_seeds:
 
 from collections.abc import Collection, Mapping, Sequence
 import pathlib
-from typing import Any
+from typing import Any, TypeAlias
 
 from absl import flags
 import jax
@@ -62,6 +62,8 @@ _NUM_SEEDS = flags.DEFINE_integer(
     'With --parameters: of how many seeds; default: all.',
     1,
 )
+# The seeds, the parameters, and digests of the tasks.
+_Trained: TypeAlias = tuple[tuple[int, ...], Any, dict[str, Any]]
 # Limit for all bundles together, because every clone downloads them.
 _MAX_PARAMETER_BYTES = 10_000_000
 
@@ -190,8 +192,8 @@ def _others(target: pathlib.Path) -> list[pathlib.Path]:
 
 def _read_parameters(
     source: pathlib.Path, added: Sequence[bundles.Run]
-) -> dict[str, tuple[tuple[int, ...], Any]]:
-  """Returns run id -> seeds and parameters of the selected runs, as trained."""
+) -> dict[str, _Trained]:
+  """Returns run id -> what was trained, of the selected runs."""
   if not _PARAMETERS.value:
     return {}
   if not added:
@@ -209,16 +211,26 @@ def _read_parameters(
       folder = run_folder.RunFolder(source / run.run_id)
       params = weights.restore(folder, built, 'last')
       first = jax.tree.map(lambda x: x[: _NUM_SEEDS.value], params)
-      found[run.run_id] = built.training.seeds[: _NUM_SEEDS.value], first
+      seeds = built.training.seeds[: _NUM_SEEDS.value]
+      digests = added[run.run_id].get('drawn', {})
+      drawn = {str(s): digests[str(s)] for s in seeds if str(s) in digests}
+      found[run.run_id] = seeds, first, drawn
   return found
 
 
 def _write_parameters(
-    folder: pathlib.Path, trained: Mapping[str, tuple[tuple[int, ...], Any]]
+    folder: pathlib.Path, trained: Mapping[str, _Trained]
 ) -> None:
   """Writes parameters, or none if all bundles would be too large."""
-  for run_id, (seeds, params) in trained.items():
-    weights.write(folder, run_id, kind='last', seeds=seeds, meta_params=params)
+  for run_id, (seeds, params, drawn) in trained.items():
+    weights.write(
+        folder,
+        run_id,
+        kind='last',
+        seeds=seeds,
+        meta_params=params,
+        drawn=drawn,
+    )
   size = _parameter_bytes()
   if trained and size > _MAX_PARAMETER_BYTES:
     weights.remove(folder, trained)

@@ -128,8 +128,6 @@ def main() -> None:
       _write(output, {home: whole.page(packed=False, links=links)})
     else:
       _write(output, {home: whole.page()})
-  except BrokenPipeError:
-    raise  # Nobody reads standard output any more; no file is at fault.
   except OSError as error:
     raise errors.UserError(
         f'{flag}: cannot write to {output} ({error.strerror}).'
@@ -168,7 +166,7 @@ def _draw(
     drawn = {name: _make(name, root, output) for name in names}
     return drawn, claims.evaluate(library)
   fork = multiprocessing.get_context('fork')
-  sys.stdout.flush()  # Else BrokenPipeError would be raised in the fork.
+  sys.stdout.flush()  # Else the fork would print what is buffered, too.
   with (
       _told_if_killed(),
       futures.ProcessPoolExecutor(1, fork, _end_with_parent) as pool,
@@ -244,7 +242,7 @@ def _print_origins(names: Iterable[str], library: data.Library) -> None:
 
 def _write(folder: pathlib.Path, texts: Mapping[str, str]) -> None:
   for name, text in texts.items():
-    (folder / name).write_text(text)
+    (folder / name).write_text(text, 'utf-8')
 
 
 if __name__ == '__main__':

@@ -88,7 +88,7 @@ def pages(
       WAYS: {'learners': tables.to_markdown(learners.table(library))},
   }
   return {
-      path: formats.fill(path.read_text(), found)
+      path: formats.fill(path.read_text('utf-8'), found)
       for path, found in tables_of.items()
   }
 

@@ -38,7 +38,7 @@ def read(path: pathlib.Path) -> list[Line]:
     UserError: if the list is empty or unreadable; names a wrong line.
   """
   try:
-    text = path.read_text()
+    text = path.read_text('utf-8')
   except (OSError, UnicodeDecodeError) as error:
     raise errors.UserError(
         f"--list is '{path}', which cannot be read: {error}."

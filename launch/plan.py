@@ -91,12 +91,12 @@ def stopped(number: int) -> Outcome:
       {},
       f'{preemption.Interrupted(number)}: saved; run the same command to'
       ' resume.',
-      0 if number == signal.SIGTERM else 128 + number,
+      preemption.exit_code(number),
   )
 
 
 def catch_signals() -> list[int]:
-  """Returns a list to which SIGTERM and Ctrl-C are appended from now on."""
+  """Returns a list to which signals to stop are appended from now on."""
   received: list[int] = []
   for number in preemption.SIGNALS:
     signal.signal(number, lambda signum, frame: received.append(signum))

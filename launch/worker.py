@@ -26,6 +26,8 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.devices import jax_settings
+from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.profiling import timings
@@ -58,16 +60,14 @@ def set_up(settings: Settings) -> None:
 
   Raises:
     UserError: if others can write to the compilation cache, or if the one that
-      was asked for cannot be used.
+      was asked for cannot be used; or if Python or JAX runs in another mode.
   """
-  flags = os.environ.get('XLA_FLAGS', '')
+  jax_settings.fix()
   number = settings.num_host_devices
   jax_config: Any = jax.config  # Its options are defined at run time.
-  if (
-      'xla_force_host_platform_device_count' not in flags
-      and jax_config.jax_num_cpu_devices != number
-  ):
+  if not host_devices.set_by() and jax_config.jax_num_cpu_devices != number:
     host_devices.divide(number, number)
+  platforms.check()
   if settings.compilation_cache == compilation_cache.DEFAULT:
     compilation_cache.enable_by_default()
   elif settings.compilation_cache:
@@ -218,7 +218,7 @@ def main() -> None:
   arguments = parser.parse_args()
   if hasattr(os, 'sched_setaffinity'):  # Linux.
     os.sched_setaffinity(0, arguments.cores)
-  answers = os.fdopen(os.dup(1), 'w')
+  answers = os.fdopen(os.dup(1), 'w', encoding='utf-8')
   os.dup2(2, 1)  # Other output must not mix with the answers.
   # Between two runs there is nothing to save; the closed pipe ends the worker.
   for number in preemption.SIGNALS:

@@ -32,6 +32,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import files
 from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import components
@@ -116,6 +117,7 @@ def _locate_json() -> pathlib.Path | None:
 def _measure_all() -> list[dict[str, Any]]:
   runs = command_line.read_runs()
   command_line.divide_host(runs)
+  platforms.check()
   for run in runs:
     components.allow(run.config)
   by_model = {run.config['model']['name']: run for run in reversed(runs)}

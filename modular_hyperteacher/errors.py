@@ -41,8 +41,10 @@ class StorageError(MachineError, OSError):
   def __init__(self, path: pathlib.Path, reason: str | OSError) -> None:
     if isinstance(reason, OSError):
       reason = reason.strerror or str(reason)
+    is_full = any(word in reason for word in ('space', 'quota'))
+    advice = ', for example by freeing disk space' if is_full else ''
     super().__init__(
-        f'cannot write {path}: {reason}. Fix this, for example by freeing disk'
-        ' space; the same command then resumes from the last checkpoint.'
+        f'cannot write {path}: {reason}. Fix this{advice}; the same command'
+        ' then resumes from the last checkpoint.'
     )
     self.strerror = reason

@@ -23,24 +23,25 @@ from modular_hyperteacher import errors
 UNFINISHED = '.writing-%s'
 
 
-def locate(name: str | pathlib.Path, field: str) -> pathlib.Path:
-  """Returns the path of a folder that a user names; ~ is the home folder.
+def locate(name: str | os.PathLike[str], field: str) -> pathlib.Path:
+  """Returns the path that a user names; ~ is the home folder.
 
   Args:
-    name: of the folder, which need not exist.
+    name: name of a folder or a file, which need not exist.
     field: where the user names it, such as '--results'.
 
   Raises:
-    UserError: if no folder can have this name.
+    UserError: if nothing can have this name.
   """
-  if not name:
-    raise errors.UserError(f"{field} is ''; name a folder.")
+  if not os.fspath(name):
+    raise errors.UserError(f"{field} is ''; name a folder or a file.")
   try:
     path = pathlib.Path(name).expanduser()
+    str(path).encode()  # Libraries that write files take only UTF-8.
     path.exists()
-  except (OSError, RuntimeError) as error:  # No such home, for instance.
+  except (OSError, RuntimeError, UnicodeError) as error:  # No such home, say.
     raise errors.UserError(
-        f"{field} is '{name}', which cannot be a folder: {error}."
+        f"{field} is '{name}', which cannot be a folder or a file: {error}."
     ) from error
   return path
 

@@ -18,7 +18,6 @@ import contextlib
 import functools
 import json
 import os
-import signal
 import sys
 import traceback
 from typing import Any
@@ -39,6 +38,7 @@ from modular_hyperteacher.cli import summary
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import multihost
+from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.runs import ahead
 from modular_hyperteacher.runs import preemption
@@ -46,31 +46,34 @@ from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
 from modular_hyperteacher.runs import trainer
 
-command_line.define_sweep_flags()
-command_line.define_host_devices_flag()
-_DESCRIBE = flags.DEFINE_bool(
-    'describe', False, 'Print the runs as JSON and train nothing.'
-)
-_DISTRIBUTED = flags.DEFINE_bool(
-    'distributed',
-    False,
-    'Train together with other processes, which JAX finds by itself under'
-    ' SLURM, Open MPI or Kubernetes and on TPU pods.',
-)
-_COORDINATOR = flags.DEFINE_string(
-    'coordinator',
-    None,
-    'HOST:PORT of process 0, if several processes train together.',
-)
-_NUM_PROCESSES = flags.DEFINE_integer(
-    'num_processes',
-    None,
-    'Number of processes that train together.',
-    lower_bound=1,
-)
-_PROCESS_ID = flags.DEFINE_integer(
-    'process_id', None, 'Index of this process, from 0.', lower_bound=0
-)
+
+def _define_flags() -> None:
+  """Defines them when the command runs: a notebook may import this twice."""
+  command_line.define_sweep_flags()
+  command_line.define_host_devices_flag()
+  flags.DEFINE_bool(
+      'describe', False, 'Print the runs as JSON and train nothing.'
+  )
+  flags.DEFINE_bool(
+      'distributed',
+      False,
+      'Train together with other processes, which JAX finds by itself under'
+      ' SLURM, Open MPI or Kubernetes and on TPU pods.',
+  )
+  flags.DEFINE_string(
+      'coordinator',
+      None,
+      'HOST:PORT of process 0, if several processes train together.',
+  )
+  flags.DEFINE_integer(
+      'num_processes',
+      None,
+      'Number of processes that train together.',
+      lower_bound=1,
+  )
+  flags.DEFINE_integer(
+      'process_id', None, 'Index of this process, from 0.', lower_bound=0
+  )
 
 
 def main(argv: list[str]) -> int:
@@ -97,10 +100,14 @@ def main(argv: list[str]) -> int:
 
 def _run() -> int:
   sweep = command_line.read_sweep()
-  by_hand = (_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
-  if by_hand != (None, None, None) or _DISTRIBUTED.value:
+  by_hand = tuple(
+      flags.FLAGS[name].value
+      for name in ('coordinator', 'num_processes', 'process_id')
+  )
+  if by_hand != (None, None, None) or flags.FLAGS.distributed:
     multihost.join(*by_hand)
   command_line.divide_host(sweep.runs)
+  platforms.check()
   compilation_cache.enable_by_default()
   for run in sweep.runs:
     components.allow(run.config)
@@ -108,7 +115,7 @@ def _run() -> int:
   try:
     with preemption.Guard() as guard:
       # Drawing tasks compiles: users may interrupt it.
-      if _DESCRIBE.value:
+      if flags.FLAGS.describe:
         described = guard.call(
             lambda: [run.describe(sweep.published) for run in planned]
         )
@@ -121,11 +128,11 @@ def _run() -> int:
   except preemption.Interrupted as interruption:
     multihost.shutdown()
     what = 'saved; run the same command to resume'
-    if _DESCRIBE.value:
+    if flags.FLAGS.describe:
       what = 'nothing was trained'
     # A compiled step may still be running on a worker thread.
     _leave(
-        0 if interruption.signal_number == signal.SIGTERM else 130,
+        preemption.exit_code(interruption.signal_number),
         f'{interruption}: {what}.',
     )
   if multihost.is_primary():
@@ -165,6 +172,7 @@ def run() -> Any:
   """Entry point of the console script."""
   interrupts.exit_at_once()
   sys.modules['__main__'].__doc__ = __doc__  # absl prints it for --help.
+  _define_flags()
   command_line.run(main)
 
 

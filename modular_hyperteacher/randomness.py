@@ -9,8 +9,10 @@ import zlib
 
 import jax
 
+GENERATOR = 'threefry2x32'
 
-def root_key(seed: int, implementation: str = 'threefry2x32') -> jax.Array:
+
+def root_key(seed: int, implementation: str = GENERATOR) -> jax.Array:
   """Returns the key from which all randomness of a seed derives."""
   return jax.random.key(seed, impl=implementation)
 

@@ -47,7 +47,7 @@ _FOLDERS = ('tests', 'studies', 'figures', 'launch', 'configs')
 
 
 def _imports(path: pathlib.Path) -> Iterator[tuple[str, ...]]:
-  for node in ast.walk(ast.parse(path.read_text())):
+  for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
     if isinstance(node, ast.ImportFrom) and node.module:
       for alias in node.names:
         yield (*node.module.split('.'), alias.name)

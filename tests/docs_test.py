@@ -22,7 +22,10 @@ _COMMANDS = [
     for line in block.splitlines()
 ]
 _FIGURE = re.findall(r'\n```python\n(.*?)```', _PAGE, re.S)[-1]
-_NEEDED = {'launch.slurm': 'submitit', 'launch.ray_cluster': 'ray'}
+_NEEDED = {
+    'modular_hyperteacher.launch.slurm': 'submitit',
+    'modular_hyperteacher.launch.ray_cluster': 'ray',
+}
 
 
 @pytest.fixture(scope='module', name='folder')

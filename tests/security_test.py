@@ -34,7 +34,7 @@ def _executing(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize('path', _FILES, ids=lambda p: p.stem)
 def test_nothing_executes_what_it_reads(path: pathlib.Path) -> None:
-  assert not list(_executing(ast.parse(path.read_text())))
+  assert not list(_executing(ast.parse(path.read_text(encoding='utf-8'))))
 
 
 @pytest.mark.parametrize(

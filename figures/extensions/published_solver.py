@@ -55,7 +55,7 @@ def draw(library: data.Library) -> cells.Drawn:
       ]
       for split, title in _PANELS.items()
   }
-  where = json.loads(PATH.with_suffix('.json').read_text())
+  where = json.loads(PATH.with_suffix('.json').read_text('utf-8'))
   table = make_table(frame, where['num_outer_steps'])
   steps = f'{frame["step"].max():,} of {where["num_outer_steps"]:,}'
   figure = lines.draw(

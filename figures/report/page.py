@@ -245,7 +245,7 @@ def render(template: str, title: str, **values: Any) -> str:
     title: its heading.
     **values: variables of the template, escaped unless they are Markup.
   """
-  script = (_FOLDER / 'report.js').read_text()
+  script = (_FOLDER / 'report.js').read_text('utf-8')
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
   given: dict[str, Any] = {'links': (), 'plotly': '', 'downloads': ()}
   return (
@@ -255,7 +255,7 @@ def render(template: str, title: str, **values: Any) -> str:
           given | {'configs': {}} | values,
           title=title,
           policy=markupsafe.Markup(_POLICY.format(digest=digest)),
-          style=markupsafe.Markup((_FOLDER / 'report.css').read_text()),
+          style=markupsafe.Markup((_FOLDER / 'report.css').read_text('utf-8')),
           script=markupsafe.Markup(script),
       )
   )
@@ -379,4 +379,6 @@ def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     if blocks.exists():
       study = f'{path.parents[1].name}/blocks'
       paths[study] = (f'{name.rpartition("/")[0]}/blocks.py', blocks)
-  return {name: (shown, p.read_text()) for name, (shown, p) in paths.items()}
+  return {
+      name: (shown, p.read_text('utf-8')) for name, (shown, p) in paths.items()
+  }

@@ -33,11 +33,17 @@ def write_docs(output: pathlib.Path, home: str) -> None:
         " pip install 'modular_hyperteacher[figures]'."
     ) from error
 
+  pages = sorted((_ROOT / 'docs').glob('*.md'))
+  if not pages:
+    raise errors.UserError(
+        '--site needs the pages of docs/, which an installed package lacks; run'
+        ' it in a clone of the repository.'
+    )
   folder = output / 'docs'
   folder.mkdir(parents=True, exist_ok=True)
   titles = {}
-  for path in sorted((_ROOT / 'docs').glob('*.md')):
-    heading, _, text = path.read_text().partition('\n')
+  for path in pages:
+    heading, _, text = path.read_text('utf-8').partition('\n')
     titles[path.stem] = heading.lstrip('# ').replace('`', '')
     body = markdown.markdown(text, extensions=['extra', 'toc', 'sane_lists'])
     body = _LINK.sub(functools.partial(_link, path, output), body)
@@ -79,4 +85,4 @@ def _write(path: pathlib.Path, title: str, body: str, home: str) -> None:
   text = page.render(
       'base.html', title, links=links, body=markupsafe.Markup(body)
   )
-  path.write_text(text)
+  path.write_text(text, 'utf-8')

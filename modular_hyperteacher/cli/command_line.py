@@ -25,6 +25,8 @@ from modular_hyperteacher.cli import output
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import host_devices
+from modular_hyperteacher.devices import jax_settings
+from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
@@ -53,7 +55,7 @@ def define_sweep_flags() -> None:
 
 def run(main: Callable[[list[str]], int]) -> None:
   """Runs a program that has these flags, and exits with the code of `main`."""
-  with output.until_closed():
+  with output.guarded():
     app.run(lambda argv: sys.exit(main(argv)), flags_parser=parse)
 
 
@@ -212,9 +214,9 @@ def is_users(error: Exception) -> bool:
   package = pathlib.Path(__file__).parents[1]
   ours = package in pathlib.Path(frame.f_code.co_filename).parents
   ours = ours or frame.f_code.co_filename in components.files()
-  return isinstance(error, errors.UserError) or (
-      isinstance(error, ValueError) and ours
-  )
+  if isinstance(error, errors.UserError) or platforms.is_missing(error):
+    return True
+  return isinstance(error, ValueError) and ours
 
 
 _OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]*)(?:=(.*))?$', re.DOTALL)
@@ -232,6 +234,7 @@ def _list_shared_flags() -> None:
 def parse(argv: list[str]) -> list[str]:
   """Returns the words that are not flags. For `run`."""
   try:
+    jax_settings.fix()
     for i, word in enumerate(argv):
       if match := re.match('(--?config=)(.*)$', word):
         argv[i] = match.group(1) + user_config.locate(match.group(2))

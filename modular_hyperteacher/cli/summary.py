@@ -66,7 +66,7 @@ def print_result(run: runner.PlannedRun) -> None:
   parts = [
       f'{split} {_mean_and_error(values)}'
       for split in ('test', 'ood')
-      if (values := _headline(_of_sound_seeds(summary), split))
+      if (values := _headline(_of_sound_seeds(summary, 'last'), split))
   ]
   losses = summary['last'].get('test', {}).get('loss') or []
   # In JSON, NaN is None and infinity is text.
@@ -84,13 +84,13 @@ def _read(run: runner.PlannedRun) -> Any:
   return run.folder.read('summary.json', records.Summary)
 
 
-def _of_sound_seeds(summary: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the last results of the seeds that did not diverge."""
+def _of_sound_seeds(summary: Mapping[str, Any], kind: str) -> dict[str, Any]:
+  """Returns results of a kind, of the seeds that did not diverge."""
   diverged = summary.get('diverged', ())
   kept = [i for i, seed in enumerate(summary['seeds']) if seed not in diverged]
   return {
       split: {metric: [v[i] for i in kept] for metric, v in metrics.items()}
-      for split, metrics in summary['last'].items()
+      for split, metrics in summary[kind].items()
   }
 
 
@@ -114,7 +114,8 @@ def _row(
   config = run.spec.config
   summary = _read(run)
   diverged = summary.get('diverged', [])
-  last = _of_sound_seeds(summary)
+  last = _of_sound_seeds(summary, 'last')
+  best = _of_sound_seeds(summary, 'best_validation')
   none = 'diverged' if diverged else ''
   return {
       'model': config['model']['name'],
@@ -129,7 +130,7 @@ def _row(
       },
       'test': _mean_and_error(_headline(last, 'test')) or none,
       'OOD': _mean_and_error(_headline(last, 'ood')) or none,
-      'OOD best': _mean_and_error(_headline(summary['best_validation'], 'ood')),
+      'OOD best': _mean_and_error(_headline(best, 'ood')) or none,
       'seeds': len(config['training']['seeds']),
       **({'diverged': len(diverged)} if diverged else {}),
       'published OOD': _published(run.spec, paper_runs),

@@ -9,6 +9,7 @@ import os
 import pathlib
 import socket
 import stat
+import sys
 
 import jax
 
@@ -56,11 +57,13 @@ def enable(cache: str = DEFAULT) -> None:
 
 
 def enable_by_default() -> None:
-  """As `enable`, unless JAX is already configured or the folder unusable."""
+  """As `enable`, unless JAX is configured or the folder is not the user's."""
   if 'JAX_COMPILATION_CACHE_DIR' in os.environ:
     return
   try:
     enable()
+  except errors.UserError as error:  # Such as after sudo.
+    print(f'warning: it is not used: {error}', file=sys.stderr)
   except (OSError, RuntimeError):
     pass  # The home folder is read-only, or there is none: go without a cache.
 
@@ -68,7 +71,7 @@ def enable_by_default() -> None:
 def _processor() -> str:
   """Returns a hash of the processor's model and features, or the host name."""
   try:
-    text = pathlib.Path('/proc/cpuinfo').read_text()
+    text = pathlib.Path('/proc/cpuinfo').read_text('utf-8')
   except OSError:
     return socket.gethostname()
   prefixes = ('model name', 'flags', 'Features')

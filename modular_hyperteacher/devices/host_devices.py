@@ -20,13 +20,13 @@ def divide(number: int | None, suitable: int) -> None:
     suitable: the default.
 
   Raises:
-    UserError: if the user asked for a number, but XLA_FLAGS sets one too, or
-      JAX is already initialised.
+    UserError: if the user asked for a number, but the environment sets one
+      too, or JAX is already initialised.
   """
-  if 'xla_force_host_platform_device_count' in os.environ.get('XLA_FLAGS', ''):
+  if variable := set_by():
     if number is not None:
       raise errors.UserError(
-          f'--host_devices is {number}, but XLA_FLAGS also sets the number of'
+          f'--host_devices is {number}, but {variable} also sets the number of'
           ' host devices; use only one of them.'
       )
     return
@@ -42,6 +42,16 @@ def divide(number: int | None, suitable: int) -> None:
         'importing a task or model computes with JAX, so training uses one host'
         ' device; use NumPy outside of its functions'
     )
+
+
+def set_by() -> str | None:
+  """Returns the variable by which the user sets the number of host devices."""
+  if 'JAX_NUM_CPU_DEVICES' in os.environ:
+    return 'JAX_NUM_CPU_DEVICES'
+  flags = os.environ.get('XLA_FLAGS', '')
+  return (
+      'XLA_FLAGS' if 'xla_force_host_platform_device_count' in flags else None
+  )
 
 
 def cores() -> list[int]:

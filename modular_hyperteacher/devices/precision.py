@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 
+from modular_hyperteacher.devices import jax_settings
+
 FLOAT32 = 'float32'
 # JAX's names. On a TPU they mean six, three and one pass of bfloat16. On a GPU
 # the last two both mean TF32.
@@ -21,14 +23,15 @@ LEVELS = (FLOAT32, 'tensorfloat32', 'bfloat16')
 def at(level: str, function: Callable[..., Any]) -> Callable[..., Any]:
   """Returns the function, traced or run at one of `LEVELS`.
 
-  Derivatives of the function use the same level.
+  Derivatives of the function use the same level. Other settings of JAX are
+  fixed, too.
   """
 
   @functools.wraps(function)
   def call(*args: Any, **kwargs: Any) -> Any:
     # Set inside the call: the setting is per thread, and several threads
     # compile.
-    with jax.default_matmul_precision(level):
+    with jax_settings.fixed(), jax.default_matmul_precision(level):
       return function(*args, **kwargs)
 
   return call

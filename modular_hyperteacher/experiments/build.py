@@ -15,9 +15,11 @@ import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import checked
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import programs
@@ -53,6 +55,7 @@ def infer_maker(config: Mapping[str, Any]) -> Callable[..., Any] | None:
   return getattr(_builder(config), 'make_infer', None)
 
 
+@jax_settings.fixed()
 def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   """Returns the experiment that a run's config describes.
 
@@ -83,6 +86,7 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   return dataclasses.replace(built, system=system)
 
 
+@jax_settings.fixed()
 def optional_fields(
     task: Mapping[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -105,6 +109,7 @@ def optional_fields(
   }
 
 
+@jax_settings.fixed()
 def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
   """Returns one root key per seed."""
   return [
@@ -112,6 +117,7 @@ def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
   ]
 
 
+@jax_settings.fixed()
 def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
   """Returns every seed's task parameters and evaluation latents.
 
@@ -120,6 +126,14 @@ def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
   """
   draw = experiment.system.draw_tasks
   return [draw(root) for root in root_keys(experiment.training)]
+
+
+def digest_tasks(
+    experiment: settings.Experiment, tasks: Sequence[programs.SeedTasks]
+) -> dict[str, draws.Digest]:
+  """Returns seed -> the digest of its tasks."""
+  seeds = map(str, experiment.training.seeds)
+  return dict(zip(seeds, map(draws.digest, tasks), strict=True))
 
 
 def _with_precision(system: programs.System, level: str) -> programs.System:

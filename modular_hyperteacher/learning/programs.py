@@ -19,6 +19,7 @@ import numpy as np
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import compilation_options
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.tasks import base as tasks
@@ -141,10 +142,12 @@ class Programs:
     evaluate = _over_seeds(system.evaluate, len(roots))
     self._evaluate = _Compiled(evaluate, options)
 
+  @jax_settings.fixed_draws()
   def init(self) -> outer_loop.TrainState:
     """Returns the state before the first step, on the devices."""
     return replicate(self._init(self._init_keys))
 
+  @jax_settings.fixed_draws()
   def compile_init(self) -> outer_loop.TrainState:
     """Compiles `init`; returns the shapes of its state."""
     shapes = self._init.eval_shape(self._init_keys)
@@ -161,15 +164,21 @@ class Programs:
     evaluate_arguments = self._evaluate_arguments(state.meta_params)
     with futures.ThreadPoolExecutor() as pool:
       training = pool.submit(self.compile_training, state)
-      pool.submit(self._evaluate.compile, *evaluate_arguments).result()
+      pool.submit(self._compile_evaluation, *evaluate_arguments).result()
       training.result()
 
+  @jax_settings.fixed_draws()
   def compile_training(
       self, state: outer_loop.TrainState
   ) -> jax.stages.Compiled:
     """Compiles and returns the training program."""
     return self._train.compile(*self._train_arguments(state, 1))
 
+  @jax_settings.fixed_draws()
+  def _compile_evaluation(self, *arguments: Any) -> None:
+    self._evaluate.compile(*arguments)
+
+  @jax_settings.fixed_draws()
   def train(
       self, state: outer_loop.TrainState, num_steps: int
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
@@ -180,6 +189,7 @@ class Programs:
     """
     return self._train(*self._train_arguments(state, num_steps))
 
+  @jax_settings.fixed_draws()
   def evaluate(self, meta_params: Any) -> tuple[Evaluation, Any]:
     """Evaluates parameters [D, R, ...].
 

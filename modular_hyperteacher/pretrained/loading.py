@@ -12,20 +12,25 @@ Parameters come from the checkpoints in a results folder or, if there are none,
 from the files bundled with the repository (`figures/bundle.py --parameters`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
+import os
 import pathlib
 import sys
 from typing import Any
+import warnings
 
 import jax
 import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import files
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.experiments import sweeps
@@ -50,6 +55,7 @@ class _Trained(store.Finished):
   """
 
   kind: str | None
+  drawn: Mapping[str, Any]  # Seed -> the digest of the tasks it learned.
 
   @property
   def name(self) -> str:
@@ -73,6 +79,7 @@ class Pretrained:
     folder: where the parameters were read from.
     experiment: the run's task, model and learner.
     meta_params: leaves [R, ...], one slice per seed of `seeds`.
+    drawn: seed -> the digest of the tasks on which it was trained, if known.
   """
 
   run_id: str
@@ -81,12 +88,19 @@ class Pretrained:
   folder: pathlib.Path
   experiment: base.Experiment
   meta_params: Any
+  drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles arrays and the config, from which functions are built again."""
+    told = self.run_id, self.config, self.kind, self.folder
+    return _remake, (*told, self.meta_params, self.drawn)
 
   @property
   def seeds(self) -> tuple[int, ...]:
     """The seeds that have parameters."""
     return self.experiment.training.seeds
 
+  @jax_settings.always
   def student(self, seed: int | None = None) -> students.Student:
     """Returns the trained model of one seed; by default, the first.
 
@@ -115,15 +129,25 @@ class Pretrained:
 
   @functools.cached_property
   def _seed_tasks(self) -> list[programs.SeedTasks]:
-    return experiments.draw_tasks(self.experiment)
+    tasks = experiments.draw_tasks(self.experiment)
+    now = experiments.digest_tasks(self.experiment, tasks)
+    told = {draws.compare(self.drawn.get(seed), d) for seed, d in now.items()}
+    for text in filter(None, told):
+      warnings.warn(
+          f'{self.run_id} was trained on other tasks than those drawn here, as'
+          f' {text}. What its students solve here is new to them.',
+          stacklevel=1,
+      )
+    return tasks
 
 
+@jax_settings.always
 def load(
-    name: str | pathlib.Path,
+    name: str | os.PathLike[str],
     *,
     kind: str = 'last',
-    results_root: str | pathlib.Path = 'results',
-    bundled_root: pathlib.Path | None = None,
+    results_root: str | os.PathLike[str] = 'results',
+    bundled_root: str | os.PathLike[str] | None = None,
     **fields: Any,
 ) -> Pretrained:
   """Returns a trained run.
@@ -142,6 +166,7 @@ def load(
   Raises:
     UserError: unless exactly one run matches; lists the alternatives.
   """
+  jax_settings.check_asserts()
   errors.require_choice('kind', kind, weights.KINDS)
   folder = files.locate(name, 'name')
   if files.exists(folder / 'summary.json'):
@@ -150,7 +175,7 @@ def load(
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
     root = files.locate(results_root, 'results_root')
     fields |= {'run_id': run_id} if run_id else {}
-    trained = _find(root, bundled_root)
+    trained = _find(root, _roots(bundled_root))
     found = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
   for field, value in fields.items():
     found = _narrow(found, field, value)
@@ -162,8 +187,8 @@ def load(
 
 
 def available(
-    results_root: str | pathlib.Path = 'results',
-    bundled_root: pathlib.Path | None = None,
+    results_root: str | os.PathLike[str] = 'results',
+    bundled_root: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
   root = files.locate(results_root, 'results_root')
@@ -176,7 +201,7 @@ def available(
           tuple(t.config['training']['seeds']),
           str(t.source),
       )
-      for t in _find(root, bundled_root)
+      for t in _find(root, _roots(bundled_root))
   ]
   return pd.DataFrame(rows, columns=list(columns))
 
@@ -201,14 +226,36 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
       trained.source,
       experiment,
       meta_params,
+      trained.drawn,
   )
 
 
+@jax_settings.always
+def _remake(
+    run_id: str,
+    config: dict[str, Any],
+    kind: str,
+    folder: pathlib.Path,
+    *arrays: Any,
+) -> Pretrained:
+  components.allow(config)
+  experiment = experiments.build(config, num_devices=1)
+  return Pretrained(run_id, config, kind, folder, experiment, *arrays)
+
+
+def _roots(
+    bundled_root: str | os.PathLike[str] | None,
+) -> tuple[pathlib.Path, ...]:
+  """Returns the folders of bundles."""
+  if bundled_root is None:
+    return plugins.bundled_roots()
+  return (files.locate(bundled_root, 'bundled_root'),)
+
+
 def _find(
-    root: pathlib.Path, bundled_root: pathlib.Path | None
+    root: pathlib.Path, roots: tuple[pathlib.Path, ...]
 ) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
-  roots = plugins.bundled_roots() if bundled_root is None else (bundled_root,)
   paths = [
       path.parent
       for path in sorted(root.glob('*/*/*/summary.json'))
@@ -228,12 +275,15 @@ def _find(
 
 def _read_run(path: pathlib.Path) -> list[_Trained]:
   path = path.resolve()
-  stored = run_folder.RunFolder(path).read('config.json', records.Config)
+  run = run_folder.RunFolder(path)
+  stored = run.read('config.json', records.Config)
   if stored is None:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
   config: Any = stored
   records.check_run(path.name, config, str(path))
-  return [_Trained(path.parent, path.name, config, None)]
+  provenance: Any = run.read('provenance.json', records.Provenance) or {}
+  drawn = provenance.get('drawn', {})
+  return [_Trained(path.parent, path.name, config, None, drawn)]
 
 
 def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
@@ -251,7 +301,8 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
     config = stored['runs'][run_id]['config']
     records.check_run(run_id, config, str(folder.parent))
     config |= {'training': config['training'] | {'seeds': entry['seeds']}}
-    found.append(_Trained(folder.parent, run_id, config, entry['kind']))
+    drawn = entry.get('drawn', {})
+    found.append(_Trained(folder.parent, run_id, config, entry['kind'], drawn))
   return found
 
 

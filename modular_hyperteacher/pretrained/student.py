@@ -11,13 +11,18 @@ import math
 from typing import Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import untrusted
 from modular_hyperteacher.analysis import decoding
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -49,35 +54,44 @@ class Student:
   evaluation_latents: Any
   meta_params: models.MetaParams
 
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles arrays and the config, from which functions are built again."""
+    drawn = self.task_params, self.evaluation_latents
+    return _remake, (self.config, self.seed, *drawn, self.meta_params)
+
   @property
   def splits(self) -> tuple[str, ...]:
     """The splits that tasks can be drawn from."""
     return ('train', *self.experiment.task.evaluation_splits)
 
-  def sample(self, split: str, key: jax.Array) -> tasks.Task:
+  @jax_settings.always
+  def sample(self, split: str, key: jax.Array | int) -> tasks.Task:
     """Returns a task: support set, query set and latent [L, M].
 
     Args:
       split: one of `splits`; 'ood' for combinations never seen in training.
-      key: random key of the task.
+      key: random key of the task, or a seed.
 
     Raises:
-      UserError: if the split is unknown or empty.
+      UserError: if the split is unknown or empty, or the key is of another
+        generator than this package's.
     """
     errors.require_choice('split', split, self.splits)
     task_distribution = self.experiment.task
     if not task_distribution.num_combinations(self.task_params, split):
       raise errors.UserError(f"split '{split}' of seed {self.seed} is empty.")
-    return self._sample(self.task_params, key, split)
+    return self._sample(self.task_params, _as_key(key), split)
 
+  @jax_settings.always
   def adapt(
-      self, task: tasks.Task | tasks.Batch, key: jax.Array | None = None
+      self, task: tasks.Task | tasks.Batch, key: jax.Array | int | None = None
   ) -> models.FastParams:
     """Returns fast parameters, adapted to a task or to a support set.
 
     Args:
       task: a drawn task, or your own support set (`tasks.base.examples`).
-      key: for models that draw batches from the support set; fixed if None.
+      key: for models that draw batches from the support set, or a seed;
+        fixed if None.
 
     Raises:
       UserError: if `task` is a support set, but inner steps draw new examples;
@@ -93,8 +107,10 @@ class Student:
       # Adapting to a support set reads neither the query set nor the latent.
       unread = cast(Any, None)
       task = tasks.Task(task, unread, unread)
-    key = randomness.stream(self.root, 'adapt') if key is None else key
-    return self._adapt(self.meta_params, self.task_params, task, key)
+    default = randomness.stream(self.root, 'adapt')
+    key = default if key is None else _as_key(key)
+    own = jax_settings.in_32_bits(task)
+    return self._adapt(self.meta_params, self.task_params, own, key)
 
   def _check_support(self, support: tasks.Batch) -> None:
     """Raises UserError for examples of another form than those of a task."""
@@ -122,7 +138,9 @@ class Student:
           list(shape),
           f'it must be {["N", *expected[1:]]}'.replace("'", ''),
       )
+      jax_settings.warn_of_nan(f"the support set's {name}", array)
 
+  @jax_settings.always
   def predict(self, fast_params: models.FastParams, inputs: Any) -> jax.Array:
     """Returns outputs [N, Y]: logits, action values or regression outputs.
 
@@ -130,15 +148,19 @@ class Student:
       fast_params: what `adapt` returned.
       inputs: [N, X], or compact grid-world observations.
     """
-    return self._predict(self.meta_params, fast_params, inputs)
+    arguments = jax_settings.in_32_bits((fast_params, inputs))
+    return self._predict(self.meta_params, *arguments)
 
+  @jax_settings.always
   def score(
       self, fast_params: models.FastParams, batch: tasks.Batch
   ) -> dict[str, jax.Array]:
     """Returns loss and metrics on examples, such as a task's query set."""
+    batch = jax_settings.in_32_bits(batch)
     outputs = self.predict(fast_params, batch.inputs)
     return self.experiment.task.objective.measure(outputs, batch)
 
+  @jax_settings.always
   def evaluate(self) -> dict[str, dict[str, float]]:
     """Returns split -> metric -> mean over the run's evaluation tasks.
 
@@ -154,6 +176,7 @@ class Student:
       result[split] = {n: scale * float(v[i]) for n, v in metrics.items()}
     return result
 
+  @jax_settings.always
   def fit_decoder(self) -> Decode:
     """Returns `decode(fast_params) -> [L, M]`, a linear decoder of the latent.
 
@@ -177,6 +200,7 @@ class Student:
         decoding.flatten(adapted), self.evaluation_latents[split_index]
     )
 
+    @jax_settings.always
     def decode(fast_params: models.FastParams) -> np.ndarray:
       features = decoding.flatten(jax.tree.map(lambda x: x[None], fast_params))
       return np.asarray(decoding.predict(weights, features))[0]
@@ -230,3 +254,32 @@ class Student:
         {name: values[0] for name, values in metrics.items()},
         jax.tree.map(lambda x: x[0, 0], kept),
     )
+
+
+@jax_settings.always
+def _remake(config: dict[str, Any], seed: int, *arrays: Any) -> Student:
+  components.allow(config)
+  experiment: Any = build.build(config, num_devices=1)
+  index = experiment.training.seeds.index(seed)
+  root = build.root_keys(experiment.training)[index]
+  return Student(config, experiment, seed, root, *arrays)
+
+
+def _as_key(key: Any) -> jax.Array:
+  """Returns a key of this package's generator; an integer is a seed."""
+  if isinstance(key, (int, np.integer)):
+    rule = 'a seed must be at least 0 and less than 2^32'
+    seed = untrusted.whole_number(key, 'key', 0, 2**32, rule)
+    return randomness.root_key(seed)
+  if isinstance(key, jax.Array) and key.shape == (2,) and key.dtype == 'uint32':
+    return jax.random.wrap_key_data(key, impl=randomness.GENERATOR)
+  is_key = isinstance(key, jax.Array) and key.shape == ()
+  is_key = is_key and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+  errors.require(
+      is_key and str(jax.random.key_impl(key)) == randomness.GENERATOR,
+      'key',
+      getattr(key, 'dtype', untrusted.shorten(key)),
+      'it must be a seed, or a key such as'
+      f" jax.random.key(1, impl='{randomness.GENERATOR}')",
+  )
+  return key

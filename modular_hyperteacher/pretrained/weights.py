@@ -3,10 +3,10 @@
 A folder of small files holds `<run id>.npz` for each run: meta-parameters of
 some of its seeds, leaves [R, ...] named by their path in the tree. These are
 compressed NumPy arrays, so loading them cannot execute code. `index.json` lists
-the seeds, the kind and a hash of the arrays of every run.
+the seeds, the kind, a hash of the arrays and digests of the tasks of every run.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import math
 import pathlib
 from typing import Any
@@ -17,6 +17,8 @@ import numpy as np
 from modular_hyperteacher import errors
 from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.devices import jax_settings
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import records
@@ -59,8 +61,11 @@ def write(
     kind: str,
     seeds: Sequence[int],
     meta_params: Any,
+    drawn: Mapping[str, draws.Digest] | None = None,
 ) -> None:
   """Adds a run's parameters, leaves [R, ...], to a folder.
+
+  `drawn` maps seeds to digests of the tasks on which the run was trained.
 
   They are rounded to half precision, by at most one part in 2,048 (or 3e-8, if
   that is more), to keep clones of the repository small.
@@ -80,6 +85,7 @@ def write(
   files.write_atomically(_path(folder, run_id), content)
   digest = files.hash_arrays(sorted(arrays.items()))
   entry = {'kind': kind, 'seeds': list(seeds), 'sha256': digest}
+  entry |= {'drawn': dict(drawn)} if drawn else {}
   index = read_index(folder) | {run_id: entry}
   run_folder.RunFolder(folder).write(_INDEX, index)
 
@@ -122,7 +128,7 @@ def remove(folder: pathlib.Path, run_ids: Collection[str]) -> list[str]:
 
 
 def read_index(folder: pathlib.Path) -> dict[str, Any]:
-  """Returns run id -> {'kind', 'seeds', 'sha256'}; empty if there is none.
+  """Returns run id -> `records.Parameters`; empty if there is none.
 
   Raises:
     UserError: if it is damaged or lists an invalid name.
@@ -164,6 +170,7 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
+@jax_settings.fixed()
 def state_shapes(experiment: base.Experiment) -> Any:
   """Returns an `outer_loop.TrainState` of shapes [R, ...]."""
   keys = jax.random.split(jax.random.key(0), len(experiment.training.seeds))

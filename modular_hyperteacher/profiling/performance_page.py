@@ -126,7 +126,7 @@ def _gpu_cases() -> list[Case]:
 
 def known() -> dict[str, dict[str, Any]]:
   """Returns the measurements by the case's name."""
-  return json.loads(_JSON.read_text()) if _JSON.exists() else {}
+  return json.loads(_JSON.read_text('utf-8')) if _JSON.exists() else {}
 
 
 def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
     )
     if done.returncode:
       sys.exit(done.returncode)
-    (row,) = json.loads(path.read_text())
+    (row,) = json.loads(path.read_text('utf-8'))
   return row | {'num_tasks': fields['training.meta_batch_size']}
 
 
@@ -259,7 +259,7 @@ def main() -> None:
       continue
     rows[case.name] = measure(case, given.tasks, given.repeats)
     files.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
-  files.write_atomically(_PAGE, fill(_PAGE.read_text(), tables(rows)))
+  files.write_atomically(_PAGE, fill(_PAGE.read_text('utf-8'), tables(rows)))
 
 
 if __name__ == '__main__':

@@ -71,7 +71,7 @@ def measure(
   digest = hashlib.sha256(f'{device} {program(config)}'.encode()).hexdigest()
   path = cache / f'{digest[:16]}.json'
   try:
-    return Timing(**json.loads(path.read_text())['timing'])
+    return Timing(**json.loads(path.read_text('utf-8'))['timing'])
   except (OSError, ValueError, TypeError, KeyError):
     timing = _measure(planned, guard)
   run_folder.RunFolder(cache).create()

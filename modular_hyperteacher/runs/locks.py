@@ -176,7 +176,7 @@ def _create(path: pathlib.Path) -> None:
   # Written atomically: an empty lock file would not identify its holder.
   unfinished = path.with_suffix('.new')
   try:
-    unfinished.write_text(json.dumps(holder._asdict()))
+    unfinished.write_text(json.dumps(holder._asdict()), 'utf-8')
     unfinished.rename(path)
   except OSError as error:
     unfinished.unlink(missing_ok=True)
@@ -216,7 +216,11 @@ def _is_alive(holder: Holder | None) -> bool | None:
 def _machine() -> str | None:
   """Identifies the boot and process namespace; process ids are unique in it."""
   try:
-    boot = pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip()
+    boot = (
+        pathlib.Path('/proc/sys/kernel/random/boot_id')
+        .read_text('utf-8')
+        .strip()
+    )
     return f'{boot}/{os.stat("/proc/self/ns/pid").st_ino}'
   except OSError:
     return None  # Not Linux.
@@ -225,7 +229,7 @@ def _machine() -> str | None:
 def _started(pid: int) -> str | None:
   """Returns when a process started; None if it is dead, or hidden."""
   try:
-    stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    stat = pathlib.Path(f'/proc/{pid}/stat').read_text('utf-8')
   except OSError:
     return None
   # The name, in brackets, may contain spaces and brackets.

@@ -104,7 +104,7 @@ def _available() -> int | None:
     stats = jax.local_devices()[0].memory_stats() or {}
     return stats.get('bytes_limit')
   try:
-    text = pathlib.Path('/proc/meminfo').read_text()
+    text = pathlib.Path('/proc/meminfo').read_text('utf-8')
   except OSError:
     return None  # Not Linux.
   found = re.search(r'^MemAvailable: *(\d+) kB', text, re.MULTILINE)

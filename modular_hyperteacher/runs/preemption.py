@@ -1,4 +1,4 @@
-"""Preemption: SIGTERM and Ctrl-C take effect at once.
+"""Preemption: SIGTERM, SIGHUP and Ctrl-C take effect at once.
 
 A compiled step can take longer than the seconds between a preemption notice
 and the kill. Device work therefore runs on a worker thread, while the main
@@ -15,7 +15,10 @@ from typing import Any
 from modular_hyperteacher.devices import multihost
 
 _POLL_SECONDS = 0.1
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# A closed terminal sends SIGHUP, unless `nohup` has the process ignore it.
+_IS_NOHUP = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+_CALM = (signal.SIGTERM, *(() if _IS_NOHUP else (signal.SIGHUP,)))
+SIGNALS = (*_CALM, signal.SIGINT)
 
 
 class Interrupted(Exception):
@@ -24,6 +27,11 @@ class Interrupted(Exception):
   def __init__(self, signal_number: int) -> None:
     super().__init__(signal.Signals(signal_number).name)
     self.signal_number = signal_number
+
+
+def exit_code(signal_number: int) -> int:
+  """Returns the code of a command that saved after a signal."""
+  return 0 if signal_number in _CALM else 128 + signal_number
 
 
 class Guard:

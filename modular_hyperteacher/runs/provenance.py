@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 import datetime
+import functools
 from importlib import metadata
 import pathlib
 import platform
 import subprocess
+import sys
 from typing import Any
 
 import jax
@@ -52,7 +54,7 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _processor() -> str:
   try:
-    lines = pathlib.Path('/proc/cpuinfo').read_text().splitlines()
+    lines = pathlib.Path('/proc/cpuinfo').read_text('utf-8').splitlines()
   except OSError:
     lines = ()  # Not Linux.
   about = {}
@@ -73,8 +75,21 @@ def commit(folder: pathlib.Path) -> str | None:
     _git(folder, 'ls-files', '--error-unmatch', '.')
     found = _git(folder, 'rev-parse', '--short=12', 'HEAD')
     return found + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
-  except (OSError, subprocess.CalledProcessError):
-    return None  # Not tracked, or no git.
+  except OSError:
+    return None  # There is no git.
+  except subprocess.CalledProcessError as error:
+    if 'dubious ownership' in error.stderr:
+      _warn_of_owner(folder)
+    return None  # Not tracked.
+
+
+@functools.cache
+def _warn_of_owner(folder: pathlib.Path) -> None:
+  print(
+      f'warning: the commit is not recorded, as another user owns {folder}; to'
+      ' record it: git config --global --add safe.directory REPOSITORY',
+      file=sys.stderr,
+  )
 
 
 def _git(folder: pathlib.Path, *arguments: str) -> str:

@@ -4,10 +4,13 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import sweeps
 
 # NaN is None in JSON, and infinity text.
 Number: TypeAlias = float | None | Literal['inf', '-inf']
+# Seed -> the digest of its tasks; missing in files of earlier versions.
+Drawn: TypeAlias = dict[str, draws.Digest]
 # Split -> metric -> one number per seed.
 Results: TypeAlias = dict[str, dict[str, list[Number]]]
 
@@ -71,6 +74,7 @@ class Provenance(TypedDict):
   """provenance.json of a run."""
 
   sessions: list[Session]
+  drawn: NotRequired[Drawn]
 
 
 def _check_summary(value: Any, field: str) -> None:
@@ -118,6 +122,7 @@ class Parameters(TypedDict):
   kind: Literal['last', 'best_validation']
   seeds: list[int]
   sha256: str
+  drawn: NotRequired[Drawn]
 
 
 Index: TypeAlias = dict[untrusted.Name, Parameters]

@@ -19,6 +19,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import settings as base
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
@@ -176,10 +177,12 @@ def execute(
   run, built, folder = planned.spec, planned.experiment, planned.folder
   sessions: list[dict[str, Any]] = []
   session: dict[str, Any] = {}
+  drawn_before: dict[str, Any] = {}
   if multihost.is_primary():
     folder.open(run.config)
     if stored := folder.read('provenance.json', records.Provenance):
       sessions = stored['sessions']
+      drawn_before = stored.get('drawn', {})
   started = time.monotonic(), time.process_time()
 
   def record_session(step: int) -> None:
@@ -190,7 +193,8 @@ def execute(
         wall_s=round(time.monotonic() - started[0], 1),
         cpu_s=round(time.process_time() - started[1], 1),
     )
-    folder.write('provenance.json', {'sessions': [*sessions, session]})
+    record = {'sessions': [*sessions, session], 'drawn': digests}
+    folder.write('provenance.json', record)
 
   def make_trainer() -> trainer.Trainer:
     roots = experiments.root_keys(built.training)
@@ -208,6 +212,8 @@ def execute(
 
   # Drawing tasks and compiling may be interrupted.
   with _bugs_stay_bugs():
+    digests = guard.call(experiments.digest_tasks, built, planned.tasks)
+    _check_drawn(run, drawn_before, digests)
     training = guard.call(make_trainer)
   session |= provenance.describe() | {'first_step': training.step}
   if sessions and (changed := provenance.changes(sessions[-1], session)):
@@ -228,6 +234,18 @@ def execute(
     rows = run_folder.encode_metrics(training.rows)
     digest = {'metrics_sha256': hashlib.sha256(rows).hexdigest()}
     folder.write('summary.json', summarise(run, training.rows) | digest)
+
+
+def _check_drawn(
+    run: sweeps.Run, before: dict[str, Any], now: dict[str, Any]
+) -> None:
+  """Raises UserError if a run would go on with other tasks."""
+  for seed, digest in now.items():
+    if told := draws.compare(before.get(seed), digest):
+      raise errors.UserError(
+          f'{run.run_id} cannot be resumed, as {told}. Resume it as it was'
+          ' begun, or delete its folder to train it again.'
+      )
 
 
 @contextlib.contextmanager

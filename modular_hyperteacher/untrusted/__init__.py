@@ -17,6 +17,8 @@ import types
 import typing
 from typing import Annotated, Any, IO, Literal, NotRequired
 
+import numpy as np
+
 from modular_hyperteacher import errors
 
 MAX_BYTES = 256 * 2**20  # Of a file, packed and unpacked.
@@ -238,6 +240,23 @@ def _describe(kind: Any) -> str:
   if typing.is_typeddict(kind) or origin is dict:
     return 'a block of fields'
   return _KINDS.get(origin) or str(origin)
+
+
+def whole_number(value: Any, field: str, low: int, high: int, rule: str) -> int:
+  """Returns a whole number of Python or NumPy, `low <= value < high`.
+
+  Raises:
+    UserError: if it is something else; ends with the rule.
+  """
+  is_whole = isinstance(value, (int, np.integer))
+  allowed = is_whole and not isinstance(value, bool) and low <= value < high
+  errors.require(allowed, field, shorten(value), rule)
+  return int(value)
+
+
+def plain(value: Any) -> Any:
+  """Returns a number of NumPy as one of Python, anything else as it is."""
+  return value.item() if isinstance(value, np.generic) else value
 
 
 def shown(name: str) -> str:

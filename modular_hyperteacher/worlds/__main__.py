@@ -17,6 +17,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
 from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import output
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import files
 
@@ -34,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
   """Runs the command; returns the exit code."""
   logging.getLogger('jax').setLevel(logging.ERROR)
   try:
-    with output.until_closed():
+    with output.guarded():
+      jax_settings.fix()
       arguments = _parser().parse_args(argv)
       arguments.run(arguments)
   except errors.UserError as error:

@@ -9,6 +9,8 @@ from typing import Any
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import plugins
@@ -28,6 +30,7 @@ def names() -> tuple[str, ...]:
   return (*components.known_tasks(), *_system_worlds())
 
 
+@jax_settings.always
 def make(
     name: str, *, preset: str = 'laptop', seed: int = 2020, **fields: Any
 ) -> worlds.World:
@@ -46,6 +49,7 @@ def make(
   Raises:
     UserError: if there is no such world, or a field is impossible.
   """
+  fields = {field: untrusted.plain(x) for field, x in fields.items()}
   if ':' in name:
     components.allow({'task': {'name': name}, 'model': {}})
   else:
@@ -59,6 +63,7 @@ def make(
   return _build(None, preset if described else None, block | fields, seed)
 
 
+@jax_settings.always
 def make_only(
     name: str, preset: str, only: Sequence[str], seed: int
 ) -> worlds.World:
@@ -84,6 +89,7 @@ def make_only(
   return _build(run.experiment, preset, run.config['task'], seed)
 
 
+@jax_settings.always
 def make_described(
     name: str, preset: str, fields: dict[str, Any], seed: int
 ) -> worlds.World:
@@ -102,6 +108,16 @@ def make_described(
       f"no config describes the world '{name}' at preset '{preset}' with these"
       ' fields; score predictions for it with World.score.'
   )
+
+
+@jax_settings.always
+def remake(
+    experiment: str | None, preset: str | None, block: _Block, seed: int
+) -> worlds.World:
+  """Returns a world that was pickled."""
+  if ':' in block['name']:
+    components.allow({'task': block, 'model': {}})
+  return _build(experiment, preset, block, seed)
 
 
 def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
@@ -129,7 +145,7 @@ def _system_worlds() -> dict[str, Any]:
 def _build(
     experiment: str | None, preset: str | None, block: _Block, seed: int
 ) -> worlds.World:
-  worlds.check_seed('seed', seed)
+  seed = worlds.check_seed('seed', seed)
   fields = dict(block)
   system = _system_worlds().get(block['name'])
   if system is None:

@@ -8,6 +8,7 @@ neither file holds the targets of the query set.
 
 from collections.abc import Mapping
 import json
+import os
 import pathlib
 import re
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import files
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.untrusted import npz
 from modular_hyperteacher.worlds import catalogue
 from modular_hyperteacher.worlds import world as worlds
@@ -35,6 +38,7 @@ _SPEC_TYPES = {
     'tasks_seed': int,
 }
 _MAX_SPEC = 2**16  # Bytes.
+_NUM_DIGESTED = 4  # Tasks; another stream draws other ones from the first on.
 _SPEC = npz.Expected((None,), 'u', _MAX_SPEC)
 # The fields that determine which combinations are held out.
 _SUPPORT = ('task_support', 'split', 'meanings')
@@ -69,7 +73,7 @@ def support(fields: Mapping[str, Any]) -> str:
 
 
 def export(
-    path: pathlib.Path,
+    path: str | os.PathLike[str],
     world: worlds.World,
     split: str,
     num_tasks: int | None = None,
@@ -80,18 +84,20 @@ def export(
   Raises:
     UserError: if tasks cannot be drawn, or the file cannot be written.
   """
+  path = files.locate(path, 'the file of tasks')
   tasks = world.sample(split, num_tasks, tasks_seed)
+  spec = _make_spec(world, split, len(tasks.latents), tasks_seed)
   _write(
       path,
       {name: getattr(tasks, name) for name in VISIBLE},
-      _make_spec(world, split, len(tasks.latents), tasks_seed),
+      spec | {'drawn': _digest(world, tasks)},
   )
   return tasks
 
 
 def write_predictions(
-    path: pathlib.Path,
-    predictions: np.ndarray,
+    path: str | os.PathLike[str],
+    predictions: Any,
     world: worlds.World,
     split: str,
     tasks_seed: int = 0,
@@ -108,8 +114,21 @@ def write_predictions(
   Raises:
     UserError: if the file cannot be written.
   """
-  spec = _make_spec(world, split, len(predictions), tasks_seed)
-  _write(path, {'predictions': predictions}, spec)
+  path = files.locate(path, 'the file of predictions')
+  number = len(predictions)
+  spec = _make_spec(world, split, number, tasks_seed)
+  whole = split in world.fixed_sizes
+  tasks = world.sample(
+      split, number if whole else min(number, _NUM_DIGESTED), tasks_seed
+  )
+  spec |= {'drawn': _digest(world, tasks)}
+  _write(path, {'predictions': np.asarray(predictions)}, spec)
+
+
+def _digest(world: worlds.World, tasks: worlds.Tasks) -> draws.Digest:
+  """Returns the digest of a world and of what its first tasks show."""
+  shown = {name: getattr(tasks, name)[:_NUM_DIGESTED] for name in VISIBLE}
+  return draws.digest({'world': world.params, **shown})
 
 
 def _make_spec(
@@ -123,18 +142,19 @@ def _make_spec(
       'seed': world.seed,
       'split': split,
       'num_tasks': num_tasks,
-      'tasks_seed': tasks_seed,
+      'tasks_seed': worlds.check_seed('tasks_seed', tasks_seed),
       **world.description,
   }
 
 
-def score(path: pathlib.Path) -> Scored:
+def score(path: str | os.PathLike[str]) -> Scored:
   """Returns the score of a file of predictions, which may be untrusted.
 
   Raises:
     UserError: if the file is not one of predictions for a world that a config
       describes; says why.
   """
+  path = files.locate(path, 'the file of predictions')
   learner = path.name.partition('.')[0]
   if not re.fullmatch(r'[\w-]{1,40}', learner):
     raise errors.UserError(
@@ -152,7 +172,13 @@ def score(path: pathlib.Path) -> Scored:
   except errors.UserError as error:
     raise errors.UserError(f'{path}: {error}') from error
   read = npz.read(path, {'predictions': wanted})
-  metrics = world.score(read['predictions'], world.sample(*asked))
+  tasks = world.sample(*asked)
+  if told := draws.compare(spec.get('drawn'), _digest(world, tasks)):
+    raise errors.UserError(
+        f'{path} cannot be scored, as {told}. Export the tasks again, and'
+        ' predict these.'
+    )
+  metrics = world.score(read['predictions'], tasks)
   return Scored(learner, world, split, num_tasks, metrics)
 
 
@@ -169,6 +195,8 @@ def _read_spec(path: pathlib.Path) -> dict[str, Any]:
           f"{path}, array 'spec' has no {field} of type {kind.__name__}; copy"
           ' it from the file of tasks.'
       )
+  if 'drawn' in spec:  # Earlier versions did not write it.
+    untrusted.check(spec['drawn'], draws.Digest, f"{path}, array 'spec': drawn")
   return spec
 
 

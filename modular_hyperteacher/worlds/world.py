@@ -16,7 +16,11 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher import untrusted
+from modular_hyperteacher.devices import jax_settings
+from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.devices import precision
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.untrusted import npz
 
 # Limits of one draw.
@@ -64,6 +68,12 @@ class World(abc.ABC):
   seed: int
   params: Any = dataclasses.field(repr=False)
 
+  def __reduce__(self) -> tuple[Any, ...]:
+    """Pickles the fields, from which functions and arrays are made again."""
+    remake = plugins.resolve(f'{plugins.PACKAGE}.worlds.catalogue:remake')
+    block = {'name': self.name, **self.fields}
+    return remake, (self.experiment, self.preset, block, self.seed)
+
   @property
   @abc.abstractmethod
   def splits(self) -> tuple[str, ...]:
@@ -95,6 +105,7 @@ class World(abc.ABC):
     """Information for a learner in another framework beside the arrays."""
     return {}
 
+  @jax_settings.always
   def sample(
       self, split: str, num_tasks: int | None = None, seed: int = 0
   ) -> Tasks:
@@ -117,6 +128,7 @@ class World(abc.ABC):
     drawn = on_cpu(self._draw)(self._key(split, seed), split, number)
     return Tasks(*map(np.array, drawn))
 
+  @jax_settings.always
   def shapes(
       self, split: str, num_tasks: int | None = None, seed: int = 0
   ) -> Tasks:
@@ -135,6 +147,7 @@ class World(abc.ABC):
     )
     return shapes
 
+  @jax_settings.always
   def score(self, predictions: Any, tasks: Tasks) -> dict[str, float]:
     """Returns metric -> mean over tasks, as the package evaluates its models.
 
@@ -160,40 +173,40 @@ class World(abc.ABC):
           f' {list(predictions.shape)}; they must be {kind} of shape'
           f' {list(wanted.shape)}.'
       )
+    jax_settings.warn_of_nan('predictions', predictions)
     return on_cpu(self._measure)(predictions, tasks)
 
   def _num_tasks(self, split: str, num_tasks: int | None, seed: int) -> int:
     """Returns B, or raises UserError if the tasks cannot be drawn."""
+    check_seed('seed', seed)
     rule = f'{self.name} has {", ".join(self.splits)}'
     errors.require(split in self.splits, 'split', f"'{split}'", rule)
     if not self._count(split):
       raise errors.UserError(
           f"split '{split}' of {self.name} is empty: no combination is left."
       )
-    check_seed('seed', seed)
     size = self.fixed_sizes.get(split)
     if size and num_tasks not in (None, size):
       raise errors.UserError(
           f"num_tasks is {num_tasks}; split '{split}' of {self.name} is drawn"
           f' whole: ask for {size}, or for no number.'
       )
-    num_tasks = size or num_tasks
-    if num_tasks is None or not 1 <= num_tasks <= MAX_TASKS:
-      raise errors.UserError(
-          f'num_tasks is {num_tasks}; it must be from 1 to {MAX_TASKS}.'
-      )
-    return num_tasks
+    rule = f'it must be from 1 to {MAX_TASKS}'
+    return untrusted.whole_number(
+        size or num_tasks, 'num_tasks', 1, MAX_TASKS + 1, rule
+    )
 
   def _key(self, split: str, seed: int) -> jax.Array:
     key = randomness.stream(randomness.root_key(self.seed), 'worlds')
-    return jax.random.fold_in(randomness.stream(key, split), seed)
+    return jax.random.fold_in(
+        randomness.stream(key, split), check_seed('seed', seed)
+    )
 
 
-def check_seed(field: str, seed: int) -> None:
-  """Raises UserError for a seed that JAX cannot make a key of."""
-  is_allowed = type(seed) is int and 0 <= seed < 2**32
+def check_seed(field: str, seed: int) -> int:
+  """Returns a seed; raises UserError if JAX cannot make a key of it."""
   rule = 'it must be an integer, at least 0 and less than 2^32'
-  errors.require(is_allowed, field, seed, rule)
+  return untrusted.whole_number(seed, field, 0, 2**32, rule)
 
 
 def on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -201,7 +214,7 @@ def on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
   @functools.wraps(function)
   def call(*args: Any, **kwargs: Any) -> Any:
-    with jax.default_device(jax.local_devices(backend='cpu')[0]):
+    with jax_settings.fixed(), jax.default_device(platforms.cpu()):
       return precision.at(precision.FLOAT32, function)(*args, **kwargs)
 
   return call

@@ -169,7 +169,7 @@ def read(path: pathlib.Path) -> list[Pair]:
     UserError: if a line has another form; names file and line.
   """
   pairs = []
-  for number, line in enumerate(path.read_text().splitlines(), start=1):
+  for number, line in enumerate(path.read_text('utf-8').splitlines(), start=1):
     head, found, actions = line.partition(' OUT: ')
     if not found or not head.startswith('IN: '):
       raise errors.UserError(

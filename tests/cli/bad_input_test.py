@@ -143,6 +143,7 @@ _BAD_INPUT = [
     (['--config.preset=paper'], 'config.preset cannot be set; choose'),
     (['--config.experiment=../x'], 'config.experiment cannot be set; choose'),
     (['--results='], "--results is ''; name a folder"),
+    (['--results=\udcff'], "--results is '.*', which cannot be a folder or a"),
     (
         ['--config.models.maml.inner.weight_decay=nan'],
         'inner.weight_decay is nan; it must be a finite number',

@@ -1,16 +1,20 @@
 """The command line as users meet it: runs, and resuming them."""
 
 from collections.abc import Iterable
+import importlib
 import json
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import time
 
+from absl import flags
 import pandas as pd
 import pytest
 
+from modular_hyperteacher import main
 from tests.helpers import commands
 from tests.helpers import disks
 from tests.helpers import training
@@ -276,3 +280,26 @@ def test_scan_is_trained_from_end_to_end(
   done = training.run(f'--results={tmp_path}', run, config=f'{name}:smoke')
   assert done.returncode == 0, done.stderr
   assert len(list(tmp_path.glob(f'{name}/smoke/*/summary.json'))) == 1
+
+
+@pytest.mark.slow
+def test_why_results_cannot_be_written_is_told(tmp_path: pathlib.Path) -> None:
+  """In a process that may write no file above 10 KB."""
+  arguments = shlex.join(
+      training.command(*training.ONE_RUN, f'--results={tmp_path}')
+  )
+  done = subprocess.run(
+      ['bash', '-c', f'ulimit -f 10; {arguments}'],
+      cwd=commands.ROOT,
+      env=commands.environment(JAX_ENABLE_COMPILATION_CACHE='0'),
+      capture_output=True,
+      text=True,
+  )
+  assert done.returncode == 1
+  assert re.search(r'cannot write .*: File too large\. Fix this;', done.stderr)
+
+
+def test_the_command_can_be_imported_again() -> None:
+  """As in a notebook, and beside flags of the same names."""
+  importlib.reload(main)
+  assert 'describe' not in flags.FLAGS

@@ -52,7 +52,9 @@ def _stop(
 
 
 def _imports_jax(pid: int | str) -> bool:
-  return 'jaxlib' in pathlib.Path(f'/proc/{pid}/maps').read_text()
+  return 'jaxlib' in pathlib.Path(f'/proc/{pid}/maps').read_text(
+      encoding='utf-8'
+  )
 
 
 @pytest.mark.parametrize(
@@ -98,6 +100,7 @@ def test_ctrl_c_before_a_worker_began(tmp_path: pathlib.Path) -> None:
     [
         (signal.SIGINT, 130),
         (signal.SIGTERM, 0),
+        (signal.SIGHUP, 0),  # Of a terminal that is closed.
     ],
 )
 def test_while_compiling(

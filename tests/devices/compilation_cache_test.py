@@ -62,6 +62,28 @@ def test_a_user_without_a_home_does_without(
   compilation_cache.enable_by_default()
 
 
+def test_a_cache_that_is_not_safe_is_not_used_by_default(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+  """As after sudo, in the home of another user; the work goes on."""
+  monkeypatch.delenv('JAX_COMPILATION_CACHE_DIR')
+  monkeypatch.setenv('HOME', str(tmp_path))
+  monkeypatch.setattr(os, 'getuid', lambda: tmp_path.stat().st_uid + 1)
+  updated = []
+  monkeypatch.setattr(
+      jax.config, 'update', lambda *given: updated.append(given)
+  )
+  compilation_cache.enable_by_default()
+  assert not updated
+  told = capsys.readouterr().err
+  assert told.startswith(
+      'warning: it is not used: others can write to the comp'
+  )
+  assert told.count('\n') == 1
+
+
 def test_others_may_not_replace_it(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

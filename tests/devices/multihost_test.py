@@ -128,7 +128,9 @@ def test_a_run_that_loses_a_process_is_restarted(
 
 def _handles(process: subprocess.Popen[str], number: int) -> int:
   """Whether a process has a handler for a signal by now."""
-  status = pathlib.Path(f'/proc/{process.pid}/status').read_text()
+  status = pathlib.Path(f'/proc/{process.pid}/status').read_text(
+      encoding='utf-8'
+  )
   caught = re.search('SigCgt:\t([0-9a-f]+)', status)
   assert caught is not None
   return int(caught.group(1), 16) >> (number - 1) & 1

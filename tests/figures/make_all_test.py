@@ -252,7 +252,9 @@ def test_two_processes_end_together(
     if killed == 'parent':
       status = pathlib.Path(f'/proc/{child}/status')
       deadline = time.monotonic() + 30
-      while status.exists() and 'State:\tZ' not in status.read_text():
+      while status.exists() and 'State:\tZ' not in status.read_text(
+          encoding='utf-8'
+      ):
         assert time.monotonic() < deadline
         time.sleep(0.1)
       return
@@ -260,6 +262,23 @@ def test_two_processes_end_together(
     assert run.returncode == 1
     assert told.startswith('error: the process that draws half of the figures')
     assert told.count('\n') == 1
+
+
+@pytest.mark.slow
+def test_files_are_utf_8_in_any_locale(tmp_path: pathlib.Path) -> None:
+  done = commands.python(
+      *('figures/make_all.py', '--only=fig3b', '--format=html'),
+      f'--output={tmp_path}',
+      PYTHONUTF8='0',
+      PYTHONCOERCECLOCALE='0',
+      PYTHONIOENCODING='ascii',
+      LC_ALL='POSIX',
+  )
+  assert done.returncode == 0, done.stderr
+  page = (tmp_path / 'fig3b.html').read_text('utf-8')
+  assert not page.isascii()
+  claims = (tmp_path / 'claims.md').read_text('utf-8')
+  assert not claims.isascii()
 
 
 def test_a_reader_who_stops_reading_is_no_error() -> None:

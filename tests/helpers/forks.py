@@ -75,7 +75,7 @@ def run(
       timeout=600 + len(cases),
   )
   return [
-      Done(int(code), pathlib.Path(case['stderr']).read_text())
+      Done(int(code), pathlib.Path(case['stderr']).read_text(encoding='utf-8'))
       for code, case in zip(done.stdout.split(), cases, strict=True)
   ]
 

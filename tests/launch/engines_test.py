@@ -114,7 +114,7 @@ def _array_task(run_folder: pathlib.Path) -> str:
   """Returns the SLURM job that trains this run, as ARRAY_TASK."""
   (lock,) = run_folder.glob('.lock-*.json')
   pid = json.loads(lock.read_text())['pid']
-  environment = pathlib.Path(f'/proc/{pid}/environ').read_text()
+  environment = pathlib.Path(f'/proc/{pid}/environ').read_text(encoding='utf-8')
   # The number of one task can be the number of the whole array.
   return '_'.join(
       re.findall(f'SLURM_ARRAY_{name}_ID=([0-9]+)', environment)[0]

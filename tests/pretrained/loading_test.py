@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import dataclasses
 import json
 import pathlib
+import pickle
 import shutil
 import subprocess
 from typing import Any
@@ -187,6 +188,66 @@ def test_a_bundle_holds_what_was_trained(root: pathlib.Path) -> None:
   jax.tree.map(np.testing.assert_array_equal, rounded, bundled.meta_params)
   assert jax.tree.leaves(bundled.meta_params)[0].dtype == np.float32
   assert str(root / 'small') in str(_load(root, 'bundled').folder)
+
+
+def test_other_tasks_than_those_of_training_are_told(
+    root: pathlib.Path,
+) -> None:
+  drawn = _load(root, 'own').drawn
+  assert set(drawn) == {'7', '8'} and _load(root, 'bundled').drawn == drawn
+  loaded = _load(root)
+  other = dataclasses.replace(
+      loaded, drawn={'7': drawn['7'] | {'exact': '', 'jax': '0.9'}}
+  )
+  with pytest.warns(UserWarning, match='trained on other tasks.*JAX was 0.9'):
+    other.student()
+  for path in plugins.bundled_roots()[0].glob('*/*/parameters'):
+    for entry in weights.read_index(path).values():
+      assert list(entry['drawn']) == list(map(str, entry['seeds']))
+
+
+def test_a_student_in_another_process(root: pathlib.Path) -> None:
+  """A process that is started by 'spawn' gets a pickle."""
+  trained = _load(root).student(8)
+  again = pickle.loads(pickle.dumps(trained))
+  loaded = pickle.loads(pickle.dumps(_load(root)))
+  for other in (again, loaded.student(8)):
+    seed: Any = np.int64(3)
+    task, same = (s.sample('ood', seed) for s in (trained, other))
+    jax.tree.map(np.testing.assert_array_equal, task, same)
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        trained.adapt(task.support),
+        other.adapt(task.support),
+    )
+
+
+def test_keys_and_seeds_of_tasks(root: pathlib.Path) -> None:
+  trained = _load(root).student()
+  task = trained.sample('ood', jax.random.key(3))
+  for key in (3, jax.random.PRNGKey(3)):
+    same = trained.sample('ood', key)
+    jax.tree.map(np.testing.assert_array_equal, task, same)
+  wrong: Any = 1.5
+  for key in (
+      wrong,
+      jax.random.key(3, impl='rbg'),
+      jax.random.split(jax.random.key(3), 2),
+  ):
+    with pytest.raises(errors.UserError, match='key is .*; it must be a seed'):
+      trained.sample('ood', key)
+  with pytest.raises(errors.UserError, match='key is -1; a seed must be at'):
+    trained.sample('ood', -1)
+
+
+def test_nan_among_examples_is_told(root: pathlib.Path) -> None:
+  inputs = np.zeros((20, 8), np.float32)
+  inputs[3, 2] = np.nan
+  support = tasks.examples(inputs, jnp.full((20, 8), 1 / 8))
+  with pytest.warns(
+      UserWarning, match="set's inputs: 1 of 160 numbers are NaN"
+  ):
+    _load(root).student().adapt(support)
 
 
 @pytest.mark.slow

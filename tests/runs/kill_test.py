@@ -91,7 +91,7 @@ class _Killer:
         ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=open(self._said, 'w'),  # pylint: disable=consider-using-with
+        stderr=open(self._said, 'w', encoding='utf-8'),  # pylint: disable=consider-using-with
         text=True,
     )
 

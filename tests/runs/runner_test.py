@@ -1,5 +1,6 @@
 """What a run says when training ends in an error."""
 
+import json
 import pathlib
 import types
 from typing import Any, NoReturn
@@ -61,6 +62,28 @@ def test_bugs_in_compilation_are_not_told_as_wrong_input(
     with pytest.raises(RuntimeError, match='shapes differ') as caught:
       runner.execute(planned, guard, lambda _: None, lambda: None, fail)
   assert not command_line.is_users(caught.value)
+
+
+def test_a_run_does_not_go_on_with_other_tasks(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setattr(trainer.Trainer, 'run', trainer.Trainer.save)
+  monkeypatch.setattr(runner, 'summarise', lambda *_: {})
+  _execute(tmp_path)
+  (path,) = tmp_path.glob('*/*/*/provenance.json')
+  stored = json.loads(path.read_text())
+  (path.parent / 'summary.json').unlink()
+  _execute(tmp_path)
+  assert json.loads(path.read_text())['drawn'] == stored['drawn']
+  (path.parent / 'summary.json').unlink()
+  seed = next(iter(stored['drawn']))
+  stored['drawn'][seed] |= {'exact': '0' * 16}
+  path.write_text(json.dumps(stored))
+  with pytest.raises(errors.UserError, match='cannot be resumed, as the same'):
+    _execute(tmp_path)
+  del stored['drawn']  # Of an earlier version.
+  path.write_text(json.dumps(stored))
+  _execute(tmp_path)
 
 
 def test_describing_lists_no_combinations(

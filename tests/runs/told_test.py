@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_a_diverged_run_is_marked(tmp_path: pathlib.Path) -> None:
       for line in done.stdout.splitlines()
       if line.strip().startswith('maml') and 'random' in line
   ]
-  assert row.split()[2:4] == ['diverged', 'diverged']
+  assert row.split()[2:5] == ['diverged'] * 3
   figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'nothing'))
   assert 'Diverged, and left out of the means' in made_up.texts(figure)
   assert path.parent.name in made_up.texts(figure)
@@ -79,6 +80,22 @@ def test_a_commit_says_whether_files_differ(tmp_path: pathlib.Path) -> None:
   # Such as a wheel that is installed into an environment inside.
   (tmp_path / 'installed').mkdir()
   assert provenance.commit(tmp_path / 'installed') is None
+
+
+def test_a_clone_of_another_user_is_told(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+  def refuse(*arguments: Any) -> str:
+    told = 'fatal: detected dubious ownership in repository'
+    raise subprocess.CalledProcessError(128, 'git', stderr=told)
+
+  monkeypatch.setattr(provenance, '_git', refuse)
+  for _ in range(2):
+    assert provenance.commit(tmp_path) is None
+  told = capsys.readouterr().err
+  assert told.count('the commit is not recorded, as another user owns') == 1
 
 
 @pytest.mark.slow

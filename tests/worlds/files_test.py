@@ -5,12 +5,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import typing
 from typing import Any
 
 import numpy as np
 import pytest
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import pretrained
 from modular_hyperteacher import worlds
 from modular_hyperteacher.worlds import __main__ as command
 from modular_hyperteacher.worlds import files
@@ -81,6 +83,62 @@ def test_predictions_are_scored_on_the_tasks_drawn_again(
   assert scored.learner == 'guess'
   assert scored.metrics == pytest.approx(world.score(logits, tasks))
   assert scored.row()['task_support'] == 'random'
+
+
+def test_predictions_of_tasks_drawn_otherwise_are_not_scored(
+    tmp_path: pathlib.Path,
+) -> None:
+  """As of an earlier version, under JAX_ENABLE_X64."""
+  path = _export(tmp_path, '--split=test', '--num_tasks=5')
+  spec = _spec(path)
+  tokens = np.zeros((5, 20, 7), np.int32)
+  files.score(_write(tmp_path / 'a.npz', tokens, spec))
+  worlds.write_predictions(
+      tmp_path / 'b.npz', tokens, worlds.make('mutual_exclusivity'), 'test'
+  )
+  assert _spec(tmp_path / 'b.npz') == spec
+  for change, message in (
+      (
+          {'exact': '0' * 16},
+          'a.npz cannot be scored, as the same seed .* JAX_ENABLE_X64',
+      ),
+      ({'exact': '0' * 16, 'jax': '0.9'}, 'JAX was 0.9 and is'),
+      ({'exact': 3}, "array 'spec': drawn: exact is 3; it must be text"),
+  ):
+    other = spec | {'drawn': spec['drawn'] | change}
+    path = _write(tmp_path / 'a.npz', tokens, other)
+    with pytest.raises(errors.UserError, match=message):
+      files.score(path)
+
+
+def test_names_of_files_may_be_text(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setenv('HOME', str(tmp_path))
+  world = worlds.make('mutual_exclusivity')
+  two: Any = np.int64(2)
+  tasks = worlds.export('~/tasks.npz', world, 'test', two)
+  worlds.write_predictions('~/a.npz', tasks.query_targets, world, 'test')
+  assert worlds.score_file('~/a.npz').metrics == {'accuracy': 1.0}
+  assert sorted(p.name for p in tmp_path.iterdir()) == ['a.npz', 'tasks.npz']
+
+
+@pytest.mark.parametrize(
+    'function',
+    [
+        *(worlds.export, worlds.write_predictions, worlds.score_file),
+        *(pretrained.load, pretrained.available),
+    ],
+)
+def test_public_functions_take_paths_and_their_names(function: Any) -> None:
+  hints = typing.get_type_hints(function)
+  paths = {
+      n: set(typing.get_args(h)) for n, h in hints.items() if n != 'return'
+  }
+  named = {n: k for n, k in paths.items() if n == 'path' or n.endswith('root')}
+  assert named and all(
+      {str, os.PathLike[str]} <= kinds for kinds in named.values()
+  )
 
 
 def test_only_selects_what_configs_describe(

@@ -1,5 +1,6 @@
 """Drawing tasks by name, and scoring predictions."""
 
+import pickle
 from typing import Any
 
 import jax
@@ -92,9 +93,9 @@ def test_scores_are_the_objectives(world: worlds.World) -> None:
     expected.append(
         objectives.soft_label_accuracy(jnp.asarray(wrong[i]), batch)
     )
-  assert world.score(wrong, tasks)['accuracy'] == pytest.approx(
-      np.mean(expected)
-  )
+  with pytest.warns(UserWarning, match='predictions: .* numbers are NaN'):
+    scores = world.score(wrong, tasks)
+  assert scores['accuracy'] == pytest.approx(np.mean(expected))
   assert np.mean(expected) < 1 - 0.25 * 0.25
 
 
@@ -205,3 +206,33 @@ def test_wrong_predictions_are_refused(
 ) -> None:
   with pytest.raises(errors.UserError, match=message):
     world.score(predictions, world.sample('ood', 2))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+  plain = worlds.make('hyperteacher', preset='smoke', num_modules=6, seed=3)
+  three: Any = np.int32(3)
+  two: Any = np.int64(2)
+  other = worlds.make(
+      'hyperteacher', preset='smoke', num_modules=np.int64(6), seed=three
+  )
+  expected = plain.sample('ood', 2, seed=1)
+  drawn = other.sample('ood', two, seed=three - two)
+  for one, array in zip(expected, drawn, strict=True):
+    np.testing.assert_array_equal(one, array)
+  wrong: Any = 4.0
+  for arguments in ((wrong,), (True,)):
+    with pytest.raises(errors.UserError, match='num_tasks is .*; it must be'):
+      plain.sample('ood', *arguments)
+  # A process that is started by 'spawn' gets a pickle.
+  again = pickle.loads(pickle.dumps(other)).sample('ood', 2, seed=1)
+  for one, array in zip(expected, again, strict=True):
+    np.testing.assert_array_equal(one, array)
+
+
+def test_nan_among_predictions_is_told() -> None:
+  world = worlds.make('hyperteacher', preset='smoke')
+  tasks = world.sample('ood', 2)
+  logits = np.zeros(tasks.query_targets.shape)
+  logits[0, 0, 0] = np.nan
+  with pytest.warns(UserWarning, match='predictions: 1 of 512 numbers are NaN'):
+    world.score(logits, tasks)

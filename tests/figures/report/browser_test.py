@@ -64,7 +64,7 @@ def test_the_box_finds_claims_by_their_words(path: pathlib.Path) -> None:
 def test_the_report_fits_on_paper(path: pathlib.Path) -> None:
   paper = path.parent / 'paper.html'
   # A4 and US letter are as wide.
-  text = path.read_text()
+  text = path.read_text(encoding='utf-8')
   assert text.count('@media print') == 1
   paper.write_text(text.replace('@media print', '@media screen'))
   found = reading.look(paper, 680)

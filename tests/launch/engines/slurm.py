@@ -131,7 +131,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
   program = _find(command[0])
   assert program is not None
-  with open(folder / f'{command[0]}.out', 'w') as log:
+  with open(folder / f'{command[0]}.out', 'w', encoding='utf-8') as log:
     return subprocess.Popen(
         [program, *command[1:]],
         env=os.environ | variables,
