@@ -199,6 +199,7 @@ def _read_parameters(
   if not added:
     raise errors.UserError(f'--parameters: {source} holds no run to bundle.')
   runs = [sweeps.Run(*run.where, run.config, run.run_id) for run in added]
+  drawn_by_id = {run.run_id: run.drawn for run in added}
   left_out = [
       run
       for condition in _WITHOUT.value
@@ -212,7 +213,7 @@ def _read_parameters(
       params = weights.restore(folder, built, 'last')
       first = jax.tree.map(lambda x: x[: _NUM_SEEDS.value], params)
       seeds = built.training.seeds[: _NUM_SEEDS.value]
-      digests = added[run.run_id].get('drawn', {})
+      digests = drawn_by_id[run.run_id]
       drawn = {str(s): digests[str(s)] for s in seeds if str(s) in digests}
       found[run.run_id] = seeds, first, drawn
   return found

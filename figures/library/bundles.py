@@ -10,7 +10,7 @@ and preset:
                    `modular_hyperteacher.pretrained`
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 import dataclasses
 import gzip
 import hashlib
@@ -48,9 +48,15 @@ _CURVES = 'curves.csv.gz'
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Run(store.Finished):
-  """A finished run; `sessions` are those of its training."""
+  """A finished run, and its provenance.
+
+  Attributes:
+    sessions: the sessions of its training.
+    drawn: seed -> the digest of the tasks that it learned, if known.
+  """
 
   sessions: list[records.Session]
+  drawn: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class FinishedRuns(NamedTuple):
@@ -217,7 +223,10 @@ def write_bundle(
   }
   digests = {n: hashlib.sha256(x).hexdigest() for n, x in packed.items()}
   stored = {
-      run_id: {'config': run.config, 'sessions': run.sessions}
+      run_id: (
+          {'config': run.config, 'sessions': run.sessions}
+          | ({'drawn': run.drawn} if run.drawn else {})
+      )
       for run_id, run in runs.items()
   }
   record = files.encode_record({'runs': stored, 'sha256': digests})
