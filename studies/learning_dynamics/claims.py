@@ -46,7 +46,9 @@ def _per_seed(
     values: pd.Series,
     bound: float = 0.0,
 ) -> comparisons.Comparison:
-  return comparisons.Comparison(name, values, tuple(samples), bound)
+  return comparisons.Comparison(
+      name, values, tuple(samples), bound, may_differ=('task.sampler',)
+  )
 
 
 def _slow_if_small(curves: pd.DataFrame) -> comparisons.Comparisons:

@@ -5,10 +5,12 @@ gets to a level counts with all of its steps, as in Figure A3.
 """
 
 from collections.abc import Mapping
+import math
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from modular_hyperteacher.figures.claims import comparisons
 from modular_hyperteacher.figures.library import data
@@ -122,17 +124,17 @@ def steps_sample(
     level: float,
 ) -> comparisons.Sample:
   """Returns log10 of `steps_to`, as a sample."""
-  steps = steps_to(curves, where, split, metric, level)
+  steps = steps_to(curves, where, split, metric, level).map(math.log10)
   name = f'log10 steps to {metric} {level:g}, {split}'
-  return sample(name, np.log10(steps), curves, where, split)
+  return sample(name, steps, curves, where, split)
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
   """Returns Spearman's rank correlation; 0 if either is constant."""
-  ranks = [pd.Series(values).rank().to_numpy() for values in (first, second)]
-  if any(np.ptp(values) == 0 for values in ranks):
+  if np.ptp(first) == 0 or np.ptp(second) == 0:
     return 0.0
-  return float(np.corrcoef(*ranks)[0, 1])
+  correlation: Any = stats.spearmanr(first, second)
+  return float(correlation.statistic)
 
 
 def module_times(latent_type: str, task_support: str) -> np.ndarray:

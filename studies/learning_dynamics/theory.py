@@ -84,7 +84,7 @@ def smallest_eigenvalue(num_modules: int, max_active: int) -> float:
   """Returns the same for sets of up to K of M modules, all equally likely."""
   active = np.arange(1, max_active + 1)
   counts = special.comb(num_modules, active)
-  smallest = [uniform_eigenvalues(num_modules, k)[1] for k in active]
+  smallest = [uniform_eigenvalues(num_modules, int(k))[1] for k in active]
   return float(counts @ smallest / counts.sum())
 
 
