@@ -14,6 +14,7 @@ BUILT_IN = (
     'given_tasks',
     'meta_seq2seq',
     'in_context',
+    'learning_dynamics',
 )
 # Of other packages: each entry point names a `Study`.
 ENTRY_POINTS = 'modular_hyperteacher.studies'

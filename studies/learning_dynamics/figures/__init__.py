@@ -1,0 +1,20 @@
+"""Figures of this study."""
+
+from modular_hyperteacher.figures import registry
+from modular_hyperteacher.studies.learning_dynamics import measures
+from modular_hyperteacher.studies.learning_dynamics.figures import linear
+from modular_hyperteacher.studies.learning_dynamics.figures import modules
+from modular_hyperteacher.studies.learning_dynamics.figures import students
+
+FIGURES = {
+    'ld_linear': registry.Figure(linear.TITLE, (), linear.draw),
+    **{
+        name: registry.Figure(
+            students.TITLES[name], (measures.EXPERIMENT,), draw
+        )
+        for name, draw in students.DRAW.items()
+    },
+    'ld_modules': registry.Figure(
+        modules.TITLE, (measures.MODULES,), modules.draw
+    ),
+}
