@@ -258,8 +258,15 @@ def diverged(curves: pd.DataFrame, cell: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def by_seed(quantities: Iterable[Quantity]) -> pd.DataFrame:
-  """Returns a row per seed that all quantities have, a column per quantity."""
-  return pd.concat([q.values for q in quantities], axis=1, join='inner')
+  """Returns a row per seed that all quantities have, a column per quantity.
+
+  A sample that is NaN lacks the seed; what is computed as NaN has lost it.
+  """
+  columns = [
+      q.values.dropna() if isinstance(q, Sample) else q.values
+      for q in quantities
+  ]
+  return pd.concat(columns, axis=1, join='inner')
 
 
 def of_table(

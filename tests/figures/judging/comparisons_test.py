@@ -96,6 +96,15 @@ def test_only_seeds_that_all_parts_have_count() -> None:
   assert (_A / late).values.to_dict() == pytest.approx({2: 7 / 3, 3: 4.0})
 
 
+def test_a_seed_without_a_value_is_lost_only_if_it_diverged() -> None:
+  """Some evaluations have a NaN where the seed did not diverge."""
+  gap = _sample('gap', {1: 0.5, 2: math.nan, 3: 0.4})
+  found = _A - gap > 0
+  assert found.values.to_dict() == pytest.approx({1: 0.4, 3: 0.4})
+  assert found.lost == []
+  assert (_A - dataclasses.replace(gap, lost=(2,)) > 0).lost == [2]
+
+
 def test_a_missing_run_leaves_nothing_to_compare() -> None:
   none = _sample('none', {})
   for found in (_A > none, 2 * none - _A > 0, _A / none > 0, none < 0.5):
