@@ -100,10 +100,9 @@ def make_analysis(
               adapted.meta_params,
               jax.random.fold_in(key, number),
               latents[number],
-              jnp.concatenate([
-                  jnp.stack(
-                      [inferred[number], latent_map @ latents[number, 0]]
-                  ),
+              jnp.vstack([
+                  inferred[number],
+                  latent_map @ latents[number, 0],
                   random_starts,
               ]),
               split,

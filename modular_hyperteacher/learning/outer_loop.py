@@ -213,40 +213,7 @@ def make_learner(
     outer: OuterConfig,
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
-  solve = inner_loop.make_adapt(model, objective, inner)
-
-  def start(
-      meta_params: models.MetaParams, task: tasks.Task, key: jax.Array
-  ) -> tuple[models.FastParams, jax.Array]:
-    if model.infer is None:
-      fast_params = model.init_fast(meta_params)
-    else:
-      fast_params = model.infer(meta_params, task.support)
-    return inner_loop.draw_start(inner, fast_params, key)
-
-  def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
-    return batch._replace(inputs=model.encode(meta_params, batch.inputs))
-
-  def adapt(
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      task: tasks.Task,
-      key: jax.Array,
-  ) -> models.FastParams:
-    def draw_fresh(step_key: jax.Array) -> tasks.Batch:
-      support, _ = task_distribution.sample_examples(
-          task_params, step_key, task.latent, 'train'
-      )
-      return encode(meta_params, support)
-
-    if inner.fresh_support:
-      draw = draw_fresh
-    else:
-      draw = inner_loop.from_support(
-          encode(meta_params, task.support), inner.batch_size
-      )
-    fast_params, key = start(meta_params, task, key)
-    return solve(meta_params, fast_params, draw, key)
+  start, adapt = _make_adapt(task_distribution, objective, model, inner)
 
   def score(
       meta_params: models.MetaParams,
@@ -298,6 +265,51 @@ def make_learner(
       outer.task_chunk_size,
   )
   return Learner(*training, adapt, evaluate_task)
+
+
+def _make_adapt(
+    task_distribution: tasks.TaskDistribution,
+    objective: tasks.Objective,
+    model: models.MetaModel,
+    inner: inner_loop.InnerConfig,
+) -> tuple[Callable[..., Any], Callable[..., models.FastParams]]:
+  """Returns where a task's fast parameters start, and where they end."""
+  solve = inner_loop.make_adapt(model, objective, inner)
+
+  def start(
+      meta_params: models.MetaParams, task: tasks.Task, key: jax.Array
+  ) -> tuple[models.FastParams, jax.Array]:
+    if model.infer is None:
+      fast_params = model.init_fast(meta_params)
+    else:
+      fast_params = model.infer(meta_params, task.support)
+    return inner_loop.draw_start(inner, fast_params, key)
+
+  def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
+    return batch._replace(inputs=model.encode(meta_params, batch.inputs))
+
+  def adapt(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+  ) -> models.FastParams:
+    def draw_fresh(step_key: jax.Array) -> tasks.Batch:
+      support, _ = task_distribution.sample_examples(
+          task_params, step_key, task.latent, 'train'
+      )
+      return encode(meta_params, support)
+
+    if inner.fresh_support:
+      draw = draw_fresh
+    else:
+      draw = inner_loop.from_support(
+          encode(meta_params, task.support), inner.batch_size
+      )
+    fast_params, key = start(meta_params, task, key)
+    return solve(meta_params, fast_params, draw, key)
+
+  return start, adapt
 
 
 def make_training(
