@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 import warnings
 
 import jax
+from jax import core
 import jax.numpy as jnp
 import numpy as np
 
@@ -143,7 +144,7 @@ def in_32_bits(tree: Any) -> Any:
 
 def warn_of_nan(field: str, array: Any) -> None:
   """Warns if a user's array has NaN, from which numbers are computed."""
-  if isinstance(array, jax.core.Tracer):
+  if isinstance(array, core.Tracer):
     return
   array = np.asarray(array)
   if array.dtype.kind == 'f' and (count := int(np.isnan(array).sum())):
@@ -156,7 +157,7 @@ def warn_of_nan(field: str, array: Any) -> None:
 
 def _is_compiled(leaf: Any) -> bool:
   """Whether a value is traced for compilation, not only mapped over tasks."""
-  while isinstance(leaf, jax.core.Tracer):
+  while isinstance(leaf, core.Tracer):
     inner = getattr(leaf, 'val', None)
     if not isinstance(inner, (jax.Array, np.ndarray)):
       return True

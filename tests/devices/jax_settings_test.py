@@ -59,7 +59,8 @@ def test_worlds_are_the_same_under_every_setting_of_a_user() -> None:
   for name, context in _CONTEXTS.items():
     with context():
       drawn = _draw()
-      own = jax.config.jax_enable_x64, jax.config.jax_disable_jit
+      config: Any = jax.config
+      own = config.jax_enable_x64, config.jax_disable_jit
     assert own == (name == 'x64', name == 'jit')
     for array, other in zip(expected, drawn, strict=True):
       assert array.dtype == other.dtype
@@ -118,7 +119,7 @@ def test_training_is_the_same_under_every_setting(
     command = training.command(
         *training.ONE_RUN, f'--results={tmp_path / str(i)}'
     )
-    done = commands.python(*command[1:], **variables)
+    done = commands.python(*command[1:], cwd=commands.ROOT, **variables)
     assert done.returncode == 0, done.stderr
     folder = commands.run_folder(tmp_path / str(i))
     tables.append((folder / 'metrics.csv').read_bytes())
@@ -127,7 +128,9 @@ def test_training_is_the_same_under_every_setting(
   (folder / 'summary.json').unlink()
   shutil.rmtree(folder / 'checkpoints' / '60')
   command = training.command(*training.ONE_RUN, f'--results={tmp_path / "0"}')
-  done = commands.python(*command[1:], **(cases[1] | cases[2]))
+  done = commands.python(
+      *command[1:], cwd=commands.ROOT, **(cases[1] | cases[2])
+  )
   assert done.returncode == 0 and 'damaged' not in done.stderr, done.stderr
   assert (folder / 'metrics.csv').read_bytes() == tables[0]
 
