@@ -13,9 +13,10 @@ import math
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.claims import verdicts
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import simulation
 from modular_hyperteacher.studies.learning_dynamics import supports
@@ -31,13 +32,9 @@ _EXPONENT = 0.3
 
 
 def _closed_form(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      comparisons.below(
-          comparisons.sample(frame, cell, 'test', 'error of half time'),
-          _HALF_TIME_ERROR,
-      )
-      for cell in data.distinct(frame, simulation.CELL)
-  ]
+  for cell in pick.distinct(frame, simulation.CELL):
+    error = comparisons.sample(frame, cell, 'test', 'error of half time')
+    yield error < _HALF_TIME_ERROR
 
 
 def _per_seed(
@@ -46,9 +43,8 @@ def _per_seed(
     values: pd.Series,
     bound: float = 0.0,
 ) -> comparisons.Comparison:
-  return comparisons.Comparison(
-      name, values, tuple(samples), bound, may_differ=('task.sampler',)
-  )
+  computed = comparisons.Computed(name, values, tuple(samples))
+  return (computed > bound).across('task.sampler')
 
 
 def _slow_if_small(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -67,16 +63,15 @@ def _slow_if_small(curves: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _fits_and_fails(curves: pd.DataFrame) -> comparisons.Comparisons:
-  found = []
   for kind, names in supports.COSPECTRAL.items():
     connected, disconnected = (measures.cell(kind, name) for name in names)
-    steps = [
+    first, second = (
         measures.steps_sample(
             curves, cell, 'test', measures.RELATIVE_LOSS, measures.LEARNED
         )
         for cell in (connected, disconnected)
-    ]
-    losses = [
+    )
+    high, low = (
         measures.sample(
             'log10 of final OOD loss',
             measures.at_share(curves, cell, 'ood', measures.RELATIVE_LOSS).map(
@@ -87,12 +82,9 @@ def _fits_and_fails(curves: pd.DataFrame) -> comparisons.Comparisons:
             'ood',
         )
         for cell in (disconnected, connected)
-    ]
-    found += [
-        comparisons.difference(*steps, bound=-math.log10(_AS_FAST)),
-        comparisons.difference(*losses, bound=math.log10(_OOD_RATIO)),
-    ]
-  return found
+    )
+    yield first - second > -math.log10(_AS_FAST)
+    yield high - low > math.log10(_OOD_RATIO)
 
 
 def _large_first(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -193,7 +185,7 @@ def _as_predicted(curves: pd.DataFrame) -> comparisons.Comparisons:
   (column,) = measures.CELL_MODULES
   sizes = sorted(curves[column].unique())
   if len(sizes) < 3:
-    return []
+    return
   samples = [
       measures.steps_sample(
           curves, {column: m}, 'test', 'loss', measures.LEVEL_MODULES
@@ -201,17 +193,11 @@ def _as_predicted(curves: pd.DataFrame) -> comparisons.Comparisons:
       for m in sizes
   ]
   predicted = predicted_exponent(sizes, int(curves['task.max_active'].iloc[0]))
-  at = np.log10(sizes)
-  weights = (at - at.mean()) / ((at - at.mean()) ** 2).sum()
-  return [
-      comparisons.between(
-          f'{"-" * (sign < 0)}exponent of steps over M',
-          samples,
-          sign * weights,
-          sign * predicted - _EXPONENT,
-      )
-      for sign in (1, -1)
-  ]
+  exponent = comparisons.slope(
+      'exponent of steps over M', samples, np.log10(sizes)
+  )
+  yield exponent > predicted - _EXPONENT
+  yield -exponent > -predicted - _EXPONENT
 
 
 def predicted_exponent(sizes: Sequence[int], max_active: int) -> float:

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from modular_hyperteacher.figures.claims import comparisons
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.judging import comparisons
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
@@ -47,7 +47,7 @@ def over_training(
     curves: pd.DataFrame, where: Mapping[str, Any], split: str, metric: str
 ) -> pd.DataFrame:
   """Returns a metric of a cell: index step, a column per seed."""
-  rows = data.rows(curves, {**where, 'split': split, 'metric': metric})
+  rows = pick.rows(curves, {**where, 'split': split, 'metric': metric})
   if rows.empty:
     return pd.DataFrame()
   table = rows.pivot_table(index='step', columns='seed', values='value')
@@ -97,7 +97,7 @@ def at_share(
   table = over_training(curves, where, split, metric)
   if table.empty:
     return pd.Series(dtype=float)
-  runs = data.rows(curves, where)
+  runs = pick.rows(curves, where)
   last = share * runs['training.num_outer_steps'].max()
   return table.iloc[max(int((table.index <= last).sum()), 1) - 1]
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import simulation
@@ -58,7 +59,7 @@ def draw(library: data.Library) -> cells.Drawn:
 
 
 def _line(rows: pd.DataFrame, number: int, column: str) -> lines.Line:
-  curves = data.rows(rows, {'quantity': f'direction {number}'})
+  curves = pick.rows(rows, {'quantity': f'direction {number}'})
   dash, dash_name = _COLUMNS[column]
   return lines.Line(
       f'direction {number}',

@@ -5,6 +5,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
@@ -61,7 +62,7 @@ def draw(library: data.Library) -> cells.Drawn:
           **stats.mean(steps[m]).columns('steps'),
           'num_seeds': len(steps[m]),
           'preset': ', '.join(
-              data.runs(found.frame, {'task.num_modules': m})['preset'].unique()
+              pick.runs(found.frame, {'task.num_modules': m})['preset'].unique()
           ),
       }
       for m in sizes

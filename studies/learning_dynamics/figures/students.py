@@ -12,6 +12,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.learning_dynamics import measures
@@ -210,7 +211,7 @@ def _table(found: cells.Cells) -> pd.DataFrame:
       steps = measures.steps_to(found.frame, where, split, field, level)
       row |= stats.mean(steps).columns(metric)
       row['num_seeds'] = len(steps)
-    row['preset'] = ', '.join(data.runs(found.frame, where)['preset'].unique())
+    row['preset'] = ', '.join(pick.runs(found.frame, where)['preset'].unique())
     rows.append(row)
   return pd.DataFrame(rows)
 
