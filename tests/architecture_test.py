@@ -24,7 +24,7 @@ _LAYERS = {
         ('tasks',),
         ('devices',),
         ('published',),
-        ('rules', 'untrusted'),
+        ('untrusted',),
         ('files',),
         ('errors', 'randomness'),
     ),

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.experiments import checked
@@ -27,6 +26,7 @@ from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 # Analyses are skipped if the adapted parameters of evaluation tasks, which stay
 # on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 21 GiB,

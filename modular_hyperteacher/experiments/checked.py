@@ -5,9 +5,9 @@ import inspect
 from typing import Any, TypeVar
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.untrusted import rules
 
 _T = TypeVar('_T')
 _MAX_INT = 2**31  # JAX counts with 32 bits.

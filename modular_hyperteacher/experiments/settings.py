@@ -5,9 +5,9 @@ import dataclasses
 from typing import Annotated, Any, ClassVar
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.untrusted import rules
 
 # JAX's other generators draw all numbers of a `vmap` from its first key: a task
 # would depend on the tasks beside it, and rejection sampling might never end.

@@ -28,10 +28,10 @@ import jax.numpy as jnp
 import optax
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.learning import levenberg_marquardt
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 Draw = Callable[[jax.Array], tasks.Batch]
 _Carry = tuple[models.FastParams, optax.OptState]

@@ -19,10 +19,10 @@ from jax import lax
 import jax.numpy as jnp
 import optax
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 DEVICE_AXIS = 'devices'
 Metrics = Mapping[str, jax.Array]

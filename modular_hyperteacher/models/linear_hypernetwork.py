@@ -4,9 +4,9 @@ Source: Appendix D.3. The rows of a generator's matrix are the student's
 modules, and the normalised embedding mixes them.
 """
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.untrusted import rules
 
 
 @rules.enforce('model')

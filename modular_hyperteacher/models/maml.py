@@ -7,9 +7,9 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import mlp
+from modular_hyperteacher.untrusted import rules
 
 
 @rules.enforce('model')

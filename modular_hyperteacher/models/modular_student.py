@@ -11,9 +11,9 @@ not learned.
 
 import jax
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.tasks import teacher_student
+from modular_hyperteacher.untrusted import rules
 
 
 @rules.enforce('model')

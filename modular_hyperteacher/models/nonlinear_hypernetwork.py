@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import hypernetwork
+from modular_hyperteacher.untrusted import rules
 
 NumModules = Annotated[
     int, rules.at_least(2, ': an embedding of one number is normalised away')

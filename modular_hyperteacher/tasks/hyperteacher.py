@@ -27,11 +27,11 @@ import jax.numpy as jnp
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import encodings
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import splits
+from modular_hyperteacher.untrusted import rules
 
 
 class HyperteacherParams(NamedTuple):

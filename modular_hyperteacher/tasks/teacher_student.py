@@ -22,12 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import families
 from modular_hyperteacher.tasks.supports import latents
+from modular_hyperteacher.untrusted import rules
 
 LATENT_TYPES = ('discrete', 'continuous')
 _NumModules = Annotated[

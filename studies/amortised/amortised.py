@@ -25,12 +25,12 @@ import jax
 from jax import flatten_util
 import jax.numpy as jnp
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import first_layer
 from modular_hyperteacher.models import linear_hypernetwork
 from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 
 @dataclasses.dataclass

@@ -22,11 +22,11 @@ import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.given_tasks import listed_splits
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import encodings
 from modular_hyperteacher.tasks import objectives
+from modular_hyperteacher.untrusted import rules
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _MAX_BIAS = 0.5

@@ -11,9 +11,9 @@ import itertools
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.studies.given_tasks import layers
+from modular_hyperteacher.untrusted import rules
 
 _WEIGHTS = jax.nn.initializers.lecun_normal()
 

@@ -18,9 +18,9 @@ import jax
 import jax.numpy as jnp
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.studies.given_tasks import layers
+from modular_hyperteacher.untrusted import rules
 
 _BASE = 10_000.0  # Of the wavelengths of rotary positions, in tokens.
 # Variance 1/fan_in, cut at two standard deviations.

@@ -24,10 +24,10 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.in_context import modular_regression
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.supports import combinations
+from modular_hyperteacher.untrusted import rules
 
 UNKNOWN_TERMS = 'ood_unknown_terms'
 # Splits whose contexts have the same inputs for all functions -> the split that

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import optax
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.studies.in_context import models
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

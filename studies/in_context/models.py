@@ -23,9 +23,9 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.in_context import transformer
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 Params = Any
 # Of what a code, or a hidden layer, mixes: variance 1 / (number of rows).

@@ -25,12 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import families
+from modular_hyperteacher.untrusted import rules
 
 _NUM_SQUARINGS = 20
 _CHORDS = ((0, 2), (1, 3), (2, 4), (3, 5), (0, 4), (1, 5))

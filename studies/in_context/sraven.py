@@ -39,9 +39,9 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
+from modular_hyperteacher.untrusted import rules
 
 STEPS = (0, 1, 2, -1, -2)  # Of the first five rules; 0 is 'constant'.
 RULES = (

@@ -11,8 +11,8 @@ import haiku as hk
 import jax
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.in_context import attention
+from modular_hyperteacher.untrusted import rules
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.studies.meta_seq2seq import episodes
 from modular_hyperteacher.studies.meta_seq2seq import model as models
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
+from modular_hyperteacher.untrusted import rules
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

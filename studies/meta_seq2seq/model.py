@@ -19,10 +19,10 @@ import haiku as hk
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.meta_seq2seq import layers
 from modular_hyperteacher.studies.meta_seq2seq import lstm
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
+from modular_hyperteacher.untrusted import rules
 
 Params = Any
 # The module whose gradients are clipped separately from all others.

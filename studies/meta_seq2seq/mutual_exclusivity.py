@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.meta_seq2seq import episodes
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
 
 WORDS = vocabulary.Vocabulary(('dax', 'lug', 'wif', 'zup'))
 COLOURS = vocabulary.Vocabulary(('RED', 'YELLOW', 'GREEN', 'BLUE'))

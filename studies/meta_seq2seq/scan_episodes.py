@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.studies.meta_seq2seq import episodes
 from modular_hyperteacher.studies.meta_seq2seq import meanings as meanings_lib
 from modular_hyperteacher.studies.meta_seq2seq import scan
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
+from modular_hyperteacher.untrusted import rules
 
 # Support set of the test; that of 'length' is drawn from its training rows.
 _SUPPORTS = {

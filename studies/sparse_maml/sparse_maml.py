@@ -20,9 +20,9 @@ from jax import lax
 import jax.numpy as jnp
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import maml
+from modular_hyperteacher.untrusted import rules
 
 _FIRST, _READOUT = 'body/linear', 'readout'
 

@@ -26,11 +26,11 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.gridworlds import mazes
 from modular_hyperteacher.tasks.gridworlds import observations
+from modular_hyperteacher.untrusted import rules
 
 SIDE = 11
 NUM_TYPES = 5

@@ -29,12 +29,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks.gridworlds import observations
 from modular_hyperteacher.tasks.supports import latents
 from modular_hyperteacher.tasks.supports import splits
+from modular_hyperteacher.untrusted import rules
 
 _MAP = """
 #######

@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.tasks.supports import feistel
+from modular_hyperteacher.untrusted import rules
 
 _MAX_COUNTED = 2**22
 _CHUNK = 2**16

@@ -17,7 +17,7 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from modular_hyperteacher import rules
+from modular_hyperteacher.untrusted import rules
 
 SAMPLERS = {'released': 1.0, 'paper': 0.0}
 Sampler = Annotated[str, rules.one_of(SAMPLERS)]

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import pytest
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import rules
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.in_context import build as in_context
 from modular_hyperteacher.studies.meta_seq2seq import build as meta_seq2seq
+from modular_hyperteacher.untrusted import rules
 
 _SYSTEMS: tuple[tuple[Any, tuple[str, ...]], ...] = (
     (bilevel, ('fig2c', 'fig3b', 'fig4b', 'fig4e', 'scaling', 'amortised')),
