@@ -5,7 +5,6 @@ Every field of a run's config is a column, named by its path ('model.name',
 `pick` picks rows of such tables.
 """
 
-from collections.abc import Sequence
 import copy
 import pathlib
 import sys
@@ -22,14 +21,6 @@ from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import store
 
 BUNDLED = plugins.bundled_roots()[0]  # Of the paper.
-VALUES = (
-    'seed',
-    'kind',  # 'last', the last step, or 'best_validation'
-    'split',
-    'metric',
-    'value',
-)
-CURVES = ('step', 'seed', 'split', 'metric', 'value')
 _OWN, _BUNDLED = 'own', 'bundled'
 _NEAREST_FIRST = presets.SCALES[::-1]  # To the paper's scale.
 # (source, preset), best first: the user's own results, then bundled ones. Smoke
@@ -79,8 +70,8 @@ class Library:
       preset: if given, only runs of this one.
 
     Returns:
-      Columns `facts.COLUMNS`, VALUES and the config's fields. Missing values
-      have no row.
+      Columns `facts.COLUMNS`, `bundles.VALUE_COLUMNS` and the config's fields.
+      Missing values have no row.
     """
     end = self._ends.get(experiment)
     if end is None:
@@ -92,7 +83,7 @@ class Library:
     """Returns the metrics at every evaluation of the runs of `values`.
 
     Returns:
-      Columns `facts.COLUMNS`, CURVES and the config's fields.
+      Columns `facts.COLUMNS`, `bundles.CURVE_COLUMNS` and the config's fields.
     """
     curves = self._table('curves', experiment, preset)
     end = self._ends.get(experiment)
@@ -118,7 +109,8 @@ class Library:
   def every_preset(self, experiment: str) -> pd.DataFrame:
     """Returns the values of all of `presets`, in their order."""
     every = [self.values(experiment, p) for p in self.presets(experiment)]
-    return pd.concat(every, ignore_index=True) if every else empty()
+    every = every or [self.values(experiment)]
+    return pd.concat(every, ignore_index=True)
 
   def stale(self) -> list[str]:
     """Returns the bundled runs that no current config describes."""
@@ -154,13 +146,11 @@ class Library:
 
   def _choose(self, experiment: str, preset: str | None) -> tuple[str, str]:
     """Returns the source and preset to read an experiment from."""
-    preference = _PREFERENCE
-    if preset:
-      preference = ([(_OWN, preset)], [(_BUNDLED, preset)])
+    one = [[(source, preset)] for source in self._runs if preset]
     # Own runs of another experiment, which this one shares, must not hide its
     # bundled ones.
     for borrow in (False, True):
-      for candidates in preference:
+      for candidates in one or _PREFERENCE:
         keys = [
             store.find(self._runs[source], experiment, p, borrow)
             for source, p in candidates
@@ -187,14 +177,19 @@ class Library:
     # have diverged, or measured something else.
     found = store.find(self._runs[source], experiment, preset)
     if not found:
-      return empty(VALUES if kind == 'values' else CURVES)
+      curves = bundles.CURVE_COLUMNS
+      measured = bundles.VALUE_COLUMNS if kind == 'values' else curves
+      columns = dict.fromkeys((*facts.COLUMNS, *measured))
+      return pd.DataFrame(columns=list(columns))
     known = {
         run: facts.describe(run, experiment, preset, source)
         for run in dict.fromkeys(found.values())
     }
     kept = []
     for folder in dict.fromkeys(run.folder for run in known):
-      table = self._measured(kind, folder)
+      if (kind, folder) not in self._tables:
+        self._tables[kind, folder] = bundles.read_curves(folder)
+      table = self._tables[kind, folder]
       ids = [run.run_id for run in known if run.folder == folder]
       kept.append(table[table['run_id'].isin(ids)])
     picked = [{'seed': seed, **known[r]} for (_, seed), r in found.items()]
@@ -203,17 +198,6 @@ class Library:
     # Strings repeat in many rows; categories make lookups fast.
     names = [c for c in joined if pd.api.types.is_string_dtype(joined[c])]
     return joined.astype(dict.fromkeys(names, 'category'))
-
-  def _measured(self, kind: str, folder: pathlib.Path) -> pd.DataFrame:
-    """Returns the values or curves of all runs in a folder."""
-    if (kind, folder) not in self._tables:
-      self._tables[kind, folder] = bundles.read_curves(folder)
-    return self._tables[kind, folder]
-
-
-def empty(columns: Sequence[str] = VALUES) -> pd.DataFrame:
-  """Returns the table of an experiment without a finished run."""
-  return pd.DataFrame(columns=[*facts.COLUMNS, *columns])
 
 
 def as_runs(

@@ -33,8 +33,8 @@ def describe(
 
   Args:
     run: the run.
-    experiment: which it is shown as; its own or one that shares it.
-    preset: which it is shown as.
+    experiment: the one that it is shown as, its own or one that shares it.
+    preset: likewise.
     source: 'own' or 'bundled'.
   """
   config, sessions = run.config, run.sessions

@@ -34,19 +34,12 @@ def described_fields(experiment: str, preset: str) -> list[dict[str, Any]]:
 def find_runs(
     experiment: str, preset: str, cell: Mapping[str, Any]
 ) -> list[sweeps.Run]:
-  """Returns the described runs with these values.
-
-  Args:
-    experiment: such as 'fig3b'.
-    preset: such as 'laptop'.
-    cell: path -> value, such as {'model.name': 'anil'}; None selects runs
-      without the field, too.
-  """
-  runs = described_runs(experiment, preset)
+  """Returns the described runs with these values of fields, by path."""
+  fields = described_fields(experiment, preset)
   return [
       run
-      for run, fields in zip(runs, described_fields(experiment, preset))
-      if all(fields.get(path) == value for path, value in cell.items())
+      for run, known in zip(described_runs(experiment, preset), fields)
+      if all(known.get(path) == value for path, value in cell.items())
   ]
 
 

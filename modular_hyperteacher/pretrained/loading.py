@@ -12,7 +12,8 @@ Parameters come from the checkpoints in a results folder or, if there are none,
 from the files bundled with the repository (`figures/bundle.py --parameters`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+import contextlib
 import dataclasses
 import functools
 import os
@@ -48,14 +49,10 @@ _TRAIN = 'python -m modular_hyperteacher.main '
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Trained(store.Finished):
-  """A run whose parameters are available.
+  """A run with parameters; its config has only the seeds that have some."""
 
-  Its config has only the seeds that have parameters. `kind` is that of bundled
-  parameters; None for a run, which has all kinds.
-  """
-
-  kind: str | None
-  drawn: Mapping[str, Any]  # Seed -> the digest of the tasks it learned.
+  kind: str | None  # Of bundled parameters; None for a run, which has all.
+  drawn: dict[str, Any]  # Seed -> the digest of the tasks it learned.
 
   @property
   def name(self) -> str:
@@ -276,10 +273,9 @@ def _find(
 def _read_run(path: pathlib.Path) -> list[_Trained]:
   path = path.resolve()
   run = run_folder.RunFolder(path)
-  stored = run.read('config.json', records.Config)
-  if stored is None:
+  config = run.read('config.json', records.Config)
+  if config is None:
     raise errors.UserError(f'{path} has no config.json; it is not a run.')
-  config: Any = stored
   records.check_run(path.name, config, str(path))
   provenance: Any = run.read('provenance.json', records.Provenance) or {}
   drawn = provenance.get('drawn', {})
@@ -311,10 +307,9 @@ def _named(
 ) -> list[_Trained]:
   """Returns the runs of '<experiment>/<preset>', or the one with an id."""
   experiment, _, preset = name.partition('/')
-  try:
+  is_described = False
+  with contextlib.suppress(ValueError):  # Not a preset.
     is_described = bool(sweeps.described_runs(experiment, preset))
-  except ValueError:  # Not a preset.
-    is_described = False
   chosen = [trained for trained in found if trained.run_id == run_id]
   for runs in (chosen, found):
     named = store.find(runs, experiment, preset, borrow=is_described)

@@ -37,8 +37,7 @@ class Finished:
   @property
   def keys(self) -> list[Key]:
     """The condition with each of the seeds."""
-    seeds = self.config['training']['seeds']
-    return [(self.condition, seed) for seed in seeds]
+    return [(self.condition, s) for s in self.config['training']['seeds']]
 
   def is_described(self, experiment: str, preset: str) -> bool:
     """Returns whether a config describes the run, whatever its seeds."""

@@ -85,7 +85,7 @@ def test_unfinished_runs_and_empty_splits_have_no_rows(
   assert gone.name not in set(frame['run_id'])
   assert 'ood_k2' not in set(frame['split'])
   assert frame['value'].notna().all()
-  assert set(facts.COLUMNS + data.VALUES) <= set(frame.columns)
+  assert {*facts.COLUMNS, *bundles.VALUE_COLUMNS} <= set(frame.columns)
   assert {'task.fraction_ood', 'model.outer.clip_norm'} <= set(frame.columns)
 
 
