@@ -2,9 +2,13 @@
 
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import shlex
+import subprocess
+import sys
+import venv
 
 import pytest
 
@@ -21,7 +25,14 @@ _COMMANDS = [
     for block in re.findall(r'```sh\n(.*?)```', _PAGE, re.S)
     for line in block.splitlines()
 ]
-_FIGURE = re.findall(r'\n```python\n(.*?)```', _PAGE, re.S)[-1]
+_FIGURE = re.findall(r'(?<!\*\*\n)\n```python\n(.*?)```', _PAGE, re.S)[-1]
+# The study: its files, and the lines that install, train and draw it.
+_STUDY = re.findall(
+    r'\*\*((?:sines_study/)?[\w/\\]+\.(?:py|toml))\*\*\n\n```\w+\n(.*?)```',
+    _PAGE,
+    re.S,
+)
+(_STUDY_COMMANDS,) = re.findall(r'```bash\n(.*?)```', _PAGE, re.S)
 _NEEDED = {
     'modular_hyperteacher.launch.slurm': 'submitit',
     'modular_hyperteacher.launch.ray_cluster': 'ray',
@@ -82,6 +93,42 @@ def test_a_model_of_ones_own_learns_from_grid_worlds(
       *('--results=goals_results', '--config.training.evaluate_every=2'),
   )
   assert list(folder.glob('goals_results/*/*/*/summary.json'))
+
+
+@pytest.mark.slow
+def test_a_study_of_another_package_is_trained_drawn_and_judged(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+  for name, text in _STUDY:
+    path = folder / name.replace('\\', '')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+  # An environment that has this package, and into which the study is installed.
+  venv.create(tmp_path / 'env', with_pip=True)
+  (packages,) = (tmp_path / 'env').glob('lib/*/site-packages')
+  known = [
+      str(commands.ROOT),
+      *filter(lambda p: 'site-packages' in p, sys.path),
+  ]
+  (packages / 'known.pth').write_text('\n'.join(known))
+  done = subprocess.run(
+      ['bash', '-euc', _STUDY_COMMANDS],
+      cwd=folder,
+      env=commands.environment(
+          PATH=f'{tmp_path}/env/bin:{os.environ["PATH"]}', PYTHONPATH=''
+      ),
+      capture_output=True,
+      text=True,
+      check=False,
+  )
+  assert done.returncode == 0, done.stderr
+  output = folder / 'figures' / 'output'
+  report = (output / 'report.html').read_text()
+  assert '>Sums of sines</h2>' in report
+  assert (output / 'sine_readouts.html').exists()
+  entries = json.loads((output / 'claims.json').read_text())
+  (entry,) = [entry for entry in entries if entry['id'] == 'SINES-1']
+  assert entry['verdict'] != 'NOT RUN' and entry['num_seeds'] == 3
 
 
 @pytest.mark.parametrize('block', ['task', 'model'])
