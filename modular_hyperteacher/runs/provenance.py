@@ -94,7 +94,8 @@ def _warn_of_owner(folder: pathlib.Path) -> None:
 
 def _git(folder: pathlib.Path, *arguments: str) -> str:
   return subprocess.run(
-      ['git', *arguments],
+      # `status` would lock the index, and leave the lock if it is killed.
+      ['git', '--no-optional-locks', *arguments],
       cwd=folder,
       check=True,
       capture_output=True,
