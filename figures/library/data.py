@@ -6,6 +6,7 @@ Every field of a run's config is a column, named by its path ('model.name',
 """
 
 import copy
+import os
 import pathlib
 import sys
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures.library import bundles
@@ -37,8 +39,8 @@ class Library:
 
   def __init__(
       self,
-      results_root: pathlib.Path,
-      bundled_root: pathlib.Path | None = None,
+      results_root: str | os.PathLike[str],
+      bundled_root: str | os.PathLike[str] | None = None,
   ) -> None:
     """Reads all results except curves.
 
@@ -49,12 +51,15 @@ class Library:
 
     Damaged results are skipped with a warning on stderr.
     """
-    bundled = [bundled_root] if bundled_root else plugins.bundled_roots()
+    own = files.locate(results_root, 'results_root')
+    bundled = plugins.bundled_roots()
+    if bundled_root is not None:
+      bundled = (files.locate(bundled_root, 'bundled_root'),)
     # What was read and built so far, by kind and folder or experiment.
     self._tables: dict[tuple[Any, ...], pd.DataFrame] = {}
     self._runs: dict[str, list[bundles.Run]] = {
         source: [run for root in roots for run in self._read(root)]
-        for source, roots in ((_OWN, [results_root]), (_BUNDLED, bundled))
+        for source, roots in ((_OWN, [own]), (_BUNDLED, bundled))
     }
     self._ends: dict[str, int] = {}  # Experiment -> step, see `until`.
 

@@ -73,6 +73,8 @@ def test_precedence(
   frame = library.values('fig3b')
   found = frame[['source', 'preset']].drop_duplicates()
   assert found.to_records(index=False).tolist() == [expected]
+  named = data.Library(str(tmp_path / 'own'), str(tmp_path / 'bundled'))
+  assert named.values('fig3b').equals(frame)
 
 
 def test_unfinished_runs_and_empty_splits_have_no_rows(

@@ -93,7 +93,7 @@ def _write(
 ) -> data.Library:
   values = _AS_CLAIMED | dict(changes)
   for name in experiments:
-    config = plugins.find_config(name).get_config('laptop')
+    config = plugins.config_of(name).get_config('laptop')
     made_up.write_experiment(
         root,
         config,
