@@ -1,4 +1,4 @@
-"""The code in docs/extending.md, run from top to bottom as a user would."""
+"""The code in docs/extending.md and docs/studies.md, run as a user would."""
 
 import importlib.util
 import json
@@ -16,7 +16,8 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import components
 from tests.helpers import commands
 
-_PAGE = (commands.ROOT / 'docs' / 'extending.md').read_text()
+_PAGE = (commands.ROOT / 'docs' / 'extending.md').read_text('utf-8')
+_STUDY_PAGE = (commands.ROOT / 'docs' / 'studies.md').read_text('utf-8')
 _FILES = dict(
     re.findall(r'\*\*(\w+\.py)\*\*\n\n```python\n(.*?)```', _PAGE, re.S)
 )
@@ -25,14 +26,14 @@ _COMMANDS = [
     for block in re.findall(r'```sh\n(.*?)```', _PAGE, re.S)
     for line in block.splitlines()
 ]
-_FIGURE = re.findall(r'(?<!\*\*\n)\n```python\n(.*?)```', _PAGE, re.S)[-1]
+_FIGURE = re.findall(r'\n```python\n(.*?)```', _PAGE, re.S)[-1]
 # The study: its files, and the lines that install, train and draw it.
 _STUDY = re.findall(
-    r'\*\*((?:sines_study/)?[\w/\\]+\.(?:py|toml))\*\*\n\n```\w+\n(.*?)```',
-    _PAGE,
+    r'\*\*([\w/\\]+\.(?:py|toml))\*\*\n\n```\w+\n(.*?)```',
+    _STUDY_PAGE,
     re.S,
 )
-(_STUDY_COMMANDS,) = re.findall(r'```bash\n(.*?)```', _PAGE, re.S)
+(_STUDY_COMMANDS,) = re.findall(r'```sh\n(.*?)```', _STUDY_PAGE, re.S)
 _NEEDED = {
     'modular_hyperteacher.launch.slurm': 'submitit',
     'modular_hyperteacher.launch.ray_cluster': 'ray',

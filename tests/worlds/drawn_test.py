@@ -29,6 +29,9 @@ _HASHES = {
     ('sraven', 'ood', 0): '564ca6e359462e4c',
     ('graded_hyperteacher', 'train', 1): '2d193016b4f7f5ce',
     ('graded_hyperteacher', 'ood', 0): '5dddabf499152525',
+    # Equal to the teacher-student's: here, all families have one weight.
+    ('weighted_families', 'train', 1): '818c5d1bb85fa51d',
+    ('weighted_families', 'ood', 3): '94a22bb276732d8e',
     ('mutual_exclusivity', 'train', 0): 'c459f37e423d83e3',
     ('mutual_exclusivity', 'ood', 0): '5b01966b96fd12f0',
     ('scan', 'train', 0): '59009c232b2b09cd',
