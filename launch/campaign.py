@@ -81,6 +81,7 @@ _ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
 _BUNDLE = flags.DEFINE_string(
     'bundle', None, 'Folder to bundle finished runs into, for figures.'
 )
+_BUNDLE_MODULE = 'modular_hyperteacher.figures.bundle'
 # Measuring a program takes about as long; less idle time is not worth it.
 _WORTH_S = 60.0
 
@@ -251,11 +252,7 @@ class _Campaign:
     done = [run for run in self._runs.values() if run.folder.finished]
     for folder in dict.fromkeys(run.folder.path.parent for run in done):
       command = [
-          *(
-              '-m',
-              'modular_hyperteacher.figures.bundle',
-              f'--results={self._root}',
-          ),
+          *('-m', _BUNDLE_MODULE, f'--results={self._root}'),
           *(f'--experiment={folder.parent.name}', f'--preset={folder.name}'),
       ]
       if _BUNDLE.value:

@@ -25,6 +25,8 @@ def _start(
       env=commands.environment(),
       stdout=subprocess.PIPE,
       stderr=subprocess.STDOUT,
+      # Under nohup, tests run in a process that ignores it.
+      preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
   )
 
 

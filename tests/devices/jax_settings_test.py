@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import shutil
 from typing import Any
 
 import jax
@@ -126,7 +125,7 @@ def test_training_is_the_same_under_every_setting(
   assert tables[1] == tables[0] and tables[2] == tables[0]
   folder = commands.run_folder(tmp_path / '0')
   (folder / 'summary.json').unlink()
-  shutil.rmtree(folder / 'checkpoints' / '60')
+  (folder / 'checkpoints' / '60.npz').unlink()
   command = training.command(*training.ONE_RUN, f'--results={tmp_path / "0"}')
   done = commands.python(
       *command[1:], cwd=commands.ROOT, **(cases[1] | cases[2])

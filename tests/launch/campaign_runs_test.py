@@ -117,7 +117,7 @@ def test_a_broken_campaign_equals_an_unbroken_one(
 
   output = commands.finish(_start(tmp_path, 3600), timeout=580)
   assert '0 of 2 runs are left; 1 of 222 published values have all' in output
-  assert 'python -m figures.bundle' in output
+  assert 'python -m modular_hyperteacher.figures.bundle' in output
   unbroken = _start(tmp_path, 3600, f'--results={tmp_path}/unbroken')
   commands.finish(unbroken, timeout=580)
   for expected in (tmp_path / 'unbroken').glob('small/smoke/*'):

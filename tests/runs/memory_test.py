@@ -174,7 +174,7 @@ def test_absurd_sizes_are_refused(tmp_path: pathlib.Path) -> None:
       tmp_path,
       [
           [
-              f'--config=configs/{config}.py:smoke',
+              f'--config={config}:smoke',
               f'--results={results}',
               *flags,
           ]
