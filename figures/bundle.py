@@ -37,48 +37,50 @@ from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.pretrained import weights
 from modular_hyperteacher.runs import run_folder
 
-command_line.define_results_flag()
-_EXPERIMENT = flags.DEFINE_string(
-    'experiment', None, 'Experiment to bundle, such as fig3b.'
-)
-_PRESET = flags.DEFINE_enum(
-    'preset', 'laptop', list(presets.SCALES), 'The scale to bundle.'
-)
-_OUTPUT = flags.DEFINE_string(
-    'output', '', "Folder of the bundles; default: the experiment's own."
-)
-_PARAMETERS = flags.DEFINE_bool(
-    'parameters', False, 'Also bundle trained parameters.'
-)
-_ONLY = flags.DEFINE_multi_string(
-    'only', [], 'With --parameters: only of runs with field=value'
-)
-_WITHOUT = flags.DEFINE_multi_string(
-    'without', [], 'With --parameters: not of runs with field=value'
-)
-_NUM_SEEDS = flags.DEFINE_integer(
-    'num_seeds',
-    None,
-    'With --parameters: of how many seeds; default: all.',
-    1,
-)
 # The seeds, the parameters, and digests of the tasks.
 _Trained: TypeAlias = tuple[tuple[int, ...], Any, dict[str, Any]]
 # Limit for all bundles together, because every clone downloads them.
 _MAX_PARAMETER_BYTES = 10_000_000
 
 
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  command_line.define_results_flag()
+  flags.DEFINE_string(
+      'experiment', None, 'Experiment to bundle, such as fig3b.'
+  )
+  flags.DEFINE_enum(
+      'preset', 'laptop', list(presets.SCALES), 'The scale to bundle.'
+  )
+  flags.DEFINE_string(
+      'output', '', "Folder of the bundles; default: the experiment's own."
+  )
+  flags.DEFINE_bool('parameters', False, 'Also bundle trained parameters.')
+  flags.DEFINE_multi_string(
+      'only', [], 'With --parameters: only of runs with field=value'
+  )
+  flags.DEFINE_multi_string(
+      'without', [], 'With --parameters: not of runs with field=value'
+  )
+  flags.DEFINE_integer(
+      'num_seeds',
+      None,
+      'With --parameters: of how many seeds; default: all.',
+      1,
+  )
+
+
 def main() -> None:
   """Writes one bundle and prints its contents."""
-  experiment = _EXPERIMENT.value
+  experiment = flags.FLAGS.experiment
   if experiment is None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
   untrusted.check_name(experiment, '--experiment')
-  source = command_line.read_root() / experiment / _PRESET.value
+  source = command_line.read_root() / experiment / flags.FLAGS.preset
   output = plugins.bundled_root(experiment)
-  if _OUTPUT.value:
-    output = files.locate(_OUTPUT.value, '--output')
-  target = output / experiment / _PRESET.value
+  if flags.FLAGS.output:
+    output = files.locate(flags.FLAGS.output, '--output')
+  target = output / experiment / flags.FLAGS.preset
   if not (bundles.has_results(source) or bundles.has_results(target)):
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
@@ -115,14 +117,14 @@ def main() -> None:
   for run_id, run in finished.runs.items():
     seeds = ', '.join(str(seed) for seed in run.config['training']['seeds'])
     print(f'  {run_id}: seeds {seeds}')
-  if _PARAMETERS.value:
+  if flags.FLAGS.parameters:
     print(f'Parameters of all bundles: {_parameter_bytes() / 1e6:.1f} MB')
 
 
 def _roots() -> tuple[pathlib.Path, ...]:
   """Returns the folders of all bundles."""
-  if _OUTPUT.value:
-    return (files.locate(_OUTPUT.value, '--output'),)
+  if flags.FLAGS.output:
+    return (files.locate(flags.FLAGS.output, '--output'),)
   return plugins.bundled_roots()
 
 
@@ -185,7 +187,7 @@ def _copy(
 
 def _others(target: pathlib.Path) -> list[pathlib.Path]:
   """Returns the folders of the other bundles of this preset."""
-  pattern = f'*/{_PRESET.value}'
+  pattern = f'*/{flags.FLAGS.preset}'
   folders = [f for root in _roots() for f in sorted(root.glob(pattern))]
   return [f for f in folders if f != target and bundles.has_results(f)]
 
@@ -194,7 +196,7 @@ def _read_parameters(
     source: pathlib.Path, added: Sequence[bundles.Run]
 ) -> dict[str, _Trained]:
   """Returns run id -> what was trained, of the selected runs."""
-  if not _PARAMETERS.value:
+  if not flags.FLAGS.parameters:
     return {}
   if not added:
     raise errors.UserError(f'--parameters: {source} holds no run to bundle.')
@@ -202,17 +204,17 @@ def _read_parameters(
   drawn_by_id = {run.run_id: run.drawn for run in added}
   left_out = [
       run
-      for condition in _WITHOUT.value
+      for condition in flags.FLAGS.without
       for run in sweeps.select(runs, [condition], '--without')
   ]
   found = {}
-  for run in sweeps.select(runs, _ONLY.value):
+  for run in sweeps.select(runs, flags.FLAGS.only):
     if run not in left_out:
       built = build.build(run.config, num_devices=1)
       folder = run_folder.RunFolder(source / run.run_id)
       params = weights.restore(folder, built, 'last')
-      first = jax.tree.map(lambda x: x[: _NUM_SEEDS.value], params)
-      seeds = built.training.seeds[: _NUM_SEEDS.value]
+      first = jax.tree.map(lambda x: x[: flags.FLAGS.num_seeds], params)
+      seeds = built.training.seeds[: flags.FLAGS.num_seeds]
       digests = drawn_by_id[run.run_id]
       drawn = {str(s): digests[str(s)] for s in seeds if str(s) in digests}
       found[run.run_id] = seeds, first, drawn
@@ -251,4 +253,5 @@ def _parameter_bytes() -> int:
 
 
 if __name__ == '__main__':
+  define_flags()
   script.run(main)

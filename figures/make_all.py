@@ -47,30 +47,34 @@ from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.figures.report import site
 
-_ONLY = flags.DEFINE_list(
-    'only',
-    [],
-    'Figures to draw, such as fig3b,fig4e; the report then has only these.'
-    ' Default: all.',
-)
-command_line.define_results_flag()
-_PREDICTIONS = flags.DEFINE_string(
-    'predictions',
-    None,
-    'Folder with predictions of your own models, to draw beside the built-in'
-    ' ones: .npz files as in docs/worlds.md.',
-)
-_OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
-_SITE = flags.DEFINE_string(
-    'site', '', 'Write a website to this folder, in place of --output.'
-)
-_FORMAT = flags.DEFINE_list(
-    'format',
-    ['html', 'svg', 'png'],
-    'Images to write per figure, besides html: svg, png or pdf.',
-)
 # Of linux/prctl.h.
 _PR_SET_PDEATHSIG = 1
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  flags.DEFINE_list(
+      'only',
+      [],
+      'Figures to draw, such as fig3b,fig4e; the report then has only these.'
+      ' Default: all.',
+  )
+  command_line.define_results_flag()
+  flags.DEFINE_string(
+      'predictions',
+      None,
+      'Folder with predictions of your own models, to draw beside the built-in'
+      ' ones: .npz files as in docs/worlds.md.',
+  )
+  flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
+  flags.DEFINE_string(
+      'site', '', 'Write a website to this folder, in place of --output.'
+  )
+  flags.DEFINE_list(
+      'format',
+      ['html', 'svg', 'png'],
+      'Images to write per figure, besides html: svg, png or pdf.',
+  )
 
 
 def main() -> None:
@@ -78,24 +82,24 @@ def main() -> None:
   # Figures are large trees that stay: looking for garbage costs a tenth of the
   # time and finds little.
   gc.set_threshold(50_000)
-  if _PREDICTIONS.value is None:
+  if flags.FLAGS.predictions is None:
     # The programs that draw single tasks run once. Compiled like this, these
     # figures take 8 s of CPU time in place of 19 s; rounding may differ. Must
     # happen before JAX starts its backend.
     given = os.environ.get('XLA_FLAGS', '')
     os.environ['XLA_FLAGS'] = f'{compilation_options.as_flags()} {given}'
-  for name in _ONLY.value:
+  for name in flags.FLAGS.only:
     errors.require_choice('--only', name, registry.figures())
-  for name in _FORMAT.value:
+  for name in flags.FLAGS.format:
     errors.require_choice('--format', name, ['html', *images.FORMATS])
-  names = _ONLY.value or list(registry.figures())
-  if _PREDICTIONS.value is not None:
-    folder = files.locate(_PREDICTIONS.value, '--predictions')
+  names = flags.FLAGS.only or list(registry.figures())
+  if flags.FLAGS.predictions is not None:
+    folder = files.locate(flags.FLAGS.predictions, '--predictions')
     found = predictions.read(folder)
     added = {name: registry.Figure(*entry) for name, entry in found.items()}
     registry.add_section(predictions.HEADING, added)
     names += added
-  formats = [name for name in _FORMAT.value if name != 'html']
+  formats = [name for name in flags.FLAGS.format if name != 'html']
   root = command_line.read_root()
   errors.require(
       root.is_dir() or not flags.FLAGS['results'].present,
@@ -103,14 +107,14 @@ def main() -> None:
       f"'{root}'",
       'it must be a folder that exists',
   )
-  flag = '--site' if _SITE.value else '--output'
-  home = 'index.html' if _SITE.value else 'report.html'
-  output = files.locate(_SITE.value or _OUTPUT.value, flag)
+  flag = '--site' if flags.FLAGS.site else '--output'
+  home = 'index.html' if flags.FLAGS.site else 'report.html'
+  output = files.locate(flags.FLAGS.site or flags.FLAGS.output, flag)
   library = _library(root)
   _print_origins(names, library)
   try:
     output.mkdir(parents=True, exist_ok=True)
-    if _SITE.value:
+    if flags.FLAGS.site:
       site.write_docs(output, home)
     images.write_script(output)
     drawn, entries = _draw(names, root, output)
@@ -123,7 +127,7 @@ def main() -> None:
     whole = report.Report(drawn, claims.known(), entries, library)
     for name, others in endings.items():
       _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
-    if _SITE.value:
+    if flags.FLAGS.site:
       links = [('docs/index.html', 'Documentation')]
       _write(output, {home: whole.page(packed=False, links=links)})
     else:
@@ -162,7 +166,7 @@ def _draw(
   library = _library(root)
   # Only on Linux is a fork safe, and only before JAX starts threads, as it does
   # to score predictions.
-  if sys.platform != 'linux' or _PREDICTIONS.value is not None:
+  if sys.platform != 'linux' or flags.FLAGS.predictions is not None:
     drawn = {name: _make(name, root, output) for name in names}
     return drawn, claims.evaluate(library)
   fork = multiprocessing.get_context('fork')
@@ -246,4 +250,5 @@ def _write(folder: pathlib.Path, texts: Mapping[str, str]) -> None:
 
 
 if __name__ == '__main__':
+  define_flags()
   script.run(main)

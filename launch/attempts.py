@@ -11,9 +11,13 @@ from modular_hyperteacher.runs import runner
 
 # Time between two attempts at a run that another launcher is training.
 HELD_AGAIN_S = 2.0
-RETRIES = flags.DEFINE_integer(
-    'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
-)
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  flags.DEFINE_integer(
+      'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
+  )
 
 
 class Attempt(NamedTuple):
@@ -49,7 +53,10 @@ def take_back(
     outcome = outcomes[run.spec.run_id]
     if outcome == worker.HELD:
       held.append(run)
-    elif outcome.startswith(worker.FAILED) and tried.failures < RETRIES.value:
+    elif (
+        outcome.startswith(worker.FAILED)
+        and tried.failures < flags.FLAGS.retries
+    ):
       failed.append(run)
     elif outcome != worker.FINISHED:
       unfinished[run.spec.run_id] = outcome
@@ -69,7 +76,7 @@ def _after_a_death(
   # A run that made progress is not to blame: the machine was preempted.
   progressed = sum(map(cost.saved_step, tried.bundle)) > tried.saved_steps
   failures = tried.failures + (not progressed)
-  given_up = len(left) == 1 and failures > RETRIES.value
+  given_up = len(left) == 1 and failures > flags.FLAGS.retries
   for run in left:
     print(
         f'warning: {run.spec.run_id}: {reason.removeprefix(worker.FAILED)};'

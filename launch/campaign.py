@@ -62,39 +62,45 @@ from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import runner
 
-_BUDGET_H = flags.DEFINE_float(
-    'budget_h',
-    None,
-    'Time budget in hours, at the end of which all runs are saved.',
-)
-_LIST = flags.DEFINE_string(
-    'list',
-    str(pathlib.Path(__file__).parents[1] / 'configs/campaigns/published.txt'),
-    'File that lists what to train; see launch/campaign_list.py.',
-)
 _ENGINES = {
     'local': 'modular_hyperteacher.launch.local',
     'ray': 'modular_hyperteacher.launch.ray_cluster',
     'slurm': 'modular_hyperteacher.launch.slurm',
 }
-_ON = flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
-_BUNDLE = flags.DEFINE_string(
-    'bundle', None, 'Folder to bundle finished runs into, for figures.'
-)
 _BUNDLE_MODULE = 'modular_hyperteacher.figures.bundle'
 # Measuring a program takes about as long; less idle time is not worth it.
 _WORTH_S = 60.0
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  flags.DEFINE_float(
+      'budget_h',
+      None,
+      'Time budget in hours, at the end of which all runs are saved.',
+  )
+  flags.DEFINE_string(
+      'list',
+      str(
+          pathlib.Path(__file__).parents[1] / 'configs/campaigns/published.txt'
+      ),
+      'File that lists what to train; see launch/campaign_list.py.',
+  )
+  flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
+  flags.DEFINE_string(
+      'bundle', None, 'Folder to bundle finished runs into, for figures.'
+  )
 
 
 class _Campaign:
   """The runs of a list, and how long they take."""
 
   def __init__(self, lines: list[campaign_list.Line], engine: Any) -> None:
-    hours: Any = _BUDGET_H.value  # Not None: see `_check`.
+    hours: Any = flags.FLAGS.budget_h  # Not None: see `_check`.
     self._ends_at = time.time() + 3600 * hours
     self._lines = lines
     self._engine = engine
-    self._num_workers = flags.FLAGS['workers'].value or 1
+    self._num_workers = flags.FLAGS.workers or 1
     if engine is local:
       self._num_workers = local.num_workers()
     self._root = command_line.read_root()
@@ -230,7 +236,7 @@ class _Campaign:
       })
     table = pd.DataFrame(rows)
     return (
-        f'with {_BUDGET_H.value:g} hours: {len(bought)} of'
+        f'with {flags.FLAGS.budget_h:g} hours: {len(bought)} of'
         f' {len(published.ids())} published values, on'
         f' {self._engine.describe()}\n'
         + table.to_string(index=False, na_rep='', float_format='{:.2f}'.format)
@@ -255,8 +261,8 @@ class _Campaign:
           *('-m', _BUNDLE_MODULE, f'--results={self._root}'),
           *(f'--experiment={folder.parent.name}', f'--preset={folder.name}'),
       ]
-      if _BUNDLE.value:
-        command = [sys.executable, *command, f'--output={_BUNDLE.value}']
+      if flags.FLAGS.bundle:
+        command = [sys.executable, *command, f'--output={flags.FLAGS.bundle}']
         code = subprocess.run(command, check=False).returncode
         if code:
           self._failures[f'bundling {folder}'] = f'exit code {code}'
@@ -279,25 +285,25 @@ def _check(argv: list[str]) -> None:
       raise errors.UserError(
           f'--{name} cannot be used in a campaign; edit the file of --list.'
       )
-  hours = _BUDGET_H.value
+  hours = flags.FLAGS.budget_h
   if hours is None or not 0 < hours < math.inf:
     raise errors.UserError(
         f'--budget_h is {hours}; it must be a positive number of hours.'
     )
-  if 'wait' in flags.FLAGS and not flags.FLAGS['wait'].value:
+  if 'wait' in flags.FLAGS and not flags.FLAGS.wait:
     raise errors.UserError('--nowait cannot be used in a campaign.')
-  if _BUNDLE.value and not flags.FLAGS['dry_run'].value:
-    folder = files.locate(_BUNDLE.value, '--bundle')
+  if flags.FLAGS.bundle and not flags.FLAGS.dry_run:
+    folder = files.locate(flags.FLAGS.bundle, '--bundle')
     files.create_folder(folder, '--bundle')
 
 
 def _run(engine: Any) -> int:
-  lines = campaign_list.read(files.locate(_LIST.value, '--list'))
+  lines = campaign_list.read(files.locate(flags.FLAGS.list, '--list'))
   campaign = _Campaign(lines, engine)
   outcome = campaign.measure()
   if not outcome.left:
     print(campaign.describe(), flush=True)
-    if flags.FLAGS['dry_run'].value:
+    if flags.FLAGS.dry_run:
       return campaign.print_failures()
     outcome = campaign.train()
   if outcome.left:
@@ -307,7 +313,7 @@ def _run(engine: Any) -> int:
 
 
 def _import_engine() -> Any:
-  """Imports the launcher that --on names, which defines its flags."""
+  """Imports the launcher that --on names."""
   parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
   parser.add_argument('--on', '-on')
   known, _ = parser.parse_known_args()
@@ -316,4 +322,8 @@ def _import_engine() -> Any:
 
 if __name__ == '__main__':
   _engine = _import_engine()
+  define_flags()
+  local.define_flags()  # --workers, for estimates
+  if _engine is not local:
+    _engine.define_flags()
   plans.run_command(_check, lambda: _run(_engine))

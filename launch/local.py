@@ -34,18 +34,21 @@ from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import progress as progresses
 from modular_hyperteacher.launch import worker
 
-_WORKERS = flags.DEFINE_integer(
-    'workers',
-    None,
-    'Number of workers, each of which trains one run at a time. Default: one'
-    ' per GPU; without a GPU, one.',
-    lower_bound=1,
-    upper_bound=1000,
-)
-
 _VISIBLE = 'CUDA_VISIBLE_DEVICES'
 # A worker's cores and environment variables.
 _Slot: TypeAlias = tuple[list[int], dict[str, str]]
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  flags.DEFINE_integer(
+      'workers',
+      None,
+      'Number of workers, each of which trains one run at a time. Default: one'
+      ' per GPU; without a GPU, one.',
+      lower_bound=1,
+      upper_bound=1000,
+  )
 
 
 def make_slots(
@@ -79,7 +82,7 @@ def _gpus() -> list[str]:
 
 
 def _slots() -> list[_Slot]:
-  return make_slots(_WORKERS.value, host_devices.cores(), _gpus())
+  return make_slots(flags.FLAGS.workers, host_devices.cores(), _gpus())
 
 
 class _Worker:
@@ -227,4 +230,5 @@ def describe() -> str:
 
 
 if __name__ == '__main__':
+  define_flags()
   plans.main(launch, describe)

@@ -17,30 +17,35 @@ from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.launch import cost
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 
-command_line.define_sweep_flags()
-_DRY_RUN = flags.DEFINE_bool(
-    'dry_run', False, 'Print the plan and its cost, and train nothing.'
-)
-_RUNS_PER_TASK = flags.DEFINE_integer(
-    'runs_per_task',
-    1,
-    'Number of runs sent to a worker together, so that they can share compiled'
-    ' programs.',
-    lower_bound=1,
-)
-_CACHE = flags.DEFINE_string(
-    'compilation_cache',
-    compilation_cache.DEFAULT,
-    'Folder in which workers share compiled programs; empty for none. The'
-    ' default gives way to JAX_COMPILATION_CACHE_DIR. Programs in it are'
-    ' executed: nobody else should be able to write to it.',
-)
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  command_line.define_sweep_flags()
+  attempts.define_flags()
+  flags.DEFINE_bool(
+      'dry_run', False, 'Print the plan and its cost, and train nothing.'
+  )
+  flags.DEFINE_integer(
+      'runs_per_task',
+      1,
+      'Number of runs sent to a worker together, so that they can share'
+      ' compiled programs.',
+      lower_bound=1,
+  )
+  flags.DEFINE_string(
+      'compilation_cache',
+      compilation_cache.DEFAULT,
+      'Folder in which workers share compiled programs; empty for none. The'
+      ' default gives way to JAX_COMPILATION_CACHE_DIR. Programs in it are'
+      ' executed: nobody else should be able to write to it.',
+  )
 
 
 def need(module: str, extra: str) -> Any:
@@ -136,6 +141,7 @@ def run_command(
 
   # Workers need the memory of GPUs, and a TPU has one process at a time.
   jax.config.update('jax_platforms', 'cpu')
+  define_flags()
   command_line.run(command)
 
 
@@ -143,11 +149,11 @@ def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:
   sweep = command_line.read_sweep()
   for run in sweep.runs:
     components.allow(run.config)
-  plan = make_plan(sweep, _RUNS_PER_TASK.value)
+  plan = make_plan(sweep, flags.FLAGS.runs_per_task)
   # Report wrong configs before training.
   runner.check([bundle[0] for bundle in plan.bundles])
   print(describe_plan(plan, describe()), flush=True)
-  if _DRY_RUN.value:
+  if flags.FLAGS.dry_run:
     if left := [run for bundle in plan.bundles for run in bundle]:
       print(cost.estimate(left, plan.runs))  # Takes up to a minute.
     return 0
@@ -179,7 +185,7 @@ def settings(plan: Plan, num_cores: int) -> worker.Settings:
   return worker.Settings(
       str(plan.sweep.root.absolute()),
       host_devices.suit([run.spec.config for run in plan.runs], num_cores),
-      _CACHE.value,
+      flags.FLAGS.compilation_cache,
       wandb_tracker.mode(),
       **plan.limits,
   )

@@ -28,24 +28,26 @@ from modular_hyperteacher.launch import worker
 
 ray = plans.need('ray', 'ray')
 
-_ADDRESS = flags.DEFINE_string(
-    'address', None, "The cluster: HOST:PORT, or 'auto' on its head node."
-)
-_NUM_CPUS = flags.DEFINE_integer(
-    'num_cpus', 1, 'Processor cores per task.', lower_bound=1
-)
-_NUM_GPUS = flags.DEFINE_float(
-    'num_gpus',
-    0,
-    'GPUs per task; with 0.5, two tasks share one.',
-    lower_bound=0,
-)
-_NUM_TPUS = flags.DEFINE_integer(
-    'num_tpus', 0, 'TPU chips per task.', lower_bound=0
-)
 
 _POLL_S = 0.5
 _SAVING_S = 30.0
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  flags.DEFINE_string(
+      'address', None, "The cluster: HOST:PORT, or 'auto' on its head node."
+  )
+  flags.DEFINE_integer(
+      'num_cpus', 1, 'Processor cores per task.', lower_bound=1
+  )
+  flags.DEFINE_float(
+      'num_gpus',
+      0,
+      'GPUs per task; with 0.5, two tasks share one.',
+      lower_bound=0,
+  )
+  flags.DEFINE_integer('num_tpus', 0, 'TPU chips per task.', lower_bound=0)
 
 
 class _Tasks:
@@ -54,17 +56,19 @@ class _Tasks:
   def __init__(self, plan: plans.Plan) -> None:
     # Nodes have the package, but not the folder launch/.
     ray.cloudpickle.register_pickle_by_value(worker)
-    self._settings = plans.settings(plan, _NUM_CPUS.value)
-    shared = 0 < _NUM_GPUS.value < 1
-    variables = plans.share_of_gpu(_NUM_GPUS.value) if shared else {}
+    self._settings = plans.settings(plan, flags.FLAGS.num_cpus)
+    shared = 0 < flags.FLAGS.num_gpus < 1
+    variables = plans.share_of_gpu(flags.FLAGS.num_gpus) if shared else {}
     # A process can be divided into devices only once. Ray reuses processes only
     # for tasks with the same variables.
     devices = str(self._settings.num_host_devices)
     variables |= {'MODULAR_HYPERTEACHER_DEVICES': devices}
     self._remote = ray.remote(worker.train_in_ray).options(
-        num_cpus=_NUM_CPUS.value,
-        num_gpus=_NUM_GPUS.value,
-        resources={'TPU': _NUM_TPUS.value} if _NUM_TPUS.value else None,
+        num_cpus=flags.FLAGS.num_cpus,
+        num_gpus=flags.FLAGS.num_gpus,
+        resources={'TPU': flags.FLAGS.num_tpus}
+        if flags.FLAGS.num_tpus
+        else None,
         # If a node or a worker is lost; `take_back` counts failures that tasks
         # report themselves.
         max_retries=attempts.RETRIES.value,
@@ -119,14 +123,14 @@ def launch(plan: plans.Plan) -> plans.Outcome:
   """Trains all bundles; returns which runs are unfinished, and why."""
   if not ray.is_initialized():
     # The dashboard can run code, so it must not be open to the network.
-    own = {} if _ADDRESS.value else {'dashboard_host': '127.0.0.1'}
+    own = {} if flags.FLAGS.address else {'dashboard_host': '127.0.0.1'}
     try:
-      ray.init(_ADDRESS.value or 'local', log_to_driver=False, **own)
+      ray.init(flags.FLAGS.address or 'local', log_to_driver=False, **own)
     except (OSError, ValueError) as error:
-      if not _ADDRESS.value:
+      if not flags.FLAGS.address:
         raise
       raise errors.UserError(
-          f'--address is {_ADDRESS.value}; no cluster answers: {error}'
+          f'--address is {flags.FLAGS.address}; no cluster answers: {error}'
       ) from error
   received = plans.catch_signals()
   tasks = _Tasks(plan)
@@ -142,18 +146,19 @@ def launch(plan: plans.Plan) -> plans.Outcome:
 
 def num_cores() -> int:
   """Returns the number of processor cores per worker."""
-  return _NUM_CPUS.value
+  return flags.FLAGS.num_cpus
 
 
 def describe() -> str:
   """Returns where runs are trained."""
-  needs = f'{_NUM_CPUS.value} CPUs'
-  if _NUM_GPUS.value:
-    needs += f', {_NUM_GPUS.value:g} GPUs'
-  if _NUM_TPUS.value:
-    needs += f', {_NUM_TPUS.value} TPU chips'
-  return f'Ray at {_ADDRESS.value or "this machine"}, {needs} each'
+  needs = f'{flags.FLAGS.num_cpus} CPUs'
+  if flags.FLAGS.num_gpus:
+    needs += f', {flags.FLAGS.num_gpus:g} GPUs'
+  if flags.FLAGS.num_tpus:
+    needs += f', {flags.FLAGS.num_tpus} TPU chips'
+  return f'Ray at {flags.FLAGS.address or "this machine"}, {needs} each'
 
 
 if __name__ == '__main__':
+  define_flags()
   plans.main(launch, describe)

@@ -35,37 +35,6 @@ from modular_hyperteacher.runs import runner
 
 submitit = plans.need('submitit', 'slurm')
 
-_PARTITION = flags.DEFINE_string('partition', None, 'Partition of the jobs.')
-_TIME_MIN = flags.DEFINE_integer(
-    'time_min', 240, "A job's time limit in minutes.", lower_bound=1
-)
-_SAVE_BEFORE_S = flags.DEFINE_integer(
-    'save_before_s',
-    120,
-    'A job saves and is requeued this many seconds before its time limit.',
-    lower_bound=1,
-)
-_REQUEUES = flags.DEFINE_integer(
-    'requeues',
-    100,
-    'How many times a job is requeued at its time limit.',
-    lower_bound=0,
-)
-_CPUS = flags.DEFINE_integer('cpus', 2, 'Cores per job.', lower_bound=1)
-_GPUS = flags.DEFINE_integer('gpus', 0, 'GPUs per job.', lower_bound=0)
-_PARALLEL = flags.DEFINE_integer(
-    'parallel',
-    256,
-    'At most this many jobs of an array run at once.',
-    lower_bound=1,
-)
-_SLURM = flags.DEFINE_multi_string(
-    'slurm', [], 'Option of sbatch, as in --slurm=account=NAME'
-)
-_JOBS = flags.DEFINE_string(
-    'jobs', 'slurm_jobs', "Folder for the jobs' logs and pickled arguments."
-)
-_WAIT = flags.DEFINE_bool('wait', True, 'Wait for the jobs and show progress.')
 
 _POLL_S = 2.0
 _LOOK_S = 5.0
@@ -78,21 +47,56 @@ _ALIVE = 'PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING'
 _LEFT = 'the jobs continue without this command; squeue shows them.'
 
 
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  flags.DEFINE_string('partition', None, 'Partition of the jobs.')
+  flags.DEFINE_integer(
+      'time_min', 240, "A job's time limit in minutes.", lower_bound=1
+  )
+  flags.DEFINE_integer(
+      'save_before_s',
+      120,
+      'A job saves and is requeued this many seconds before its time limit.',
+      lower_bound=1,
+  )
+  flags.DEFINE_integer(
+      'requeues',
+      100,
+      'How many times a job is requeued at its time limit.',
+      lower_bound=0,
+  )
+  flags.DEFINE_integer('cpus', 2, 'Cores per job.', lower_bound=1)
+  flags.DEFINE_integer('gpus', 0, 'GPUs per job.', lower_bound=0)
+  flags.DEFINE_integer(
+      'parallel',
+      256,
+      'At most this many jobs of an array run at once.',
+      lower_bound=1,
+  )
+  flags.DEFINE_multi_string(
+      'slurm', [], 'Option of sbatch, as in --slurm=account=NAME'
+  )
+  flags.DEFINE_string(
+      'jobs', 'slurm_jobs', "Folder for the jobs' logs and pickled arguments."
+  )
+  flags.DEFINE_bool('wait', True, 'Wait for the jobs and show progress.')
+
+
 def _make_executor() -> Any:
-  if 60 * _TIME_MIN.value <= _SAVE_BEFORE_S.value + _SIGNAL_SPREAD_S:
+  if 60 * flags.FLAGS.time_min <= flags.FLAGS.save_before_s + _SIGNAL_SPREAD_S:
     raise errors.UserError(
-        f'--time_min is {_TIME_MIN.value}, too short for training: jobs save'
-        f' {_SAVE_BEFORE_S.value} seconds (--save_before_s) before that limit,'
-        f' or up to {_SIGNAL_SPREAD_S} seconds earlier. Increase --time_min or'
-        ' decrease --save_before_s.'
+        f'--time_min is {flags.FLAGS.time_min}, too short for training: jobs'
+        f' save {flags.FLAGS.save_before_s} seconds (--save_before_s) before'
+        f' that limit, or up to {_SIGNAL_SPREAD_S} seconds earlier. Increase'
+        ' --time_min or decrease --save_before_s.'
     )
-  folder = files.locate(_JOBS.value, '--jobs')
+  folder = files.locate(flags.FLAGS.jobs, '--jobs')
   files.create_folder(folder, '--jobs')
   try:
     executor = submitit.AutoExecutor(
         folder / '%A',
         cluster='slurm',
-        slurm_max_num_timeout=_REQUEUES.value,
+        slurm_max_num_timeout=flags.FLAGS.requeues,
     )
   except RuntimeError as error:
     raise errors.UserError(
@@ -101,18 +105,18 @@ def _make_executor() -> Any:
     ) from error
   parameters = {
       'name': 'modular_hyperteacher',
-      'timeout_min': _TIME_MIN.value,
-      'cpus_per_task': _CPUS.value,
-      'slurm_array_parallelism': _PARALLEL.value,
-      'slurm_signal_delay_s': _SAVE_BEFORE_S.value,
+      'timeout_min': flags.FLAGS.time_min,
+      'cpus_per_task': flags.FLAGS.cpus,
+      'slurm_array_parallelism': flags.FLAGS.parallel,
+      'slurm_signal_delay_s': flags.FLAGS.save_before_s,
       'slurm_additional_parameters': (
-          {'requeue': True} | dict(map(_option, _SLURM.value))
+          {'requeue': True} | dict(map(_option, flags.FLAGS.slurm))
       ),
   }
-  if _PARTITION.value:
-    parameters['slurm_partition'] = _PARTITION.value
-  if _GPUS.value:
-    parameters['gpus_per_node'] = _GPUS.value
+  if flags.FLAGS.partition:
+    parameters['slurm_partition'] = flags.FLAGS.partition
+  if flags.FLAGS.gpus:
+    parameters['gpus_per_node'] = flags.FLAGS.gpus
   executor.update_parameters(**parameters)
   return executor
 
@@ -127,7 +131,7 @@ def launch(plan: plans.Plan) -> plans.Outcome:
   """Queues all bundles; returns which runs are unfinished, and why."""
   received = plans.catch_signals()
   jobs = _Jobs(plan)
-  if not _WAIT.value:
+  if not flags.FLAGS.wait:
     return plans.Outcome({}, *jobs.leave())
   with progresses.Progress(plan) as progress:
     while jobs.busy:
@@ -143,7 +147,7 @@ class _Jobs:
   """The sweep's SLURM jobs, and the runs that other launchers hold."""
 
   def __init__(self, plan: plans.Plan) -> None:
-    self._settings = plans.settings(plan, _CPUS.value)
+    self._settings = plans.settings(plan, flags.FLAGS.cpus)
     self._executor = _make_executor()
     self._queue = _Queue()
     self._locks = locks.Locks()
@@ -306,16 +310,17 @@ class _Queue:
 
 def num_cores() -> int:
   """Returns the number of processor cores per worker."""
-  return _CPUS.value
+  return flags.FLAGS.cpus
 
 
 def describe() -> str:
   """Returns where runs are trained."""
   return (
-      f'SLURM, {_CPUS.value} cores and {_GPUS.value} GPUs each,'
-      f' {_TIME_MIN.value} minutes at a time'
+      f'SLURM, {flags.FLAGS.cpus} cores and {flags.FLAGS.gpus} GPUs each,'
+      f' {flags.FLAGS.time_min} minutes at a time'
   )
 
 
 if __name__ == '__main__':
+  define_flags()
   plans.main(launch, describe)

@@ -43,34 +43,37 @@ from modular_hyperteacher.profiling import operations
 from modular_hyperteacher.runs import memory
 from modular_hyperteacher.runs import provenance
 
-command_line.define_config_flags('configs/fig3b.py:paper')
-command_line.define_host_devices_flag()
-_JSON = flags.DEFINE_string('json', None, 'File to write the measurements to.')
-_REPEATS = flags.DEFINE_integer(
-    'repeats',
-    5,
-    'Number of timings; the median is reported.',
-    lower_bound=1,
-    upper_bound=1_000_000,
-)
-_STEPS = flags.DEFINE_integer(
-    'steps',
-    1,
-    'Outer steps per program that is timed. Use more on a GPU or TPU, where'
-    ' starting a program may take longer than a step; the programs of training'
-    ' take about a second.',
-    lower_bound=1,
-    upper_bound=1_000_000,
-)
-_NUM_SEEDS = flags.DEFINE_integer(
-    'seeds',
-    1,
-    'Number of seeds trained together.',
-    lower_bound=1,
-    upper_bound=10_000,
-)
-
 _SIZE = 3072
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  command_line.define_config_flags('configs/fig3b.py:paper')
+  command_line.define_host_devices_flag()
+  flags.DEFINE_string('json', None, 'File to write the measurements to.')
+  flags.DEFINE_integer(
+      'repeats',
+      5,
+      'Number of timings; the median is reported.',
+      lower_bound=1,
+      upper_bound=1_000_000,
+  )
+  flags.DEFINE_integer(
+      'steps',
+      1,
+      'Outer steps per program that is timed. Use more on a GPU or TPU, where'
+      ' starting a program may take longer than a step; the programs of'
+      ' training take about a second.',
+      lower_bound=1,
+      upper_bound=1_000_000,
+  )
+  flags.DEFINE_integer(
+      'seeds',
+      1,
+      'Number of seeds trained together.',
+      lower_bound=1,
+      upper_bound=10_000,
+  )
 
 
 def main(argv: list[str]) -> int:
@@ -95,22 +98,23 @@ def _run(argv: list[str]) -> int:
 
 def _locate_json() -> pathlib.Path | None:
   """Returns the path to write to, if any; raises UserError if it cannot."""
-  if not _JSON.value:
+  if not flags.FLAGS.json:
     return None
-  path = files.locate(_JSON.value, '--json').resolve()
+  path = files.locate(flags.FLAGS.json, '--json').resolve()
   try:
     # Writing replaces what is there, be it a pipe or a device.
     errors.require(
         path.is_file() or not path.exists(),
         '--json',
-        f"'{_JSON.value}'",
+        f"'{flags.FLAGS.json}'",
         'it must be a file, or not exist yet',
     )
     with tempfile.TemporaryFile(dir=path.parent):
       return path
   except OSError as error:
     raise errors.UserError(
-        f"--json is '{_JSON.value}'; cannot write there ({error.strerror})."
+        f"--json is '{flags.FLAGS.json}'; cannot write there"
+        f' ({error.strerror}).'
     ) from error
 
 
@@ -126,7 +130,7 @@ def _measure_all() -> list[dict[str, Any]]:
 
 def measure(config: dict[str, Any]) -> dict[str, Any]:
   """Returns the measurements of one run's outer step."""
-  seeds = list(range(_NUM_SEEDS.value))
+  seeds = list(range(flags.FLAGS.seeds))
   config = config | {'training': config['training'] | {'seeds': seeds}}
   built = memory.build(config, jax.device_count())
   compiled = programs.Programs(
@@ -143,12 +147,12 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   used: Any = program.memory_analysis()
   state = train(compiled, state)
   steps, units = [], []
-  for _ in range(_REPEATS.value):
+  for _ in range(flags.FLAGS.repeats):
     units.append(unit_times())
     started = _now()
     state = train(compiled, state)
     steps.append(_now() - started)
-  steps = np.array(steps) / _STEPS.value
+  steps = np.array(steps) / flags.FLAGS.steps
   step_seconds, step_cpu_seconds = np.median(steps, axis=0).tolist()
   unit, unit_cpu_seconds = np.median(units, axis=0).tolist()
   per_seed = flops.outer_step(config)
@@ -188,7 +192,7 @@ def train(
     compiled: programs.Programs, state: outer_loop.TrainState
 ) -> outer_loop.TrainState:
   """Takes `--steps` outer steps."""
-  return jax.block_until_ready(compiled.train(state, _STEPS.value))[0]
+  return jax.block_until_ready(compiled.train(state, flags.FLAGS.steps))[0]
 
 
 # Float32 also on GPUs, whose default is faster and less exact.
@@ -214,4 +218,5 @@ def _now() -> np.ndarray:
 
 
 if __name__ == '__main__':
+  define_flags()
   command_line.run(main)

@@ -1,20 +1,18 @@
 """The command line as users meet it: runs, and resuming them."""
 
 from collections.abc import Iterable
-import importlib
 import json
 import pathlib
 import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
 
-from absl import flags
 import pandas as pd
 import pytest
 
-from modular_hyperteacher import main
 from tests.helpers import commands
 from tests.helpers import disks
 from tests.helpers import training
@@ -299,7 +297,29 @@ def test_why_results_cannot_be_written_is_told(tmp_path: pathlib.Path) -> None:
   assert re.search(r'cannot write .*: File too large\. Fix this;', done.stderr)
 
 
-def test_the_command_can_be_imported_again() -> None:
-  """As in a notebook, and beside flags of the same names."""
-  importlib.reload(main)
-  assert 'describe' not in flags.FLAGS
+_IMPORTED = """
+import importlib, sys
+from absl import flags
+for name in sys.argv[1:]:
+  importlib.reload(importlib.import_module('modular_hyperteacher.' + name))
+defined = flags.FLAGS.flags_by_module_dict()
+print([name for name in defined if name.startswith('modular_hyperteacher')])
+"""
+
+
+def test_commands_define_flags_when_they_run() -> None:
+  """A notebook may import them twice, and beside flags of the same names."""
+  commands_with_flags = [
+      *('main', 'benchmark', 'worlds.__main__', 'profiling.performance_page'),
+      *('figures.make_all', 'figures.bundle', 'figures.render'),
+      *('launch.local', 'launch.campaign'),
+  ]
+  done = subprocess.run(
+      [sys.executable, '-c', _IMPORTED, *commands_with_flags],
+      cwd=commands.ROOT,
+      env=commands.environment(),
+      capture_output=True,
+      text=True,
+      check=True,
+  )
+  assert done.stdout.strip() == '[]'

@@ -7,7 +7,6 @@ import re
 import time
 from typing import Any
 
-from absl import flags
 from absl.testing import flagsaver
 import pytest
 
@@ -25,6 +24,7 @@ from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.studies.meta_seq2seq import published as lake2019
+from tests.helpers import launch_flags
 from tests.helpers import small_sweep
 
 _SMALL = 'tests/helpers/small_sweep.py'
@@ -33,7 +33,7 @@ _PUBLISHED = pathlib.Path('configs/campaigns/published.txt')
 
 @pytest.fixture(autouse=True, scope='module')
 def fixture_flags() -> None:
-  flags.FLAGS(['tests'])
+  launch_flags.parse()
 
 
 def _read(tmp_path: pathlib.Path, text: str) -> list[campaign_list.Line]:

@@ -13,7 +13,6 @@ import sys
 import time
 from typing import Any
 
-from absl import flags
 from absl.testing import flagsaver
 import jax
 import pytest
@@ -31,6 +30,7 @@ from modular_hyperteacher.runs import locks
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 from tests.helpers import commands
+from tests.helpers import launch_flags
 from tests.helpers import small_sweep
 
 _CONFIG = '--config=tests/helpers/small_sweep.py'
@@ -39,7 +39,7 @@ _NUM_RUNS = 4
 
 @pytest.fixture(autouse=True, scope='module')
 def fixture_flags() -> None:
-  flags.FLAGS(['tests'])
+  launch_flags.parse()
 
 
 def test_only_help_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:

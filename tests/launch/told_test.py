@@ -2,13 +2,13 @@
 
 import pathlib
 
-from absl import flags
 import pytest
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.runs import runner
 from tests.helpers import commands
+from tests.helpers import launch_flags
 from tests.helpers import small_sweep
 from tests.helpers import training
 
@@ -17,7 +17,7 @@ def test_deaths_of_workers_are_told(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
   """One line for each run that the worker had; the last says it gives up."""
-  flags.FLAGS(['tests'])
+  launch_flags.parse()
   runs = sweeps.expand(small_sweep.get_config('smoke'))[:2]
   ids = [run.run_id for run in runs]
   waiting = [attempts.attempt(runner.plan(runs, tmp_path))]

@@ -101,7 +101,7 @@ def test_wrong_input_is_one_line(tmp_path: pathlib.Path) -> None:
   )
 
 
-# In a process of its own, as every command defines its flags when imported.
+# In a process of its own, whose flags no other test has defined.
 _TIMED_TOGETHER = """
 from absl import flags
 from modular_hyperteacher.configs import fig3b
@@ -115,6 +115,7 @@ def train(compiled, state):
   now[0] += next(seconds)
   return state
 
+benchmark.define_flags()
 flags.FLAGS(['', '--repeats=3', '--steps=3'])
 benchmark.time.perf_counter = lambda: now[0]
 benchmark.unit_times = lambda: (0.5, 0.5)
