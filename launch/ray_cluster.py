@@ -71,7 +71,7 @@ class _Tasks:
         else None,
         # If a node or a worker is lost; `take_back` counts failures that tasks
         # report themselves.
-        max_retries=attempts.RETRIES.value,
+        max_retries=flags.FLAGS.retries,
         runtime_env={'env_vars': variables},
     )
     self._running: dict[Any, attempts.Attempt] = {}  # by Ray's reference

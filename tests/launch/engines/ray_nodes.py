@@ -49,6 +49,7 @@ def main() -> None:
   threading.Thread(
       target=_lose, args=(cluster, node, results), daemon=True
   ).start()
+  ray_cluster.define_flags()
   plan.main(ray_cluster.launch, ray_cluster.describe)
 
 
