@@ -30,7 +30,6 @@ from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
 from modular_hyperteacher.figures.paper import published_scale
@@ -159,7 +158,7 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
       if experiment not in seen:
         rows.append({
             'claim': f'none ({name})',
-            'what is claimed': figure.title.replace('Beyond the paper: ', ''),
+            'what is claimed': figure.title,
             **dict.fromkeys(numbers, ''),
             'flag of `main`': _flag(experiment),
             'cost': _cost(library, experiment, seen),
@@ -246,14 +245,10 @@ def _levels(
   split = fields.pop('split', 'ood')
   cell: dict[str, Any] = {k: int(value) for k, value in fields.items()}
   cell[students.SUPPORT] = task_support
-  best: Any = min if metric == 'loss' else max
-  means: dict[str, pd.Series] = {}
-  for model in (*style.HYPERNETWORKS, *style.MONOLITHIC):
-    width = best(
-        students.widths(frame, model, cell),
-        key=lambda w: pick.values(frame, w, 'ood', metric=metric).mean(),
-    )
-    means[model] = pick.values(frame, width, split, metric=metric)
+  means = {
+      model: students.best_width(frame, model, cell, metric, split)
+      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
+  }
   shared = pd.DataFrame(means).dropna(axis='columns', how='all').dropna()
   labels = {m: f'{style.MODEL_NAMES[m]} ' for m in style.MONOLITHIC}
   return ', '.join(

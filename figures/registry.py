@@ -39,6 +39,7 @@ from modular_hyperteacher.figures.paper import fig_a1
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.paper import fig_a4
 from modular_hyperteacher.figures.paper import fig_a8
+from modular_hyperteacher.figures.paper import summary
 from modular_hyperteacher.figures.paper import table_a1
 from modular_hyperteacher.figures.paper import tables_a2_a8
 from modular_hyperteacher.figures.paper import tables_a10_a12
@@ -58,6 +59,9 @@ def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
 
 # Of the paper: heading -> name -> figure, in the order of the report.
 _PAPER = {
+    'In short': {
+        'summary': Figure(summary.TITLE, summary.EXPERIMENTS, summary.draw)
+    },
     'Theory': {
         'fig2c': of(fig2c),
         'published_solver': Figure(

@@ -38,7 +38,7 @@ FIGURES = {
     'acting_success': _describe(
         'fig4e',
         'success',
-        'Acting on goals: how often the agent succeeds',
+        'Acting on goals: how often does the agent succeed?',
         model_bars.COMPOSITIONAL,
         y_title='success (fraction of OOD tasks)',
         y_range=(0, 1),
@@ -47,7 +47,7 @@ FIGURES = {
     'acting_paths': _describe(
         'fig4e',
         'path_ratio',
-        'Acting on goals: path lengths of agents that succeed',
+        'Acting on goals: how long are the paths of agents that succeed?',
         model_bars.COMPOSITIONAL,
         'Only tasks in which the agent succeeds; 1 is the shortest path. Models'
         ' that rarely succeed do so in easy tasks.',
@@ -56,14 +56,14 @@ FIGURES = {
     'acting_return': _describe_return(
         'fig4c',
         'relative_return',
-        'Acting on preferences: what the agent earns',
+        'Acting on preferences: what does the agent earn?',
         model_bars.COMPOSITIONAL,
         _RETURN,
     ),
     'acting_connected': _describe_return(
         'fig4b',
         'relative_return',
-        'Acting on preferences: return, connected support or not',
+        'Acting on preferences: does connected support help?',
         model_bars.CONNECTED,
         _RETURN,
     ),

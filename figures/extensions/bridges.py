@@ -19,7 +19,7 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'bridges'
-TITLE = 'Beyond the paper: bridges between two triangles of modules'
+TITLE = 'How many tasks must connect two groups of modules?'
 CELL = (theory_cells.SOLVER, theory_cells.LATENTS, theory_cells.SUPPORT)
 _COLOURS = {'continuous': '#0072B2', 'discrete': '#E69F00'}
 _PANELS = {

@@ -18,7 +18,7 @@ from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'inference'
-TITLE = 'Beyond the paper: alignment against how well students are trained'
+TITLE = 'Do students find the modules if inference does not converge?'
 _STEPS, _RATE = 'model.inner.num_steps', 'model.inner.learning_rate'
 _START = 'model.inner.random_start'
 CELL = (

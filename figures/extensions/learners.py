@@ -25,7 +25,7 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 
-TITLE = 'Ways to recompose: all learners on one hyperteacher'
+TITLE = 'Which learners recompose modules?'
 _MISSING = 'not trained yet'
 _NOTHING = '\N{EN DASH}'
 SUPPORT = 'task.task_support'

@@ -42,7 +42,9 @@ def _lines(found: cells.Cells) -> dict[str, list[lines.Line]]:
 
 
 FIGURE = described.line_grid(
-    title='More modules than in training, and a control trained on as many',
+    title=(
+        'Section 4.1: do models solve tasks of more modules than in training?'
+    ),
     experiment='more_modules',
     cell=CELL,
     panels=_lines,

@@ -24,10 +24,8 @@ from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
-TITLE = 'Effects over training: would longer training decide a claim?'
-TITLE_PARTS = (
-    'Parts of claims on other runs: longer, or of other tasks or students'
-)
+TITLE = 'Would longer training decide a claim?'
+TITLE_PARTS = 'Do claims hold in longer runs, or for other tasks and students?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
 _NUM_COLUMNS = 4
 _COLOURS = {

@@ -16,7 +16,10 @@ from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import lines
 
-TITLE = 'Figure 2C, discrete, at the published scale: Adam, 300 steps per task'
+TITLE = (
+    'Figure 2C with the published solver: does Adam suffice at the published'
+    ' scale?'
+)
 PATH = data.BUNDLED / 'published_solver.csv'
 _FAMILIES = {
     'singles_ring': 'singles and ring (connected)',

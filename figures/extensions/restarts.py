@@ -19,7 +19,7 @@ from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import layout
 
 EXPERIMENT = 'restarts'
-TITLE = 'Beyond the paper: many starts of students of matching size'
+TITLE = "How often do students of the teacher's size find the modules?"
 _TEACHER = 'task.teacher_seed'
 CELL = (_TEACHER,)
 _COLOURS = ('#0072B2', '#E69F00', '#009E73')

@@ -12,7 +12,7 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'sample_complexity'
-TITLE = 'Beyond the paper: OOD accuracy over shots and training tasks'
+TITLE = 'How many tasks and examples does recomposing take?'
 CELL = ('model.name', 'task.num_support')
 _MAX_COLUMNS = 6
 

@@ -19,7 +19,7 @@ from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
-TITLE = 'Beyond the paper: how training tasks grow with the number of modules'
+TITLE = 'How do training tasks grow with the number of modules?'
 
 
 def draw(library: data.Library) -> cells.Drawn:

@@ -19,7 +19,7 @@ from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'theorem'
-TITLE = 'Theorem 1: students without error in training, on new combinations'
+TITLE = 'Theorem 1: do students that fit all training tasks fit all others?'
 CELL: tuple[str, ...] = (theory_cells.SUPPORT, 'task.output_dim')
 OUTPUTS = {1: 'one output, as in the theorem', 4: 'four outputs'}
 NEAR_ZERO = 1e-7  # Relative to the power of the targets.

@@ -19,7 +19,7 @@ def _bars(found: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
 
 
 FIGURE = described.bar_grid(
-    title='Figure 3D with two generated layers: connected support or not',
+    title='Figure 3D with two generated layers: does it hold?',
     experiment='two_layers',
     cell=('model.name', 'task.num_modules', 'task.task_support'),
     panels=described.split('{name}, M = {num_modules}', _bars),

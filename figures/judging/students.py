@@ -81,3 +81,27 @@ def pairs(
       for other in others:
         for cell in widths(frame, other, rest, supports):
           yield modular_cell, cell
+
+
+def best_width(
+    frame: pd.DataFrame,
+    model: str,
+    rest: Mapping[str, Any],
+    metric: str = 'accuracy',
+    split: str = 'ood',
+) -> pd.Series:
+  """Returns a metric, by seed, at the width that is best on OOD tasks.
+
+  Args:
+    frame: all runs.
+    model: its name.
+    rest: further fields of the cell, such as the support.
+    metric: 'loss' is best if low, others if high.
+    split: of the values that are returned.
+  """
+  best: Any = min if metric == 'loss' else max
+  width = best(
+      widths(frame, model, rest),
+      key=lambda w: pick.values(frame, w, 'ood', metric=metric).mean(),
+  )
+  return pick.values(frame, width, split, metric=metric)

@@ -14,7 +14,7 @@ from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'fig2c'
-TITLE = 'Figure 2C: module alignment for connected and disconnected families'
+TITLE = 'Figure 2C: does connected support make students find the modules?'
 CELL: tuple[str, ...] = (
     theory_cells.SOLVER,
     theory_cells.LATENTS,

@@ -20,9 +20,9 @@ from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig2d'
 TITLES = {
-    'fig2d': 'Figure 2D: module alignment of students of growing size',
-    'fig_a2': 'Figure A2: OOD loss of students of growing size',
-    'fig2d_grid': 'Module alignment of students of all sizes (Figure 2D)',
+    'fig2d': 'Figure 2D: do larger students find the modules less well?',
+    'fig_a2': 'Figure A2: do larger students lose more on new combinations?',
+    'fig2d_grid': 'Figure 2D, all sizes: is it width or modules?',
 }
 CELL: tuple[str, ...] = (
     theory_cells.SOLVER,

@@ -18,7 +18,7 @@ from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.worlds import sampled
 from modular_hyperteacher.tasks import hyperteacher
 
-TITLE = 'Figure 3A: a task of the hyperteacher'
+TITLE = 'Figure 3A: what is a task of the hyperteacher?'
 _NUM_DRAWN = 4  # Tasks to choose from.
 _NUM_SHOWN = 12  # Examples whose targets are drawn.
 

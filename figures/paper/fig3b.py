@@ -89,7 +89,7 @@ FIGURES = {
     )
     for name, title in {
         EXPERIMENT: (
-            'Figure 3B: accuracy on module combinations never seen in training'
+            'Figure 3B: which models solve new combinations of modules?'
         ),
         'fig3b_pairs': (
             'Figure 3B with pairs of modules: does it hold for K = 2?'

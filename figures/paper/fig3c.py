@@ -76,11 +76,11 @@ def _describe(title: str, supports: Sequence[str]) -> described.Figure:
 
 FIGURES = {
     'fig3c': _describe(
-        'Figure 3C: decoding modules, compositional support or not',
+        'Figure 3C: can modules be decoded if one is left out of training?',
         model_bars.COMPOSITIONAL,
     ),
     'fig3d': _describe(
-        'Figure 3D: decoding modules, connected support or not',
+        'Figure 3D: can modules be decoded better with connected support?',
         model_bars.CONNECTED,
     ),
 }

@@ -143,7 +143,7 @@ def _heatmap(z_title: str, **fields: Any) -> described.Figure:
 
 FIGURE_3E = _heatmap(
     'OOD accuracy',
-    title='Figure 3E: OOD accuracy over modules and combined modules',
+    title='Figure 3E: must training combine modules?',
     panels=lambda found: _panels(found, 'accuracy', _published),
     measures=_table_3e,
     notes=(
@@ -153,13 +153,13 @@ FIGURE_3E = _heatmap(
 )
 FIGURE_A6 = _heatmap(
     'R² (OOD tasks)',
-    title='Figure A6: decoding modules, over modules and combined modules',
+    title='Figure A6: can modules be decoded where models recompose?',
     panels=lambda found: _panels(found, 'r2'),
     measures={'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')},
     notes=('Colours end at 0; R² may be below.', _undefined, _thinned),
 )
 FIGURE_A7 = described.line_grid(
-    title='Figure A7: accuracy while training',
+    title='Figure A7: how does accuracy grow during training?',
     experiment=EXPERIMENT,
     cell=CELL,
     panels=_curves,

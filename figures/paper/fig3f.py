@@ -102,7 +102,7 @@ def _losses(frame: pd.DataFrame, cell: cells.Cell, split: str) -> pd.Series:
 
 
 FIGURE = described.heat_grid(
-    title="Figure 3F: OOD accuracy over the student's size",
+    title='Figure 3F: how large should a student be?',
     experiment='fig3f',
     cell=CELL,
     panels=lambda found: make_panels(found, 'accuracy'),

@@ -18,8 +18,8 @@ from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.gridworlds import goals
 from modular_hyperteacher.tasks.gridworlds import preferences
 
-TITLE_4A = 'Figure 4A: a task of compositional preferences'
-TITLE_4D = 'Figure 4D: a task of compositional goals'
+TITLE_4A = 'Figure 4A: what is a task of compositional preferences?'
+TITLE_4D = 'Figure 4D: what is a task of compositional goals?'
 SEED = 2020
 _NUM_SHOWN = 2  # Instances of a task.
 

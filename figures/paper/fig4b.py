@@ -38,12 +38,12 @@ def _describe(
 FIGURES = {
     'fig4b': _describe(
         'fig4b',
-        'Figure 4B: loss on new preferences, connected support or not',
+        'Figure 4B: does connected support help with new preferences?',
         model_bars.CONNECTED,
     ),
     'fig4c': _describe(
         'fig4c',
-        'Figure 4C: loss on new preferences, compositional support or not',
+        'Figure 4C: which models solve new preferences?',
         model_bars.COMPOSITIONAL,
     ),
 }

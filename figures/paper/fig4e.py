@@ -22,8 +22,8 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig4e'
-TITLE_4E = 'Figure 4E: accuracy on goals never seen in training'
-TITLE_4F = 'Figure 4F: what non-compositional support costs on new goals'
+TITLE_4E = 'Figure 4E: which models reach new goals?'
+TITLE_4F = 'Figure 4F: what does it cost to leave a quadrant out of training?'
 SUPPORTS = model_bars.COMPOSITIONAL
 _PUBLISHED_MODULES = 8  # Table A12.
 _MEASURES = {
@@ -151,7 +151,7 @@ def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
 FIGURE_A9 = model_bars.describe_ood(
     'accuracy_all',
     SUPPORTS,
-    title='Figure A9: new goals demonstrated without a mistake',
+    title='Figure A9: how often is a new goal predicted without a mistake?',
     experiment=EXPERIMENT,
     measures={
         f'{split}_all': (split, 'accuracy_all') for split in ('test', 'ood')

@@ -12,7 +12,7 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import counterexamples
 from modular_hyperteacher.figures.plotting import bars
 
-TITLE = 'Figure A1: zero error in training, and no way to fit a new task'
+TITLE = 'Figure A1: what if a condition of the theorem fails?'
 # Counterexample -> label and colour.
 _STUDENTS: dict[Hashable, tuple[str, str]] = {
     'wider_student': ('student wider<br>than its teacher', '#E69F00'),

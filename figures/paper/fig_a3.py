@@ -13,9 +13,11 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig_a3'
-TITLE = 'Figure A3: training tasks until a given OOD accuracy'
+TITLE = 'Figure A3: do more modules take more training tasks?'
 TWO_LAYERS = 'fig_a3_two_layers'
-TITLE_TWO_LAYERS = 'Figure A3 with two generated layers, K = 2'
+TITLE_TWO_LAYERS = (
+    'Figure A3 with two generated layers and K = 2: does it hold?'
+)
 CELL = ('model.name', 'task.max_active', 'task.num_modules')
 LEVELS = (0.6, 0.7, 0.8, 0.9)
 # Chosen by the runs with eight modules, before the others were trained.

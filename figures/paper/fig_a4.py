@@ -8,7 +8,7 @@ CELL_A4 = ('model.name', 'task.num_modules', 'task.max_active', _SHOTS)
 CELL_A5 = ('model.name', 'task.num_modules', _SHARE)
 FIGURES = {
     'fig_a4': described.line_grid(
-        title='Figure A4: OOD accuracy over examples per task',
+        title='Figure A4: how many examples does a new task take?',
         experiment='fig_a4',
         cell=CELL_A4,
         panels=described.split(
@@ -22,7 +22,7 @@ FIGURES = {
         x_type='log',
     ),
     'fig_a5': described.line_grid(
-        title='Figure A5: accuracy over the share of combinations held out',
+        title='Figure A5: how many combinations can be held out?',
         experiment='fig_a5',
         cell=CELL_A5,
         panels=described.split(

@@ -27,7 +27,7 @@ def _describe(metric: str, *notes: Any, **fields: Any) -> described.Figure:
 FIGURE_A8 = _describe(
     'loss',
     fig4b.LOSS_NOTE,
-    title="Figure A8: loss on new preferences over the student's size",
+    title='Figure A8: do larger students lose more on new preferences?',
     experiment='fig_a8',
     measures={name: (name, 'loss') for name in ('test', 'ood', 'valid')},
     z_title='OOD loss (lower is better)',
@@ -35,7 +35,7 @@ FIGURE_A8 = _describe(
 )
 FIGURE_A10 = _describe(
     'accuracy',
-    title="Figure A10: accuracy on new goals over the student's size",
+    title='Figure A10: are larger students less accurate on new goals?',
     experiment='fig_a10',
     measures={
         'test': ('test', 'accuracy'),

@@ -18,7 +18,7 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.published import schug2024
 
 EXPERIMENT = 'table_a1'
-TITLE = 'Table A1: module alignment under weight decay, discrete tasks'
+TITLE = 'Table A1: does weight decay help students to find the modules?'
 CELL = (
     theory_cells.SOLVER,
     theory_cells.HIDDEN,

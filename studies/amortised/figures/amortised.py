@@ -12,7 +12,7 @@ from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'amortised'
-TITLE = 'Beyond the paper: amortised inference on the hyperteacher'
+TITLE = "Can a network infer a task's modules in one pass?"
 MODELS = style.HYPERNETWORKS
 SUPPORTS = ('random', 'non_compositional')
 # Way of inference -> prefix of the model's name, inner steps.

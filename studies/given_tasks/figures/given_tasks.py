@@ -31,7 +31,9 @@ EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
 R2 = 'prediction_r2'
 DECODING = 'decoding_r2'
-TITLE_DECODING = 'Given the task: R² and how well modules are decoded'
+TITLE_DECODING = (
+    'Given the task: can modules be decoded where networks recompose?'
+)
 CELL = (
     'model.name',
     'task.task_support',
@@ -406,7 +408,7 @@ def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
 
 FIGURES = {
     'sg_support': described.bar_grid(
-        title='Given the task: R² by the combinations in training',
+        title='Given the task: which combinations must training show?',
         panels=_by_support,
         notes=('Non-compositional support holds out all masks of a module.',),
         y_title='R² on new combinations',
@@ -414,10 +416,10 @@ FIGURES = {
         **_SCALING,
     ),
     'sg_data': _over_numbers(
-        'Given the task: R² by the number of training combinations', _by_data
+        'Given the task: how many combinations must training show?', _by_data
     ),
     'sg_model': described.line_grid(
-        title='Given the task: R² by width, depth and code',
+        title='Given the task: do width, depth and code matter?',
         panels=_by_width,
         notes=('Panels: how the task is given.',),
         ticks=lambda found: sorted(
@@ -430,13 +432,13 @@ FIGURES = {
         **_SCALING,
     ),
     'sg_transformer': _over_numbers(
-        'Given the task: a transformer and an MLP', _transformers
+        'Given the task: is a transformer better than an MLP?', _transformers
     ),
     'sg_decoding': described.Figure(
         TITLE_DECODING, (EXPERIMENT,), draw_decoding
     ),
     'sg_layers': described.line_grid(
-        title='Given the task: modules decoded from each layer',
+        title='Given the task: which layer knows the modules?',
         panels=_decoding,
         notes=(
             (
@@ -452,7 +454,7 @@ FIGURES = {
     ),
     'sg_given_or_inferred': (
         described.bar_grid(
-            title='Given the mask, or left to infer it',
+            title='Is it better to be given the modules, or to infer them?',
             experiment=GIVEN,
             cell=GIVEN_CELL,
             panels=_given,

@@ -140,15 +140,13 @@ FIGURES = {
     'fuzzy_logic': _describe(
         y_title=_NEW,
         beside_name=_SEEN,
-        title=(
-            'Fuzzy logic: R² by kind of attention, examples and held-out share'
-        ),
+        title='Fuzzy logic: which attention solves new functions?',
         panels=_panels_2c,
     ),
     'fuzzy_logic_a1': _describe(
         y_title=_NEW,
         beside_name='published, whisker: standard error',
-        title='Fuzzy logic: HYLA and its ablations',
+        title='Fuzzy logic: which part of HYLA matters?',
         panels=_panels_a1,
     ),
     'fuzzy_logic_decoding': _describe(

@@ -21,7 +21,7 @@ from modular_hyperteacher.studies.in_context.figures import (
 )
 
 EXPERIMENT = in_context_references.EXPERIMENT
-TITLE = 'In context: R² on seen and on new pairs of modules'
+TITLE = 'In context: are new pairs of modules solved?'
 SUPPORTS = {
     'ring_chords': 'Connected+ (12 pairs)',
     'ring': 'Connected (6 pairs)',

@@ -16,7 +16,9 @@ from modular_hyperteacher.studies.in_context.figures import (
 )
 
 EXPERIMENT = in_context_references.BRIDGE
-TITLE = 'In context, predicted, or by gradients: inference on the hyperteacher'
+TITLE = (
+    'Is it better to infer modules in context, by a network, or by gradients?'
+)
 LEARNERS = tuple(
     learners.Learner(
         name=name,

@@ -28,7 +28,7 @@ def _bars(found: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
 
 
 FIGURE = described.bar_grid(
-    title='In context: sequence length and width',
+    title='In context: do sequence length and width matter?',
     experiment='in_context_sizes',
     cell=CELL,
     panels=described.split('{name}', _bars),

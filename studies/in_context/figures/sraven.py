@@ -115,7 +115,7 @@ _describe = functools.partial(
 FIGURES = {
     'sraven': _describe(
         y_title='share of right answers, new multisets',
-        title='sRAVEN: accuracy by kind of attention, heads and features',
+        title='sRAVEN: which attention solves new rules?',
         panels=_panels,
     ),
     'sraven_decoding': _describe(

@@ -11,7 +11,7 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import simulation
 
-TITLE = 'Linear students learn direction after direction, as predicted'
+TITLE = 'Do linear students learn direction after direction, as predicted?'
 # From the largest eigenvalue to the smallest.
 _COLOURS = ('#0072B2', '#56B4E9', '#009E73', '#E69F00', '#D55E00', '#CC79A7')
 _COLUMNS = {

@@ -12,7 +12,10 @@ from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import theory
 
-TITLE = 'Hyperteacher: steps for more modules, as an eigenvalue predicts'
+TITLE = (
+    'Hyperteacher: do more modules take as many steps as an eigenvalue'
+    ' predicts?'
+)
 
 
 def draw(library: data.Library) -> cells.Drawn:

@@ -20,9 +20,12 @@ from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics.figures import points
 
 TITLES = {
-    'ld_times': 'Time to find the modules, and the smallest eigenvalue',
-    'ld_order': 'Which modules and families are learned first',
-    'ld_collapse': 'Loss on training families and on new combinations',
+    'ld_times': (
+        'Does the smallest eigenvalue tell how long it takes to find the'
+        ' modules?'
+    ),
+    'ld_order': 'Which modules and families are learned first?',
+    'ld_collapse': 'When can one tell whether a student will recompose?',
 }
 _COLUMNS = ['x', 'y', 'error', 'label']
 _SYMBOLS = {'discrete': 'circle', 'continuous': 'square'}

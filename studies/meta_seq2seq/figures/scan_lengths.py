@@ -11,7 +11,7 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 
-TITLE = 'SCAN: accuracy by the number of actions that a command takes'
+TITLE = 'SCAN: are longer commands harder?'
 EXPERIMENTS = ('scan_add_jump', 'scan_around_right', 'scan_length')
 _LINES = {
     '"jump", permuted meanings': cells.PERMUTED,

@@ -19,9 +19,13 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 
 TITLES = {
-    'scan_me': 'Mutual exclusivity: words whose meaning was never shown',
-    'scan_table2': 'SCAN, Table 2: using "jump" in new commands',
-    'scan_table3': 'SCAN, Table 3: "around right", and longer outputs',
+    'scan_me': (
+        'Mutual exclusivity: do learners guess the meaning of a new word?'
+    ),
+    'scan_table2': 'SCAN, Table 2: can "jump" be used in new commands?',
+    'scan_table3': (
+        'SCAN, Table 3: are "around right" and longer outputs solved?'
+    ),
 }
 
 

@@ -18,7 +18,7 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'sparse_maml'
-TITLE_WHERE = 'Sparse-MAML: where gates close during training'
+TITLE_WHERE = 'Where do gates close during training?'
 # Gates -> label, colour.
 VARIANTS = {
     'readout': ('ANIL', style.COLOURS['anil']),
@@ -181,7 +181,7 @@ def _by_steps(found: cells.Cells) -> dict[str, list[lines.Line]]:
 _fields = {'experiment': EXPERIMENT, 'cell': CELL, 'measures': _MEASURES}
 FIGURES = {
     'sm_accuracy': described.bar_grid(
-        title='Sparse-MAML: accuracy by what is adapted',
+        title='What should MAML adapt to solve new combinations?',
         panels=_bars,
         notes=(
             (
@@ -201,7 +201,7 @@ FIGURES = {
     ),
     'sm_where': described.Figure(TITLE_WHERE, (EXPERIMENT,), draw_where),
     'sm_steps': described.line_grid(
-        title='Sparse-MAML: accuracy by the number of inner steps',
+        title='How many inner steps do sparse gates need?',
         panels=_by_steps,
         notes=('Compositional support; SGD, first order.',),
         ticks=NUM_STEPS,
