@@ -62,7 +62,7 @@ def draw(library: data.Library) -> cells.Drawn:
   every = [*_theory(library), *_models(library)]
   titles = [title for title, _ in _PANELS.values()]
   figure = subplots.make_subplots(
-      1, len(_PANELS), subplot_titles=titles, horizontal_spacing=0.09
+      1, len(_PANELS), subplot_titles=titles, horizontal_spacing=0.115
   )
   for column, (panel, (_, y_title)) in enumerate(_PANELS.items(), start=1):
     of_panel = [bar for bar in every if bar.panel == panel]

@@ -45,7 +45,17 @@ class Claim(NamedTuple):
   measured: str
   note: str
   why: str  # Why it is not supported, or its caveat; else empty.
+  scale: str
   comparisons: dict[str, list[str]]  # Column -> cells of the table.
+
+
+class Row(NamedTuple):
+  """A figure or table of the paper, in the table that answers first."""
+
+  artefact: str
+  published: str
+  claims: list[Claim]  # Without those of another solver.
+  figure: str  # Name of the figure that shows them.
 
 
 class Mark(NamedTuple):
@@ -70,6 +80,7 @@ def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
       _measured(entry),
       entry['note'],
       _why(entry),
+      entry['preset'] or '',
       tables.texts(pd.DataFrame(written.comparison_rows(entry))),
   )
 
@@ -102,6 +113,19 @@ def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
       for verdict in SYMBOLS
       if verdict in found
   ]
+
+
+def rows(
+    claims: Sequence[verdicts.Claim], described: Mapping[str, Claim]
+) -> list[Row]:
+  """Returns a row per figure or table of the paper that claims something."""
+  table = []
+  for artefact, finding in FINDINGS.items():
+    found = [c for c in claims if c.artefact == artefact]
+    kept = [described[c.id] for c in found if not c.id.endswith(_VARIANTS)]
+    if kept:
+      table.append(Row(artefact, finding['published'], kept, found[0].figure))
+  return table
 
 
 def summarise(

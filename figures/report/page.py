@@ -1,9 +1,9 @@
-"""Pages of figures, claims and configs, from the templates beside this file.
+"""Pages of figures and claims, from the templates beside this file.
 
 `report.html` is a single file: it holds plotly's script, the figures' data and
 the tables, so it works without a network and can be mailed. Other pages load
-plotly's script from their folder. Script and data are compressed, which takes
-them from 5.8 to 2.2 MB; `report.js` unpacks them.
+plotly's script from their folder. Script and data are compressed; `report.js`
+unpacks them.
 
 Templates escape every string that they are given. As a second defence, the
 content security policy of each page allows only `report.js`, by its hash, and
@@ -11,7 +11,7 @@ what that script loads.
 """
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 import functools
 import gzip
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import jinja2
 import markupsafe
+import numpy as np
 import pandas as pd
 from plotly import offline
 import plotly.graph_objects as go
@@ -39,7 +40,7 @@ from modular_hyperteacher.figures.report import facts
 from modular_hyperteacher.figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
-_MAX_ROWS = 30  # Of a table on the page; the CSV file has all.
+_MAX_ROWS = 20  # Of a table on the page; the CSV file has all.
 _TITLE = (
     'Discovering modular solutions that generalize compositionally: a'
     ' reproduction'
@@ -49,36 +50,7 @@ _POLICY = (
     " style-src 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none';"
     " form-action 'none'"
 )
-# The page opens with these: figure, sentence, and the claims that decide it.
-_FINDINGS = (
-    (
-        'fig2c',
-        (
-            "If inference converges, students find their teacher's modules"
-            ' better when training tasks connect all modules (blue) than when'
-            ' they do not (orange).'
-        ),
-        ('2C-c', '2C-d'),
-    ),
-    (
-        'fig3b',
-        (
-            'On new combinations of modules, hypernetworks are more accurate'
-            ' than MAML and ANIL if training covered all modules, and less'
-            ' accurate if it left one out. Diamonds: published values.'
-        ),
-        ('3B-1', '3B-2'),
-    ),
-    (
-        'fig4e',
-        (
-            'When imitating agents in mazes, hypernetworks predict more actions'
-            ' on new combinations of goals, and lose more accuracy if training'
-            ' leaves out a quadrant. Diamonds: seen combinations.'
-        ),
-        ('4E', '4F'),
-    ),
-)
+_LEAD = 'summary'  # The figure that the page opens with.
 
 
 class Drawn(NamedTuple):
@@ -115,22 +87,22 @@ class Report:
         {
             'heading': heading,
             'anchor': heading.lower().replace(' ', '-'),
+            'marks': self._marks(figures),
             'figures': [self._figures[name] for name in names],
         }
         for heading, figures in registry.sections().items()
-        if (names := [name for name in figures if name in self.drawn])
+        if (names := [n for n in figures if n in self.drawn and n != _LEAD])
     ]
-    anchors = [('claims', 'All claims')]
-    anchors += [(s['anchor'], s['heading']) for s in sections]
-    anchors += [('discrepancies', 'Paper and code'), ('configs', 'Configs')]
+    anchors = [(s['anchor'], s['heading']) for s in sections]
+    anchors += [('discrepancies', 'Paper and code')]
     return render(
         'report.html',
         _TITLE,
         links=[*((f'#{anchor}', text) for anchor, text in anchors), *links],
         plotly=offline.get_plotlyjs() if packed else '',
-        findings=list(self._findings()),
+        lead=self._figures.get(_LEAD),
+        rows=overview.rows(self.claims, self._described),
         shown=[c.id for c in self.claims if c.figure in self.drawn],
-        worlds=self._worlds(),
         summary=overview.summarise(self.claims, self.entries),
         counts=overview.count(self._described.values()),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
@@ -141,7 +113,6 @@ class Report:
             paper: tables.texts(pd.read_csv(path))
             for paper, path in _discrepancies().items()
         },
-        configs=_configs(self.drawn),
     )
 
   def figure_page(
@@ -197,31 +168,13 @@ class Report:
         for claim, entry in zip(self.claims, self.entries, strict=True)
     }
 
-  def _findings(self) -> Iterator[dict[str, Any]]:
-    for name, sentence, ids in _FINDINGS:
-      if name in self.drawn:
-        found = [self._described[claim] for claim in ids]
-        words = dict.fromkeys(claim.verdict for claim in found)
-        yield {
-            'name': name,
-            'title': registry.figures()[name].title,
-            'sentence': sentence,
-            'claims': found,
-            'verdict': ' and '.join(words).capitalize(),
-            'chart': _small(self.drawn[name].figure),
-        }
-
-  def _worlds(self) -> dict[str, list[overview.Mark]]:
-    """Returns heading -> the marks of its claims."""
-    worlds = {
-        heading: [
-            overview.mark(self._described[c.id], entry, c.figure in self.drawn)
-            for c, entry in zip(self.claims, self.entries, strict=True)
-            if c.figure in figures
-        ]
-        for heading, figures in registry.sections().items()
-    }
-    return {heading: marks for heading, marks in worlds.items() if marks}
+  def _marks(self, figures: Collection[str]) -> list[overview.Mark]:
+    """Returns the marks of the claims that some figures show."""
+    return [
+        overview.mark(self._described[c.id], entry, c.figure in self.drawn)
+        for c, entry in zip(self.claims, self.entries, strict=True)
+        if c.figure in figures
+    ]
 
 
 def picture_page(figure: go.Figure, name: str, title: str) -> str:
@@ -315,36 +268,23 @@ def _for_page(figure: go.Figure | None) -> dict[str, Any]:
       meta=None,
       margin={'t': top, 'b': bottom},
   )
-  return json.loads(str(figure.to_json()))
+  return _in_float32(json.loads(str(figure.to_json())))
 
 
-def _small(figure: go.Figure | None) -> dict[str, Any]:
-  """Returns a thumbnail: no legend, small type."""
-  small = go.Figure(_for_page(figure))
-  small_layout: Any = small.layout
-  for note in small_layout.annotations:
-    note.update(text=note.text.replace(', ', ',<br>'), font={'size': 10})
-  many = len(list(small.select_xaxes())) > 2  # No room for labels.
-  axes: Any = small.select_xaxes()
-  for axis in axes:
-    labels = axis.ticktext or ()
-    if len(labels) > 4 and not many:  # Room for labels that stand on end.
-      labels = [label.replace('hyper-<br>', 'hyper') for label in labels]
-      axis.update(ticktext=labels, tickangle=-90)
-  small.update_xaxes(showticklabels=not many, tickfont={'size': 9})
-  small.update_yaxes(title={'font': {'size': 10}}, tickfont={'size': 9})
-  tall = any('<br>' in note.text for note in small_layout.annotations)
-  small.update_layout(
-      showlegend=False,
-      height=260,
-      margin={
-          'l': 45,
-          'r': 5,
-          't': 40 if tall else 30,
-          'b': 10 if many else 80,
-      },
-  )
-  return json.loads(str(small.to_json())) | {'static': True}
+def _in_float32(part: Any) -> Any:
+  """Returns a part of a figure's JSON with float32 in place of float64.
+
+  Seven digits are more than a screen shows, and halve the report's charts.
+  """
+  if isinstance(part, list):
+    return [_in_float32(one) for one in part]
+  if not isinstance(part, dict):
+    return part
+  if part.get('dtype') == 'f8':
+    numbers = np.frombuffer(base64.b64decode(part['bdata']), '<f8')
+    short = base64.b64encode(numbers.astype('<f4').tobytes()).decode()
+    return part | {'dtype': 'f4', 'bdata': short}
+  return {key: _in_float32(one) for key, one in part.items()}
 
 
 def _discrepancies() -> dict[str, pathlib.Path]:

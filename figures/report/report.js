@@ -10,33 +10,6 @@
   document.addEventListener('securitypolicyviolation', (event) => note(
       `${event.violatedDirective}: ${event.blockedURI}`));
 
-  // Links open the folded part that they lead to.
-  const open = () => {
-    const target = document.getElementById(decodeURIComponent(
-        location.hash.slice(1)));
-    if (target && target.tagName === 'DETAILS') target.open = true;
-    if (target) target.scrollIntoView();
-  };
-  window.addEventListener('hashchange', open);
-
-  const search = document.getElementById('search');
-  if (search) search.addEventListener('input', () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const overview = document.getElementById('overview');
-    overview.classList.toggle('searching', words.length > 0);
-    let found = 0;
-    for (const row of overview.querySelectorAll('li')) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
-      found += !row.hidden;
-    }
-    for (const world of overview.children) {
-      world.hidden = !world.querySelector('li:not([hidden])');
-    }
-    document.getElementById('found').value =
-        words.length ? `${found} found` : '';
-  });
-
   // On a phone, panels that stand side by side stand one below the other.
   // Returns whether a figure fits then; others scroll in their own frame.
   const stack = (data, layout) => {
@@ -100,13 +73,12 @@
   }
   for (const plot of plots) {
     try {
-      const {data, layout, static: still} = await unpack(
+      const {data, layout} = await unpack(
           document.getElementById(`${plot.id}-data`)).json();
       const narrow = plot.clientWidth < 560;
-      if (narrow && !still && !stack(data, layout)) plot.classList.add('wide');
+      if (narrow && !stack(data, layout)) plot.classList.add('wide');
       await Plotly.newPlot(plot, data, layout, {
         displaylogo: false, showSendToCloud: false, responsive: true,
-        staticPlot: still,
         displayModeBar: matchMedia('(hover: hover)').matches && 'hover',
       });
       plot.dataset.drawn = 'yes';
@@ -124,6 +96,5 @@
     fit();
   });
   window.addEventListener('afterprint', fit);
-  open();
   page.dataset.finished = 'yes';
 })();

@@ -81,15 +81,6 @@ _FRAME = """<iframe id="frame" src="{page}" width="{width}" height="800"
     clearInterval(wait);
     const all = (selector) => [...page.querySelectorAll(selector)];
     const links = all('a[href^="#"]').map((link) => link.hash.slice(1));
-    const search = page.querySelector('#search');
-    const rows = () => all('#overview li').filter(
-      (row) => row.getClientRects().length).map(
-      (row) => row.querySelector('span').textContent);
-    const before = rows();
-    if (search) {{
-      search.value = '{search}';
-      search.dispatchEvent(new Event('input'));
-    }}
     document.body.dataset.result = JSON.stringify({{
       width: page.scrollWidth, room: page.clientWidth,
       errors: page.dataset.errors || '',
@@ -101,16 +92,12 @@ _FRAME = """<iframe id="frame" src="{page}" width="{width}" height="800"
         (svg) => !svg.closest('.wide') &&
           svg.getBoundingClientRect().right > page.clientWidth + 1).length,
       navigation: page.querySelector('nav').getClientRects().length > 0,
-      opened: all('details[id][open]').map((part) => part.id),
-      before, found: rows(),
     }});
   }}, 100);
 </script>"""
 
 
-def look(
-    path: pathlib.Path, width: int, anchor: str = '', search: str = ''
-) -> dict[str, Any]:
+def look(path: pathlib.Path, width: int, anchor: str = '') -> dict[str, Any]:
   """Opens a page in a browser and returns what a reader would meet.
 
   Skips the test without a browser; fails if the browser's console says
@@ -120,12 +107,9 @@ def look(
     path: the page.
     width: of the window, in pixels.
     anchor: where it is opened, such as '#configs'.
-    search: typed into the box.
   """
   frame = path.parent / 'frame.html'
-  frame.write_text(
-      _FRAME.format(page=path.name + anchor, width=width, search=search)
-  )
+  frame.write_text(_FRAME.format(page=path.name + anchor, width=width))
   browser = os.environ.get('BROWSER_PATH') or next(
       filter(None, map(shutil.which, _BROWSERS)), None
   )
