@@ -29,6 +29,8 @@ UNDECIDED, NOT_RUN = 'UNDECIDED', 'NOT RUN'
 VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED, NOT_RUN)
 OURS = "ours, not the paper's"  # The artefact of claims of our own.
 _Comparisons = Sequence[comparisons_lib.Comparison]
+# Fewer decide no claim that another scale decides, too (docs/verdicts.md).
+_ENOUGH_SEEDS = 5
 
 
 class Numbers(TypedDict):
@@ -64,6 +66,7 @@ class Entry(Numbers):
   comparison: str | None  # Its name.
   comparisons: list[Tested]
   note: str
+  scales: dict[str, str]  # Preset -> verdict there, nearest to the paper first.
 
 
 Compare = Callable[[pd.DataFrame], comparisons_lib.Comparisons]
@@ -169,7 +172,35 @@ def compare(claim: Claim, library: data.Library) -> _Comparisons:
 
 @functools.lru_cache(maxsize=256)
 def evaluate(claim: Claim, library: data.Library) -> Entry:
-  """Returns a claim's entry of claims.json; not to be changed."""
+  """Returns a claim's entry of claims.json; not to be changed.
+
+  Its verdict is that of the scale nearest to the published one that has a
+  verdict from enough seeds; without any, that of the runs that figures show.
+  """
+  experiment = claim.experiment
+  presets = [p for p in library.presets(experiment) if p != 'smoke']
+  if len(presets) < 2:
+    return _evaluate(claim, library)
+  entries = {
+      preset: _evaluate(claim, library.at_scale(experiment, preset))
+      for preset in presets
+  }
+  enough = [
+      entry
+      for entry in entries.values()
+      if entry['verdict'] != NOT_RUN and entry['num_seeds'] >= _ENOUGH_SEEDS
+  ]
+  entry, *_ = enough or [_evaluate(claim, library)]
+  scales = {preset: one['verdict'] for preset, one in entries.items()}
+  others = [
+      f'{p} scale: {v}' for p, v in scales.items() if p != entry['preset']
+  ]
+  note = '; '.join([entry['note'], *others])
+  return {**entry, 'note': note, 'scales': scales}
+
+
+def _evaluate(claim: Claim, library: data.Library) -> Entry:
+  """Returns the entry of a claim for the runs that the library chooses."""
   frame, left_out = select(claim.read, claim.experiment, claim.cell, library)
   found = compare(claim, library)
   samples = _samples(found).values()
@@ -205,6 +236,7 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
       **numbers,
       comparisons=list(judgement.tested),
       note='; '.join(note for note in notes if note),
+      scales={},
   )
 
 

@@ -62,6 +62,7 @@ class Library:
         for source, roots in ((_OWN, [own]), (_BUNDLED, bundled))
     }
     self._ends: dict[str, int] = {}  # Experiment -> step, see `until`.
+    self._scales: dict[str, str] = {}  # Experiment -> preset, see `at_scale`.
 
   def values(self, experiment: str, preset: str | None = None) -> pd.DataFrame:
     """Returns a row per run, seed, kind, split and metric.
@@ -102,6 +103,12 @@ class Library:
     earlier = copy.copy(self)
     earlier._ends = {**self._ends, experiment: step}
     return earlier
+
+  def at_scale(self, experiment: str, preset: str) -> 'Library':
+    """Returns the library in which an experiment has this preset alone."""
+    alone = copy.copy(self)
+    alone._scales = {**self._scales, experiment: preset}
+    return alone
 
   def presets(self, experiment: str) -> list[str]:
     """Returns the presets with finished runs, nearest to the paper first."""
@@ -169,6 +176,7 @@ class Library:
       self, kind: str, experiment: str, preset: str | None
   ) -> pd.DataFrame:
     """Returns 'values' or 'curves' of an experiment."""
+    preset = preset or self._scales.get(experiment)
     key = kind, experiment, *self._choose(experiment, preset)
     if key not in self._tables:
       self._tables[key] = self._join(*key)

@@ -177,6 +177,35 @@ def test_runs_of_different_scale_are_not_compared(
   assert 'differ in num_outer_steps' in entry['note']
 
 
+@pytest.mark.parametrize(
+    'num_seeds, preset, verdict',
+    [(5, 'desktop', 'CONTRADICTED'), (3, 'laptop', 'SUPPORTED')],
+)
+def test_the_scale_nearest_to_the_paper_decides_with_five_seeds(
+    tmp_path: pathlib.Path, num_seeds: int, preset: str, verdict: str
+) -> None:
+  """Though the other one has more runs."""
+  five = tuple(range(2020, 2025))
+  spread = (-0.01, 0.0, 0.01, 0.005, -0.005)
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED, seeds=five, spread=spread)
+  upside_down = {
+      (model, support): 1 - accuracy
+      for (model, support), accuracy in made_up.AS_CLAIMED.items()
+      if support == 'random'
+  }
+  made_up.write_runs(tmp_path, upside_down, 'desktop', five[:num_seeds], spread)
+  entry = evaluate_claim(tmp_path, '3B-1')
+  assert (entry['preset'], entry['verdict']) == (preset, verdict)
+  assert entry['scales'] == {'desktop': 'CONTRADICTED', 'laptop': 'SUPPORTED'}
+  assert any(
+      f'{other} scale: {found}' in entry['note']
+      for other, found in entry['scales'].items()
+      if other != preset
+  )
+  # One that desktop cannot decide is decided at laptop scale.
+  assert evaluate_claim(tmp_path, '3B-2')['preset'] == 'laptop'
+
+
 def test_published_values_are_judged_at_the_published_scale_only(
     tmp_path: pathlib.Path,
 ) -> None:
