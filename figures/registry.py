@@ -29,6 +29,7 @@ from modular_hyperteacher.figures.paper import fig2c
 from modular_hyperteacher.figures.paper import fig2d
 from modular_hyperteacher.figures.paper import fig3a
 from modular_hyperteacher.figures.paper import fig3b
+from modular_hyperteacher.figures.paper import fig3b_tasks
 from modular_hyperteacher.figures.paper import fig3c
 from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.figures.paper import fig3f
@@ -82,6 +83,7 @@ _PAPER = {
     'Hyperteacher': {
         'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
         **fig3b.FIGURES,
+        'fig3b_tasks': fig3b_tasks.FIGURE,
         **fig3c.FIGURES,
         'two_layers': two_layers.FIGURE,
         'fig3e': fig3e.FIGURE_3E,

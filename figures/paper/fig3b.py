@@ -33,7 +33,7 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
       measures[name] = (name, 'accuracy')
   table = cells.make_table(found, measures)
   published = [
-      _published(found, cell) or (math.nan, math.nan) for cell in found.cells
+      published(found, cell) or (math.nan, math.nan) for cell in found.cells
   ]
   table[['published_ood', 'published_std']] = published
   at_scale = [
@@ -47,7 +47,7 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
   return table
 
 
-def _published(
+def published(
     found: cells.Cells, cell: cells.Cell
 ) -> tuple[float, float] | None:
   """Returns the published number; those of equal size have none."""
@@ -66,7 +66,7 @@ def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
       cell,
       seeds=found.values(cell),
       missing=found.missing(cell),
-      beside=_published(found, cell),
+      beside=published(found, cell),
   )
 
 

@@ -44,6 +44,7 @@ def draw(
     caption: Sequence[str],
     num_columns: int = 4,
     x_type: str = 'linear',
+    same_x: bool = False,
     y_type: str = 'linear',
     y_range: tuple[float, float] | None = None,
     markers: bool = True,
@@ -59,6 +60,7 @@ def draw(
     caption: lines below.
     num_columns: panels side by side.
     x_type: 'linear', 'log', or 'category'.
+    same_x: whether all panels have the same range of x.
     y_type: 'linear' or 'log'.
     y_range: the same for all panels; None fits the data.
     markers: whether to mark the points.
@@ -76,7 +78,7 @@ def draw(
       figure.update_xaxes(title_text=x_title, row=row, col=column)
   all_lines = [line for lines in panels.values() for line in lines]
   _explain(figure, all_lines)
-  figure.update_xaxes(type=x_type)
+  figure.update_xaxes(type=x_type, matches='x' if same_x else None)
   figure.update_yaxes(type=y_type, range=y_range)
   if y_type == 'log':
     figure.update_yaxes(exponentformat='power')
