@@ -23,6 +23,7 @@ from modular_hyperteacher.figures.extensions import published_solver
 from modular_hyperteacher.figures.extensions import restarts
 from modular_hyperteacher.figures.extensions import sample_complexity
 from modular_hyperteacher.figures.extensions import scaling_law
+from modular_hyperteacher.figures.extensions import teacher_size
 from modular_hyperteacher.figures.extensions import theorem
 from modular_hyperteacher.figures.extensions import two_layers
 from modular_hyperteacher.figures.paper import fig2c
@@ -86,6 +87,7 @@ _PAPER = {
         'fig3b_tasks': fig3b_tasks.FIGURE,
         **fig3c.FIGURES,
         'two_layers': two_layers.FIGURE,
+        'teacher_size': teacher_size.FIGURE,
         'fig3e': fig3e.FIGURE_3E,
         'fig3f': fig3f.FIGURE,
         'fig_a3': of(fig_a3),
