@@ -77,16 +77,16 @@ def _describe(
   """
 
   def draw(library: data.Library) -> cells.Drawn:
-    found = cells.select(experiment, read(library, experiment), cell)
-    caption = found.caption(
-        *(x for n in notes for x in (n(found) if callable(n) else [n]))
+    grid = cells.select(experiment, read(library, experiment), cell)
+    caption = grid.caption(
+        *(x for n in notes for x in (n(grid) if callable(n) else [n]))
     )
-    figure = plot(panels(found), title=title, caption=caption, **options)
-    if shown := ticks(found) if callable(ticks) else ticks:
+    figure = plot(panels(grid), title=title, caption=caption, **options)
+    if shown := ticks(grid) if callable(ticks) else ticks:
       figure.update_xaxes(tickvals=shown, ticktext=[f'{x:,}' for x in shown])
     if callable(measures):
-      return figure, measures(found)
-    return figure, cells.make_table(found, measures)
+      return figure, measures(grid)
+    return figure, cells.make_table(grid, measures)
 
   return Figure(title, (experiment,), draw)
 
@@ -110,13 +110,13 @@ def split(
   """
   names = [name for _, name, *_ in string.Formatter().parse(title) if name]
 
-  def make(found: cells.Cells) -> Mapping[str, Any]:
-    axes = [found.models if n == 'name' else found.axis(n) for n in names]
+  def make(grid: cells.Cells) -> Mapping[str, Any]:
+    axes = [grid.models if n == 'name' else grid.axis(n) for n in names]
     panels = {}
     for values in itertools.product(*axes):
       point = dict(zip(names, values))
       shown = {n: _NAMES[n][v] if n in _NAMES else v for n, v in point.items()}
-      panels[title.format(**shown)] = fill(found, found.find(**point))
+      panels[title.format(**shown)] = fill(grid, grid.find(**point))
     return panels
 
   return make
@@ -132,13 +132,13 @@ def over(
     splits: split -> dash. A single one needs no entry in the legend.
   """
 
-  def fill(found: cells.Cells, panel: list[cells.Cell]) -> list[lines.Line]:
+  def fill(grid: cells.Cells, panel: list[cells.Cell]) -> list[lines.Line]:
     ordered = sorted(panel, key=lambda cell: cell[column])
     return [
         model_line(
             model,
             lines.by_x({
-                cell[column]: found.values(cell, name)
+                cell[column]: grid.values(cell, name)
                 for cell in ordered
                 if cell['model.name'] == model
             }),

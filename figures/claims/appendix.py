@@ -72,8 +72,8 @@ def scaling_levels(
     curves: pd.DataFrame,
 ) -> Iterator[tuple[str, int, float, pd.DataFrame]]:
   """Yields (model, K, level, tasks to the level) of each scaling law."""
-  found = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
-  groups: Any = fig_a3.make_table(found).groupby(['model', 'K'])
+  grid = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
+  groups: Any = fig_a3.make_table(grid).groupby(['model', 'K'])
   for (model, max_active), rows in groups:
     level, bounds = scaling_law.choose_level(rows)
     if model in style.HYPERNETWORKS and level is not None:
@@ -129,8 +129,8 @@ def _values(
     name: str,
 ) -> list[Any]:
   """Returns the values of a field, in the config or in runs, in order."""
-  found = cells.select(str(frame['experiment'].iloc[0]), frame, columns)
-  kept = [c for c in found.cells if c.items() >= cell.items()]
+  grid = cells.select(str(frame['experiment'].iloc[0]), frame, columns)
+  kept = [c for c in grid.cells if c.items() >= cell.items()]
   return sorted({c[f'task.{name}'] for c in kept})
 
 

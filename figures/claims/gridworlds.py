@@ -90,9 +90,9 @@ def _pairs_of_sizes(
 ) -> Iterator[tuple[cells.Cell, cells.Cell]]:
   """Yields the ordered pairs of sizes of a model, at their best rates."""
   experiment = str(frame['experiment'].iloc[0])
-  found = cells.select(experiment, frame, fig_a8.CELL)
+  grid = cells.select(experiment, frame, fig_a8.CELL)
   for model in style.HYPERNETWORKS:
-    by_size = fig3f.best_rates(found, model, fig_a8.SIZE)
+    by_size = fig3f.best_rates(grid, model, fig_a8.SIZE)
     yield from itertools.permutations(by_size, 2)
 
 

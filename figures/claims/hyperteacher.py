@@ -77,9 +77,9 @@ def _needs_combined_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
 def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
   """Returns the pairs (M, K) that the config describes or that have runs."""
   experiment = str(frame['experiment'].iloc[0])
-  found = cells.select(experiment, frame, fig3e.CELL).cells
+  grid = cells.select(experiment, frame, fig3e.CELL).cells
   m, k = fig3e.CELL[1:]
-  return sorted({(int(cell[m]), int(cell[k])) for cell in found})
+  return sorted({(int(cell[m]), int(cell[k])) for cell in grid})
 
 
 def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -89,9 +89,9 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
   Choosing on the same seed would bias the comparison upwards.
   """
   experiment = str(frame['experiment'].iloc[0])
-  found = cells.select(experiment, frame, fig3f.CELL)
+  grid = cells.select(experiment, frame, fig3f.CELL)
   for model in style.HYPERNETWORKS:
-    by_size = fig3f.best_rates(found, model)
+    by_size = fig3f.best_rates(grid, model)
     if len(by_size) < 3:
       continue
     samples = [comparisons.sample(frame, cell) for cell in by_size]

@@ -94,9 +94,9 @@ def _decay_does_not_help(
     frame: pd.DataFrame, solver: str
 ) -> comparisons.Comparisons:
   """Leaves out students whose alignment cannot be raised."""
-  found = cells.select(table_a1.EXPERIMENT, frame, table_a1.CELL)
+  grid = cells.select(table_a1.EXPERIMENT, frame, table_a1.CELL)
   alignment = functools.partial(comparisons.sample, frame, metric='alignment')
-  for cell in found.find(solver=solver):
+  for cell in grid.find(solver=solver):
     without = alignment(cell | {theory_cells.WEIGHT_DECAY: 0.0})
     can_rise = not without.values.mean() > 1 - _NOTICED
     if cell[theory_cells.WEIGHT_DECAY] and can_rise:

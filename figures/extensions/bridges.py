@@ -30,8 +30,8 @@ _PANELS = {
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  frame = found.frame
+  grid = cells.read(library, EXPERIMENT, CELL)
+  frame = grid.frame
   finished = [
       cell
       for cell in pick.distinct(frame, CELL)
@@ -50,7 +50,7 @@ def draw(library: data.Library) -> cells.Drawn:
       title=TITLE,
       x_title='distinct pairs of modules that bridges connect',
       y_title='',
-      caption=found.caption(
+      caption=grid.caption(
           'Converged inference.',
           'Bridges: one family of two modules per pair, or a single family'
           ' of 3, 4 or 6 modules, which connects 2, 4 or 9 pairs.',

@@ -21,14 +21,14 @@ def _name(cell: Mapping[str, Any]) -> str:
   return f'{modules}<br>{modules * cell[FACTOR]}<br>{cell[HELD_OUT]:.0%}'
 
 
-def _bars(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _bars(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   return {
       f'{title}, {style.MODEL_NAMES[model].lower()}': [
-          found.bar(cell, _name(cell), style.COLOURS[model], split=split)
-          for cell in found.find(name=model)
+          grid.bar(cell, _name(cell), style.COLOURS[model], split=split)
+          for cell in grid.find(name=model)
       ]
       for title, split in _SPLITS.items()
-      for model in found.models
+      for model in grid.models
   }
 
 

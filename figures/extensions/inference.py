@@ -56,8 +56,8 @@ _LEAST_EXCESS = 1e-9
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all students."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  table = make_table(found.frame)
+  grid = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(grid.frame)
   figure = subplots.make_subplots(
       rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
   )
@@ -73,7 +73,7 @@ def draw(library: data.Library) -> cells.Drawn:
   layout.finish(
       figure,
       title=TITLE,
-      caption=found.caption(
+      caption=grid.caption(
           'Discrete tasks, singles and ring.',
           "Circles: twice the teacher's size; squares: four times. Open"
           ' marks: inference from a random start.',

@@ -169,14 +169,14 @@ WAYS = Comparison(TITLE, known)
 class _Runs(NamedTuple):
   """The finished runs of the learners of an experiment."""
 
-  found: cells.Cells
+  grid: cells.Cells
   preset: str
 
   def cell(self, learner: Learner, task_support: str) -> cells.Cell:
     """Returns the cell of a learner, as its described run has it."""
     config = learner.run(self.preset, task_support).config
     fields = dict(sweeps.flatten(config))
-    return {column: fields.get(column) for column in self.found.cells[0]}
+    return {column: fields.get(column) for column in self.grid.cells[0]}
 
 
 def _read(library: data.Library, comparison: Comparison) -> dict[str, _Runs]:
@@ -188,14 +188,12 @@ def _read(library: data.Library, comparison: Comparison) -> dict[str, _Runs]:
   for experiment, rows in by_experiment.items():
     frame = library.values(experiment, comparison.preset)
     columns = {name: None for row in rows for name in (*row.fields, SUPPORT)}
-    found = cells.select(experiment, frame, list(columns))
-    runs = _Runs(
-        found, str(frame['preset'].iloc[0]) if len(frame) else 'laptop'
-    )
+    grid = cells.select(experiment, frame, list(columns))
+    runs = _Runs(grid, str(frame['preset'].iloc[0]) if len(frame) else 'laptop')
     shown = [runs.cell(row, s) for row in rows for s in _SUPPORTS]
-    parts = [pick.rows(found.frame, cell) for cell in shown]
+    parts = [pick.rows(grid.frame, cell) for cell in shown]
     read[experiment] = runs._replace(
-        found=found._replace(
+        grid=grid._replace(
             frame=pd.concat(parts), cells=shown, num_described=len(shown)
         )
     )
@@ -215,7 +213,7 @@ def _row(
   row: dict[str, Any] = {'learner': learner.name, 'infers': learner.infers}
   num_seeds = 0
   for name, (support, split, metric) in _measures(learner).items():
-    values = runs.found.values(runs.cell(learner, support), split, metric)
+    values = runs.grid.values(runs.cell(learner, support), split, metric)
     mean = stats.mean(values)
     row |= mean.columns(name)
     num_seeds = max(num_seeds, mean.num_seeds)

@@ -23,18 +23,18 @@ def cell(model: str, most: int) -> dict[str, Any]:
   return dict(zip(CELL, (model, most)))
 
 
-def _lines(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _lines(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns a panel per hypernetwork, with its control."""
-  control = max(found.axis('max_active'))
+  control = max(grid.axis('max_active'))
   return {
       style.MODEL_NAMES[model]: [
           described.model_line(
               model,
-              lines.by_x({k: found.values(of, f'ood_k{k}') for k in _NUMBERS}),
+              lines.by_x({k: grid.values(of, f'ood_k{k}') for k in _NUMBERS}),
               'dash' if most == control else 'solid',
               'control' if most == control else f'K = {most}',
           )
-          for of in found.find(name=model)
+          for of in grid.find(name=model)
           for most in (of['task.max_active'],)
       ]
       for model in style.HYPERNETWORKS

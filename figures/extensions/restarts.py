@@ -33,8 +33,8 @@ _METRICS = {
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all students."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  table = make_table(found.frame)
+  grid = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(grid.frame)
   figure = subplots.make_subplots(rows=1, cols=2, horizontal_spacing=0.08)
   for colour, (teacher, students) in zip(
       itertools.cycle(_COLOURS), table.groupby('teacher')
@@ -74,7 +74,7 @@ def draw(library: data.Library) -> cells.Drawn:
   layout.finish(
       figure,
       title=TITLE,
-      caption=found.caption(
+      caption=grid.caption(
           'Converged inference, discrete tasks, singles and ring.',
           'Best start: the one with the lowest training loss; mean over all'
           ' choices of so many starts.',

@@ -19,19 +19,19 @@ _MAX_COLUMNS = 6
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all evaluations."""
-  found = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
-  curves = accuracies(found.frame)
+  grid = cells.select(EXPERIMENT, library.curves(EXPERIMENT), CELL)
+  curves = accuracies(grid.frame)
   shown = _some(sorted(set(curves['tasks'])))
   figure = heatmaps.draw(
       {
           style.MODEL_NAMES[model]: {
               (tasks, cell['task.num_support']): heatmaps.Cell(
-                  at(curves, cell, tasks), missing=found.missing(cell)
+                  at(curves, cell, tasks), missing=grid.missing(cell)
               )
-              for cell in found.find(name=model)
+              for cell in grid.find(name=model)
               for tasks in shown or [0]
           }
-          for model in found.models
+          for model in grid.models
       },
       title=TITLE,
       x_title='training tasks (outer steps × tasks per step)',
@@ -39,7 +39,7 @@ def draw(library: data.Library) -> cells.Drawn:
       z_title='OOD accuracy',
       z_range=(0, 1),
       num_columns=2,
-      caption=found.caption(
+      caption=grid.caption(
           'Not in the paper. One run per number of shots; fewer tasks are'
           ' an earlier point of its curve. Repeated tasks have new'
           ' examples.'

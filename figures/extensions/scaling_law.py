@@ -24,14 +24,14 @@ TITLE = 'How do training tasks grow with the number of modules?'
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of fitted laws."""
-  found = cells.select(
+  grid = cells.select(
       fig_a3.EXPERIMENT, library.curves(fig_a3.EXPERIMENT), fig_a3.CELL
   )
-  table = fig_a3.make_table(found)
+  table = fig_a3.make_table(grid)
   panels, laws, rows = {}, {}, []
-  for max_active in found.axis('max_active'):
-    for model in found.models:
-      if not found.find(name=model, max_active=max_active):
+  for max_active in grid.axis('max_active'):
+    for model in grid.models:
+      if not grid.find(name=model, max_active=max_active):
         continue
       rows_of_model = pick.rows(table, {'model': model, 'K': max_active})
       level, bounds = choose_level(rows_of_model)
@@ -58,7 +58,7 @@ def draw(library: data.Library) -> cells.Drawn:
       x_type='log',
       y_type='log',
       empty='the law is not determined',
-      caption=found.caption(
+      caption=grid.caption(
           *(f'{name}: {_sentence(laws.get(name))}' for name in panels),
           'Not in the paper. Tasks until OOD accuracy reaches the level in'
           ' the title, for values of M at which every seed reaches it.',
@@ -71,7 +71,7 @@ def draw(library: data.Library) -> cells.Drawn:
       model = rows[index]['model']
       for trace in _traces(laws[name], style.COLOURS[model]):
         figure.add_trace(trace, row=index // 4 + 1, col=index % 4 + 1)
-  ticks = found.axis('num_modules')
+  ticks = grid.axis('num_modules')
   figure.update_xaxes(tickvals=ticks, ticktext=[str(tick) for tick in ticks])
   tasks = [digit * 10**power for power in range(9) for digit in (1, 2, 3, 5)]
   figure.update_yaxes(tickvals=tasks, tickformat='~s')

@@ -17,29 +17,29 @@ _METRICS = {'R² of decoding': 'r2', 'OOD accuracy': 'accuracy'}
 _COLOURS = ('#E69F00', '#CC79A7', '#0072B2')
 
 
-def _panels(found: cells.Cells) -> Mapping[str, list[lines.Line]]:
+def _panels(grid: cells.Cells) -> Mapping[str, list[lines.Line]]:
   """Returns panels over units, with a line per input; and over examples."""
-  every = max(found.axis('num_support'))
-  largest = {name: max(found.axis(name)) for name in _names(_INPUTS, _UNITS)}
+  every = max(grid.axis('num_support'))
+  largest = {name: max(grid.axis(name)) for name in _names(_INPUTS, _UNITS)}
   over_units = {
       f'{title}, {every} examples': [
           _line(
-              found,
-              found.find(input_dim=inputs, num_support=every),
+              grid,
+              grid.find(input_dim=inputs, num_support=every),
               _UNITS,
               metric,
               f'{inputs} inputs',
               colour,
           )
-          for inputs, colour in zip(sorted(found.axis('input_dim')), _COLOURS)
+          for inputs, colour in zip(sorted(grid.axis('input_dim')), _COLOURS)
       ]
       for title, metric in _METRICS.items()
   }
   over_examples = {
       f'{title}, {largest["teacher_hidden_dim"]} units': [
           _line(
-              found,
-              found.find(**largest),
+              grid,
+              grid.find(**largest),
               _EXAMPLES,
               metric,
               f'{largest["input_dim"]} inputs',
@@ -56,7 +56,7 @@ def _names(*columns: str) -> list[str]:
 
 
 def _line(
-    found: cells.Cells,
+    grid: cells.Cells,
     of_line: list[cells.Cell],
     column: str,
     metric: str,
@@ -64,7 +64,7 @@ def _line(
     colour: str,
 ) -> lines.Line:
   ordered = sorted(of_line, key=lambda cell: cell[column])
-  values = {c[column]: found.values(c, metric=metric) for c in ordered}
+  values = {c[column]: grid.values(c, metric=metric) for c in ordered}
   return lines.Line(name, colour, lines.by_x(values))
 
 

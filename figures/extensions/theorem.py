@@ -44,8 +44,8 @@ _METRICS = {
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of all students."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  table = make_table(found.frame)
+  grid = cells.read(library, EXPERIMENT, CELL)
+  table = make_table(grid.frame)
   figure = layout.make_row(
       OUTPUTS.values(), shared_yaxes=True, horizontal_spacing=0.04
   )
@@ -71,7 +71,7 @@ def draw(library: data.Library) -> cells.Drawn:
   layout.finish(
       figure,
       title=TITLE,
-      caption=found.caption(
+      caption=grid.caption(
           'Converged inference from many starts, on all new combinations'
           ' that evaluation drew.',
           'Dotted: the training loss that counts as zero'

@@ -6,14 +6,12 @@ from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import style
 
 
-def _bars(found: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
+def _bars(grid: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
   names = {
       k: v.removesuffix(' support') for k, v in style.SUPPORT_NAMES.items()
   }
   return [
-      found.bar(
-          c, names[c['task.task_support']], style.COLOURS[c['model.name']]
-      )
+      grid.bar(c, names[c['task.task_support']], style.COLOURS[c['model.name']])
       for c in panel
   ]
 

@@ -26,8 +26,8 @@ _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  frame = found.frame
+  grid = cells.read(library, EXPERIMENT, CELL)
+  frame = grid.frame
   panels, shown = {}, []
   for solver in theory_cells.solvers(frame):
     for latent_type in ('discrete', 'continuous'):
@@ -44,7 +44,7 @@ def draw(library: data.Library) -> cells.Drawn:
       title=TITLE,
       y_title='joint module alignment (at most 1)',
       y_range=(0, 1.02),
-      caption=found.caption(
+      caption=grid.caption(
           'Blue: connected families; orange: disconnected. Fitted and'
           ' evaluated on combinations that training did not show.',
           'Latents are inferred to convergence, or by Adam as published.',

@@ -44,8 +44,8 @@ _GROWTH = {  # Name -> colour, and factor -> (hidden units, modules).
 
 def draw(library: data.Library, name: str = 'fig2d') -> cells.Drawn:
   """Returns figure 'fig2d' or 'fig_a2' and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  frame = found.frame
+  grid = cells.read(library, EXPERIMENT, CELL)
+  frame = grid.frame
   metric, y_title = _METRICS[name]
   panels = {
       title: [
@@ -61,12 +61,12 @@ def draw(library: data.Library, name: str = 'fig2d') -> cells.Drawn:
       y_title=y_title,
       x_type='log',
       y_type='log' if name == 'fig_a2' else 'linear',
-      caption=found.caption(
+      caption=grid.caption(
           f"A size that does not grow is {_BASE} times the teacher's.",
       ),
   )
   figure.update_xaxes(tickvals=_factors(frame))
-  return figure, theory_cells.make_table(frame, found.cells)
+  return figure, theory_cells.make_table(frame, grid.cells)
 
 
 draw_fig_a2 = functools.partial(draw, name='fig_a2')
@@ -74,8 +74,8 @@ draw_fig_a2 = functools.partial(draw, name='fig_a2')
 
 def draw_grid(library: data.Library) -> cells.Drawn:
   """Returns the heat maps over both sizes, and the table of `draw`."""
-  found = cells.read(library, EXPERIMENT, CELL)
-  frame = found.frame
+  grid = cells.read(library, EXPERIMENT, CELL)
+  frame = grid.frame
   figure = heatmaps.draw(
       {
           title: {
@@ -85,7 +85,7 @@ def draw_grid(library: data.Library) -> cells.Drawn:
               ): heatmaps.Cell(
                   pick.values(frame, cell, 'ood', metric='alignment'), 'no run'
               )
-              for cell in found.cells
+              for cell in grid.cells
               if (cell.get(theory_cells.SOLVER), cell.get(theory_cells.LATENTS))
               == (solver, latent_type)
           }
@@ -96,9 +96,9 @@ def draw_grid(library: data.Library) -> cells.Drawn:
       y_title="hidden units, times the teacher's",
       z_title='joint module alignment, OOD',
       z_range=(0, 1),
-      caption=found.caption(),
+      caption=grid.caption(),
   )
-  return figure, theory_cells.make_table(frame, found.cells)
+  return figure, theory_cells.make_table(frame, grid.cells)
 
 
 def _panels(frame: pd.DataFrame) -> Iterator[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ SUPPORTS = model_bars.COMPOSITIONAL
 CELL = model_bars.CELL
 
 
-def make_table(found: cells.Cells) -> pd.DataFrame:
+def make_table(grid: cells.Cells) -> pd.DataFrame:
   """Returns a row per model, width and support, missing runs included.
 
   Accuracies are fractions of query samples at the last step, 'ood_best' at
@@ -28,17 +28,17 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
   from the published value is given at the published scale only.
   """
   measures = {split: (split, 'accuracy') for split in ('test', 'ood')}
-  for name in sorted(set(found.frame['split'])):
+  for name in sorted(set(grid.frame['split'])):
     if name.startswith('ood_k'):
       measures[name] = (name, 'accuracy')
-  table = cells.make_table(found, measures)
-  published = [
-      published(found, cell) or (math.nan, math.nan) for cell in found.cells
+  table = cells.make_table(grid, measures)
+  values = [
+      published(grid, cell) or (math.nan, math.nan) for cell in grid.cells
   ]
-  table[['published_ood', 'published_std']] = published
+  table[['published_ood', 'published_std']] = values
   at_scale = [
       len(runs) > 0 and bool(runs['published_scale'].all())
-      for runs in (pick.rows(found.frame, cell) for cell in found.cells)
+      for runs in (pick.rows(grid.frame, cell) for cell in grid.cells)
   ]
   difference = (table['ood_mean'] - table['published_ood']).where(
       pd.Series(at_scale)
@@ -48,10 +48,10 @@ def make_table(found: cells.Cells) -> pd.DataFrame:
 
 
 def published(
-    found: cells.Cells, cell: cells.Cell
+    grid: cells.Cells, cell: cells.Cell
 ) -> tuple[float, float] | None:
   """Returns the published number; those of equal size have none."""
-  same = [c for c in found.cells if c['model.name'] == cell['model.name']]
+  same = [c for c in grid.cells if c['model.name'] == cell['model.name']]
   if cell['model.hidden_dim'] != min(
       (c['model.hidden_dim'] for c in same), key=lambda width: width or 0
   ):
@@ -60,13 +60,13 @@ def published(
   return reference.published_accuracy(EXPERIMENT, cell, 'ood')
 
 
-def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
+def _bar(grid: cells.Cells, cell: cells.Cell) -> bars.Bar:
   return model_bars.bar(
-      found,
+      grid,
       cell,
-      seeds=found.values(cell),
-      missing=found.missing(cell),
-      beside=published(found, cell),
+      seeds=grid.values(cell),
+      missing=grid.missing(cell),
+      beside=published(grid, cell),
   )
 
 

@@ -24,24 +24,24 @@ _WIDER = 'wider'
 _TASKS = 'tasks'
 
 
-def _panels(found: cells.Cells) -> Mapping[str, list[lines.Line]]:
+def _panels(grid: cells.Cells) -> Mapping[str, list[lines.Line]]:
   """Returns a panel per support, with a line per model and width."""
   return {
       style.SUPPORT_NAMES[support]: [
           line
-          for cell in found.find(task_support=support)
-          for line in _lines(found, cell)
+          for cell in grid.find(task_support=support)
+          for line in _lines(grid, cell)
       ]
       for support in fig3b.SUPPORTS
   }
 
 
-def _lines(found: cells.Cells, cell: cells.Cell) -> Iterator[lines.Line]:
+def _lines(grid: cells.Cells, cell: cells.Cell) -> Iterator[lines.Line]:
   model = cell['model.name']
-  widths = [c['model.hidden_dim'] for c in found.find(name=model)]
+  widths = [c['model.hidden_dim'] for c in grid.find(name=model)]
   is_wider = len(set(widths)) > 1 and cell['model.hidden_dim'] == max(widths)
-  over_steps = found.over_training(cell)
-  batch = pick.runs(found.frame, cell).get(_BATCH, pd.Series(dtype=float))
+  over_steps = grid.over_training(cell)
+  batch = pick.runs(grid.frame, cell).get(_BATCH, pd.Series(dtype=float))
   over_tasks = over_steps[over_steps.index > 0]
   if len(over_tasks):
     over_tasks.index *= int(batch.iloc[0])
@@ -51,16 +51,16 @@ def _lines(found: cells.Cells, cell: cells.Cell) -> Iterator[lines.Line]:
       'dash' if is_wider else 'solid',
       _WIDER if is_wider else '',
   )
-  accuracy = fig3b.published(found, cell)
+  accuracy = fig3b.published(grid, cell)
   if accuracy:
     paper, *_ = reference.described_fields(fig3e.EXPERIMENT, 'paper')
     at_end = pd.DataFrame({0: [accuracy[0]]}, [paper[_STEP] * paper[_BATCH]])
     yield described.model_line(model, at_end, 'dot', 'published')
 
 
-def _table(found: cells.Cells) -> pd.DataFrame:
+def _table(grid: cells.Cells) -> pd.DataFrame:
   """Returns OOD accuracy at every evaluation."""
-  rows = pick.rows(found.frame, {'split': 'ood', 'metric': 'accuracy'})
+  rows = pick.rows(grid.frame, {'split': 'ood', 'metric': 'accuracy'})
   rows = rows.assign(**{_TASKS: rows['step'] * rows.get(_BATCH, 0)})
   point = [*model_bars.CELL, _TASKS, 'preset']
   table = rows.groupby(point, dropna=False, observed=True)['value']

@@ -27,22 +27,22 @@ _MEASURES = {
 }
 
 
-def _bar(found: cells.Cells, cell: cells.Cell) -> bars.Bar:
-  exact = stats.mean(found.values(cell, metric='r2_exact'))
+def _bar(grid: cells.Cells, cell: cells.Cell) -> bars.Bar:
+  exact = stats.mean(grid.values(cell, metric='r2_exact'))
   return model_bars.bar(
-      found,
+      grid,
       cell,
-      seeds=found.values(cell, metric='r2'),
-      missing=found.missing(cell),
+      seeds=grid.values(cell, metric='r2'),
+      missing=grid.missing(cell),
       beside=exact.beside,
   )
 
 
-def _undefined(supports: Sequence[str], found: cells.Cells) -> list[str]:
+def _undefined(supports: Sequence[str], grid: cells.Cells) -> list[str]:
   """Returns lines that name the targets without R2: they do not vary."""
   lines = []
   for support in supports:
-    runs = pick.rows(found.frame, {'task.task_support': support})
+    runs = pick.rows(grid.frame, {'task.task_support': support})
     num_seeds = runs['seed'].nunique()
     names = [
         f'{decoding_targets.name(metric)} ({number} of {num_seeds} seeds)'
@@ -56,9 +56,9 @@ def _undefined(supports: Sequence[str], found: cells.Cells) -> list[str]:
   return lines
 
 
-def _table(supports: Sequence[str], found: cells.Cells) -> pd.DataFrame:
-  shown = [c for c in found.cells if c['task.task_support'] in supports]
-  return cells.make_table(found._replace(cells=shown), _MEASURES)
+def _table(supports: Sequence[str], grid: cells.Cells) -> pd.DataFrame:
+  shown = [c for c in grid.cells if c['task.task_support'] in supports]
+  return cells.make_table(grid._replace(cells=shown), _MEASURES)
 
 
 def _describe(title: str, supports: Sequence[str]) -> described.Figure:

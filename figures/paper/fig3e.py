@@ -20,16 +20,16 @@ EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
 
 
-def _thinned(found: cells.Cells) -> list[str]:
+def _thinned(grid: cells.Cells) -> list[str]:
   """Returns lines that name the published cells without a run here."""
   left_out = []
-  for model in found.models:
+  for model in grid.models:
     published = {
         _size(fields)
         for fields in reference.described_fields(EXPERIMENT, 'paper')
         if fields['model.name'] == model
     }
-    sizes = sorted(published - {_size(cell) for cell in found.find(name=model)})
+    sizes = sorted(published - {_size(cell) for cell in grid.find(name=model)})
     if sizes:
       pairs = ', '.join(f'{size[0]}/{size[1]}' for size in sizes)
       left_out.append(f'{style.MODEL_NAMES[model]} {pairs}')
@@ -38,11 +38,11 @@ def _thinned(found: cells.Cells) -> list[str]:
   return [f'Published, but not run at this scale (M/K): {"; ".join(left_out)}.']
 
 
-def _undefined(found: cells.Cells) -> list[str]:
+def _undefined(grid: cells.Cells) -> list[str]:
   """Returns lines that name the targets without R2: they do not vary."""
   lacking = []
-  for size in _sizes(found):
-    runs = pick.rows(found.frame, dict(zip(CELL[1:], size)))
+  for size in _sizes(grid):
+    runs = pick.rows(grid.frame, dict(zip(CELL[1:], size)))
     names = [
         f'{decoding_targets.name(metric)} ({number})'
         for metric, number in decoding_targets.undefined(runs).items()
@@ -63,7 +63,7 @@ def _published(cell: cells.Cell) -> tuple[float, float] | None:
 
 
 def _panels(
-    found: cells.Cells,
+    grid: cells.Cells,
     metric: str,
     published: Callable[[cells.Cell], Any] = lambda cell: None,
 ) -> dict[str, heatmaps.Grid]:
@@ -71,14 +71,14 @@ def _panels(
   return {
       style.MODEL_NAMES[model]: {
           (cell['task.max_active'], cell['task.num_modules']): heatmaps.Cell(
-              found.values(cell, metric=metric),
-              missing=found.missing(cell),
+              grid.values(cell, metric=metric),
+              missing=grid.missing(cell),
               below=f'({number[0]:.2f})' if number else '',
           )
-          for cell in sorted(found.find(name=model), key=_size)
+          for cell in sorted(grid.find(name=model), key=_size)
           for number in [published(cell)]
       }
-      for model in found.models
+      for model in grid.models
   }
 
 
@@ -86,40 +86,40 @@ def _size(cell: cells.Cell) -> tuple[int, int]:
   return cell['task.num_modules'], cell['task.max_active']
 
 
-def _sizes(found: cells.Cells) -> list[tuple[int, int]]:
-  return sorted({_size(cell) for cell in found.cells})
+def _sizes(grid: cells.Cells) -> list[tuple[int, int]]:
+  return sorted({_size(cell) for cell in grid.cells})
 
 
-def _curves(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _curves(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns a panel per size, with both splits of every model."""
   return {
       f'M = {size[0]}, K = {size[1]}': [
           described.model_line(
               model,
-              found.over_training(dict(zip(CELL, (model, *size))), split),
+              grid.over_training(dict(zip(CELL, (model, *size))), split),
               style.DASHES[split],
               style.SPLIT_NAMES[split],
           )
-          for model in found.models
+          for model in grid.models
           for split in ('test', 'ood')
       ]
-      for size in _sizes(found)
+      for size in _sizes(grid)
   }
 
 
-def _table_3e(found: cells.Cells) -> pd.DataFrame:
+def _table_3e(grid: cells.Cells) -> pd.DataFrame:
   table = cells.make_table(
-      found, {name: (name, 'accuracy') for name in ('train', 'test', 'ood')}
+      grid, {name: (name, 'accuracy') for name in ('train', 'test', 'ood')}
   )
-  numbers = [_published(cell) or (math.nan, math.nan) for cell in found.cells]
+  numbers = [_published(cell) or (math.nan, math.nan) for cell in grid.cells]
   table['published_ood'] = [mean for mean, _ in numbers]
   table['published_ood_dispersion'] = [spread for _, spread in numbers]
   return table
 
 
-def _table_a7(found: cells.Cells) -> pd.DataFrame:
+def _table_a7(grid: cells.Cells) -> pd.DataFrame:
   """Returns accuracies at every evaluation."""
-  shown = pick.rows(found.frame, {'metric': 'accuracy'})
+  shown = pick.rows(grid.frame, {'metric': 'accuracy'})
   point = [*CELL, 'split', 'step', 'preset']
   table = shown.groupby(point, dropna=False, observed=True)['value']
   table = table.agg(['mean', 'sem', 'count']).reset_index()
@@ -144,7 +144,7 @@ def _heatmap(z_title: str, **fields: Any) -> described.Figure:
 FIGURE_3E = _heatmap(
     'OOD accuracy',
     title='Figure 3E: must training combine modules?',
-    panels=lambda found: _panels(found, 'accuracy', _published),
+    panels=lambda grid: _panels(grid, 'accuracy', _published),
     measures=_table_3e,
     notes=(
         'In brackets: published, after 100,000 steps (Tables A2 to A8).',
@@ -154,7 +154,7 @@ FIGURE_3E = _heatmap(
 FIGURE_A6 = _heatmap(
     'R² (OOD tasks)',
     title='Figure A6: can modules be decoded where models recompose?',
-    panels=lambda found: _panels(found, 'r2'),
+    panels=lambda grid: _panels(grid, 'r2'),
     measures={'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')},
     notes=('Colours end at 0; R² may be below.', _undefined, _thinned),
 )

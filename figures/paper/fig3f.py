@@ -22,9 +22,9 @@ _RATE = 'model.outer.learning_rate'
 CELL = ('model.name', *SIZE, _RATE)
 
 
-def notes(found: cells.Cells) -> list[str]:
+def notes(grid: cells.Cells) -> list[str]:
   """Returns the caption's lines on how the panels' rates were chosen."""
-  if len(found.axis('learning_rate')) < 2:
+  if len(grid.axis('learning_rate')) < 2:
     return []
   return [
       'Of several learning rates, that of the lowest validation loss; below it,'
@@ -33,38 +33,38 @@ def notes(found: cells.Cells) -> list[str]:
 
 
 def make_panels(
-    found: cells.Cells, metric: str, size_columns: tuple[str, str] = SIZE
+    grid: cells.Cells, metric: str, size_columns: tuple[str, str] = SIZE
 ) -> dict[str, heatmaps.Grid]:
   """Returns a panel per model: an OOD metric over the student's size."""
   width, modules = size_columns
   return {
       style.MODEL_NAMES[model]: {
           (cell[width], cell[modules]): heatmaps.Cell(
-              found.values(cell, metric=metric),
-              missing=found.missing(cell),
+              grid.values(cell, metric=metric),
+              missing=grid.missing(cell),
               note=f'learning rate {cell[_RATE]:g}',
-              below=_another(found, cell, other, metric),
+              below=_another(grid, cell, other, metric),
           )
           for cell, other in zip(
-              best_rates(found, model, size_columns),
-              best_rates(found, model, size_columns, split='ood'),
+              best_rates(grid, model, size_columns),
+              best_rates(grid, model, size_columns, split='ood'),
           )
       }
-      for model in found.models
+      for model in grid.models
   }
 
 
 def _another(
-    found: cells.Cells, cell: cells.Cell, other: cells.Cell, metric: str
+    grid: cells.Cells, cell: cells.Cell, other: cells.Cell, metric: str
 ) -> str:
-  values = found.values(other, metric=metric)
+  values = grid.values(other, metric=metric)
   if other == cell or values.empty:
     return ''
   return f'{values.mean():.2f} at {other[_RATE]:g}'
 
 
 def best_rates(
-    found: cells.Cells,
+    grid: cells.Cells,
     model: str,
     size_columns: Sequence[str] = SIZE,
     split: str = 'valid',
@@ -75,10 +75,10 @@ def best_rates(
   of a seed that diverged is infinite.
   """
   sizes: dict[tuple[float, ...], list[cells.Cell]] = {}
-  for cell in found.find(name=model):
+  for cell in grid.find(name=model):
     size = tuple(cell[column] for column in size_columns)
     sizes.setdefault(size, []).append(cell)
-  return [_best(found.frame, sizes[size], split) for size in sorted(sizes)]
+  return [_best(grid.frame, sizes[size], split) for size in sorted(sizes)]
 
 
 def _best(
@@ -105,7 +105,7 @@ FIGURE = described.heat_grid(
     title='Figure 3F: how large should a student be?',
     experiment='fig3f',
     cell=CELL,
-    panels=lambda found: make_panels(found, 'accuracy'),
+    panels=lambda grid: make_panels(grid, 'accuracy'),
     measures={
         'test': ('test', 'accuracy'),
         'ood': ('ood', 'accuracy'),

@@ -39,8 +39,8 @@ _MEASURES = {
 
 def draw_4e(library: data.Library) -> cells.Drawn:
   """Returns Figure 4E and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, model_bars.CELL)
-  fewer = _of_published_modules(library, found)
+  grid = cells.read(library, EXPERIMENT, model_bars.CELL)
+  fewer = _of_published_modules(library, grid)
   small = [model_bars.ood_bar(fewer, cell) for cell in fewer.cells]
   more, notes = {}, []
   if small:
@@ -48,20 +48,20 @@ def draw_4e(library: data.Library) -> cells.Drawn:
     rows = [pick.rows(fewer.frame, cell) for cell in fewer.cells]
     scale = style.scale_note(pd.concat(rows), fig_a8.CELL)
     right = 'Right: hypernetworks of as few modules as published'
-    if scale != style.scale_note(found.frame, model_bars.CELL):
+    if scale != style.scale_note(grid.frame, model_bars.CELL):
       right += f' ({scale})'
     if len(pick.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
       right += ', at the learning rate of the lowest validation loss'
     notes = [f'{right}.', *cells.excluded(fewer.frame, fewer.left_out)]
   figure = bars.draw(
-      model_bars.panels(found, ('random',), model_bars.ood_bar) | more,
+      model_bars.panels(grid, ('random',), model_bars.ood_bar) | more,
       title=TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
-      caption=found.caption(*notes),
+      caption=grid.caption(*notes),
       beside_name=model_bars.SEEN,
   )
-  shown = found._replace(cells=found.find(task_support='random'))
+  shown = grid._replace(cells=grid.find(task_support='random'))
   tables = [cells.make_table(part, _MEASURES) for part in (shown, fewer)]
   return figure, pd.concat(tables, ignore_index=True)
 
@@ -90,60 +90,58 @@ def _of_published_modules(
 
 def draw_4f(library: data.Library) -> cells.Drawn:
   """Returns Figure 4F and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, model_bars.CELL)
-  students = model_bars.students(found)
+  grid = cells.read(library, EXPERIMENT, model_bars.CELL)
+  students = model_bars.students(grid)
   figure = bars.draw(
       {
           'Compositional - non-compositional support': [
               model_bars.bar(
-                  found,
+                  grid,
                   student,
-                  seeds=_cost(found, student),
-                  missing=_missing(found, student),
+                  seeds=_cost(grid, student),
+                  missing=_missing(grid, student),
               )
               for student in students
           ]
       },
       title=TITLE_4F,
       y_title='fall of OOD accuracy (fraction of actions)',
-      caption=found.caption('Differences are taken seed by seed.'),
+      caption=grid.caption('Differences are taken seed by seed.'),
   )
-  return figure, pd.DataFrame([_row(found, s) for s in students])
+  return figure, pd.DataFrame([_row(grid, s) for s in students])
 
 
-def _cost(found: cells.Cells, student: cells.Cell) -> pd.Series:
+def _cost(grid: cells.Cells, student: cells.Cell) -> pd.Series:
   """Returns random - non-compositional, by seed; empty if one is missing."""
-  compositional, other = (_accuracy(found, student, s) for s in SUPPORTS)
+  compositional, other = (_accuracy(grid, student, s) for s in SUPPORTS)
   return (compositional - other).dropna()
 
 
 def _accuracy(
-    found: cells.Cells, student: cells.Cell, support: str
+    grid: cells.Cells, student: cells.Cell, support: str
 ) -> pd.Series:
-  return found.values({**student, model_bars.SUPPORT: support})
+  return grid.values({**student, model_bars.SUPPORT: support})
 
 
-def _missing(found: cells.Cells, student: cells.Cell) -> str:
+def _missing(grid: cells.Cells, student: cells.Cell) -> str:
   reasons = [
-      found.missing({**student, model_bars.SUPPORT: support})
+      grid.missing({**student, model_bars.SUPPORT: support})
       for support in SUPPORTS
-      if _accuracy(found, student, support).empty
+      if _accuracy(grid, student, support).empty
   ]
   return reasons[0] if reasons else 'no seed in common'
 
 
-def _row(found: cells.Cells, student: cells.Cell) -> dict[str, Any]:
+def _row(grid: cells.Cells, student: cells.Cell) -> dict[str, Any]:
   row: dict[str, Any] = {
       style.column_name(column): value for column, value in student.items()
   }
   for support in SUPPORTS:
-    row[f'{support}_mean'] = stats.mean(
-        _accuracy(found, student, support)
-    ).value
-  cost = stats.mean(_cost(found, student))
+    row[f'{support}_mean'] = stats.mean(_accuracy(grid, student, support)).value
+  cost = stats.mean(_cost(grid, student))
   row |= cost.columns('fall')
   row['num_seeds'] = cost.num_seeds
-  runs = pick.rows(found.frame, student)
+  runs = pick.rows(grid.frame, student)
   row['preset'] = ', '.join(runs['preset'].unique())
   return row
 

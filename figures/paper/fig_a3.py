@@ -40,8 +40,8 @@ def draw_two_layers(library: data.Library) -> cells.Drawn:
 def _draw(
     library: data.Library, experiment: str, title: str, levels: Sequence[float]
 ) -> cells.Drawn:
-  found = cells.select(experiment, library.curves(experiment), CELL)
-  table = make_table(found, levels)
+  grid = cells.select(experiment, library.curves(experiment), CELL)
+  table = make_table(grid, levels)
   colours = {
       level: colour
       for level, colour in zip(levels, _COLOURS)
@@ -49,9 +49,9 @@ def _draw(
   }
   never = [f'{level:g}' for level in levels if level not in colours]
   panels = {}
-  for max_active in found.axis('max_active'):
-    for model in found.models:
-      if found.find(name=model, max_active=max_active):
+  for max_active in grid.axis('max_active'):
+    for model in grid.models:
+      if grid.find(name=model, max_active=max_active):
         name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
         panels[name] = [
             _line(table, model, max_active, level, colour)
@@ -64,7 +64,7 @@ def _draw(
       y_title='training tasks (outer steps × tasks per step)',
       y_type='log',
       empty='no seed reached these levels',
-      caption=found.caption(
+      caption=grid.caption(
           'Means over the seeds that reached it; the table counts the others.',
           *([f'No seed reached {" or ".join(never)}.'] if never else []),
       ),
@@ -84,7 +84,7 @@ def _draw(
 
 
 def make_table(
-    found: cells.Cells, levels: Sequence[float] = LEVELS
+    grid: cells.Cells, levels: Sequence[float] = LEVELS
 ) -> pd.DataFrame:
   """Returns the training tasks of every seed to every level of OOD accuracy.
 
@@ -96,9 +96,9 @@ def make_table(
   columns = ['model', 'K', 'M', 'level', 'seed', 'tasks', 'tasks_before']
   columns.append('preset')
   rows = []
-  for cell in found.cells:
+  for cell in grid.cells:
     ood = {**cell, 'split': 'ood', 'metric': 'accuracy'}
-    runs = pick.rows(found.frame, ood).filter(_OF_CURVE)  # Fewer to copy.
+    runs = pick.rows(grid.frame, ood).filter(_OF_CURVE)  # Fewer to copy.
     for seed, curve in runs.groupby('seed'):
       tasks = (curve['step'] * curve['training.meta_batch_size']).to_numpy()
       accuracy, preset = curve['value'].to_numpy(), curve['preset'].iloc[0]

@@ -16,7 +16,7 @@ FIGURES = {
             described.over(_SHOTS, {'ood': 'solid'}),
         ),
         measures=_MEASURES,
-        ticks=lambda found: found.axis('num_support'),
+        ticks=lambda grid: grid.axis('num_support'),
         x_title='examples to adapt on, per task',
         y_title='OOD accuracy',
         x_type='log',

@@ -16,7 +16,7 @@ CELL = ('model.name', *SIZE, 'model.outer.learning_rate')
 def _describe(metric: str, *notes: Any, **fields: Any) -> described.Figure:
   return described.heat_grid(
       cell=CELL,
-      panels=lambda found: fig3f.make_panels(found, metric, SIZE),
+      panels=lambda grid: fig3f.make_panels(grid, metric, SIZE),
       notes=(*notes, fig3f.notes),
       x_title="student's width",
       y_title="student's modules",

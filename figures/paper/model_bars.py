@@ -24,12 +24,12 @@ CONNECTED = ('connected', 'disconnected')
 SEEN = 'seen combinations, whisker: standard error'  # Beside a bar.
 
 
-def students(found: cells.Cells) -> list[cells.Cell]:
+def students(grid: cells.Cells) -> list[cells.Cell]:
   """Returns models and widths, in the order of every figure."""
-  every = [{name: cell[name] for name in STUDENT} for cell in found.cells]
+  every = [{name: cell[name] for name in STUDENT} for cell in grid.cells]
   return [
       student
-      for model in found.models
+      for model in grid.models
       for student in sorted(
           (s for i, s in enumerate(every) if s not in every[:i]),
           key=lambda s: s['model.hidden_dim'] or 0,
@@ -39,7 +39,7 @@ def students(found: cells.Cells) -> list[cells.Cell]:
 
 
 def bar(
-    found: cells.Cells,
+    grid: cells.Cells,
     student: cells.Cell,
     *,
     seeds: pd.Series,
@@ -49,9 +49,9 @@ def bar(
   """Returns a bar; its label has the student's width if there are several."""
   name, width = (student[column] for column in STUDENT)
   label = style.MODEL_NAMES[name].replace(' ', '<br>')
-  if len(students(found)) > len(style.MODELS):  # Bars are close together.
+  if len(students(grid)) > len(style.MODELS):  # Bars are close together.
     label = label.replace('hyper', 'hyper-<br>')
-  same = sum(s['model.name'] == name for s in students(found))
+  same = sum(s['model.name'] == name for s in students(grid))
   if width is not None and same > 1:
     label += f'<br>{width:g} wide'
   return bars.Bar(
@@ -64,28 +64,28 @@ def bar(
 
 
 def ood_bar(
-    found: cells.Cells, cell: cells.Cell, metric: str = 'accuracy'
+    grid: cells.Cells, cell: cells.Cell, metric: str = 'accuracy'
 ) -> bars.Bar:
   """Returns a bar of OOD tasks; beside it, new tasks of seen combinations."""
   return bar(
-      found,
+      grid,
       cell,
-      seeds=found.values(cell, metric=metric),
-      missing=found.missing(cell),
-      beside=found.seen(cell, metric),
+      seeds=grid.values(cell, metric=metric),
+      missing=grid.missing(cell),
+      beside=grid.seen(cell, metric),
   )
 
 
 def panels(
-    found: cells.Cells,
+    grid: cells.Cells,
     supports: Sequence[str],
     make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
 ) -> dict[str, list[bars.Bar]]:
   """Returns a panel per support, each with a bar per student."""
   return {
       style.SUPPORT_NAMES[support]: [
-          make_bar(found, {**student, SUPPORT: support})
-          for student in students(found)
+          make_bar(grid, {**student, SUPPORT: support})
+          for student in students(grid)
       ]
       for support in supports
   }

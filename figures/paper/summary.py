@@ -83,7 +83,7 @@ def draw(library: data.Library) -> cells.Drawn:
 
 
 def _theory(library: data.Library) -> Iterator[_Bar]:
-  found = cells.read(library, fig2c.EXPERIMENT, fig2c.CELL)
+  grid = cells.read(library, fig2c.EXPERIMENT, fig2c.CELL)
   for (latents, kind), support in _FAMILIES.items():
     cell = dict(zip(fig2c.CELL, ('levenberg_marquardt', latents, support)))
     yield _Bar(
@@ -91,8 +91,8 @@ def _theory(library: data.Library) -> Iterator[_Bar]:
         f'{latents}<br>tasks',
         kind,
         _THEORY_COLOURS[kind],
-        found.values(cell, metric='alignment'),
-        _preset(found.frame),
+        grid.values(cell, metric='alignment'),
+        _preset(grid.frame),
     )
 
 

@@ -35,10 +35,10 @@ def _cells(
     frame: pd.DataFrame, *columns: str, **values: str
 ) -> list[cells.Cell]:
   """Returns described cells: the usual one with other values in columns."""
-  found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
+  grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   return [
       cell
-      for cell in given_tasks.vary(found, *columns)
+      for cell in given_tasks.vary(grid, *columns)
       if all(cell[f'task.{name}'] == value for name, value in values.items())
   ]
 
@@ -94,10 +94,10 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
 
   So a difference that cannot be measured in full counts as a smaller one.
   """
-  found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
-  for group in given_tasks.by_size(found.find(name=multitask.TRANSFORMER)):
+  grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
+  for group in given_tasks.by_size(grid.find(name=multitask.TRANSFORMER)):
     most = np.log(given_tasks.count_training(group[-1]))
-    mlps = [given_tasks.of_mlp(found, cell) for cell in group]
+    mlps = [given_tasks.of_mlp(grid, cell) for cell in group]
     modules, active = (
         group[0][f'task.{f}'] for f in ('num_modules', 'max_active')
     )
@@ -187,9 +187,9 @@ def _over_runs(
       Only seeds that all runs have are measured.
     code: of the task, if only its runs count.
   """
-  found = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
+  grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   samples, rows = [], []
-  for cell in given_tasks.decodable(found):
+  for cell in given_tasks.decodable(grid):
     both = given_tasks.both_of(frame, cell, _LAST)
     if code in (None, cell['task.encoding']) and not both.empty:
       samples += [_r2(frame, cell), _r2(frame, cell, metric=_LAST)]

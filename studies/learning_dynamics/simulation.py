@@ -15,9 +15,9 @@ import jax
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.studies.learning_dynamics import linear
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
@@ -114,7 +114,7 @@ def main() -> None:
   table = pd.concat([measure(*run) for run in RUNS])
   text = table.to_csv(index=False, float_format='%.4g')
   # Without the time of day, equal tables give equal bytes.
-  run_folder.write_atomically(PATH, gzip.compress(text.encode(), mtime=0))
+  files.write_atomically(PATH, gzip.compress(text.encode(), mtime=0))
   print(half_times(load()).to_string(index=False))
 
 

@@ -119,12 +119,12 @@ def count_training(cell: cells.Cell) -> int:
   return listed_splits.count('random', num_modules, max_active, fraction_ood)[0]
 
 
-def vary(found: cells.Cells, *columns: str) -> list[cells.Cell]:
+def vary(grid: cells.Cells, *columns: str) -> list[cells.Cell]:
   """Returns the cells that differ from the usual one in these columns only."""
-  rest = {k: v for k, v in usual(found.frame).items() if k not in columns}
+  rest = {k: v for k, v in usual(grid.frame).items() if k not in columns}
   return [
       cell
-      for cell in found.cells
+      for cell in grid.cells
       if all(cell[column] == value for column, value in rest.items())
   ]
 
@@ -138,20 +138,20 @@ def by_size(given: Iterable[cells.Cell]) -> list[list[cells.Cell]]:
   ]
 
 
-def of_mlp(found: cells.Cells, cell: cells.Cell) -> cells.Cell:
+def of_mlp(grid: cells.Cells, cell: cells.Cell) -> cells.Cell:
   """Returns the cell of the usual MLP on the task of another cell."""
   task = {k: v for k, v in cell.items() if k.startswith('task.')}
-  return usual(found.frame) | task
+  return usual(grid.frame) | task
 
 
-def decodable(found: cells.Cells) -> list[cells.Cell]:
+def decodable(grid: cells.Cells) -> list[cells.Cell]:
   """Returns the MLP's cells whose modules all occur in what decoders see.
 
   No decoder can learn a module that is absent from all seen combinations.
   """
   return [
       cell
-      for cell in found.cells
+      for cell in grid.cells
       if cell['model.name'] == multitask.NAME
       and cell['task.task_support'] != 'non_compositional'
   ]
@@ -170,16 +170,16 @@ def find(library: data.Library) -> cells.Cells:
   return cells.select(EXPERIMENT, read_values(library, EXPERIMENT), CELL)
 
 
-def _by_support(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _by_support(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns bars by support: a panel per share that is held out."""
-  shown = vary(found, 'task.task_support', 'task.fraction_ood')
+  shown = vary(grid, 'task.task_support', 'task.fraction_ood')
   panels = {}
   for fraction in dict.fromkeys(c['task.fraction_ood'] for c in shown):
     drawn = [c for c in shown if c['task.fraction_ood'] == fraction]
     if len(drawn) > 1:
       panels[f'{fraction:.0%} held out'] = [
           _bar(
-              found,
+              grid,
               cell,
               cell['task.task_support'].replace('_', '-<br>'),
               _COLOUR,
@@ -190,37 +190,37 @@ def _by_support(found: cells.Cells) -> dict[str, list[bars.Bar]]:
   return panels
 
 
-def _by_data(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _by_data(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns R2 by the number of training combinations, a panel per (M, K)."""
   return {
       _size_name(group): [
           lines.Line(
               name=style.SPLIT_NAMES[split],
               colour=_COLOUR if split == 'ood' else style.MUTED,
-              seeds=_by_number(found, group, split),
+              seeds=_by_number(grid, group, split),
               dash=style.DASHES['train'] if split == 'test' else 'solid',
           )
           for split in ('test', 'ood')
       ]
-      for group in by_size(vary(found, *_SIZES, 'task.fraction_ood'))
+      for group in by_size(vary(grid, *_SIZES, 'task.fraction_ood'))
   }
 
 
-def _transformers(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _transformers(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns R2 of transformers and MLPs by the number of combinations."""
   panels = {}
-  for group in by_size(found.find(name=multitask.TRANSFORMER)):
+  for group in by_size(grid.find(name=multitask.TRANSFORMER)):
     panels[_size_name(group)] = [
         lines.Line(
             name=name,
             colour=colour,
-            seeds=_by_number(found, of_model, split),
+            seeds=_by_number(grid, of_model, split),
             dash=style.DASHES['train'] if split == 'test' else 'solid',
             dash_name=style.SPLIT_NAMES[split],
         )
         for name, colour, of_model in (
             ('transformer', CODES['fewshot'], group),
-            ('MLP', _COLOUR, [of_mlp(found, cell) for cell in group]),
+            ('MLP', _COLOUR, [of_mlp(grid, cell) for cell in group]),
         )
         for split in ('ood', 'test')
     ]
@@ -247,20 +247,20 @@ def _size_name(group: list[cells.Cell]) -> str:
 
 
 def _by_number(
-    found: cells.Cells, group: list[cells.Cell], split: str
+    grid: cells.Cells, group: list[cells.Cell], split: str
 ) -> pd.DataFrame:
   """Returns R2 by the number of training combinations."""
-  return _table(found, {count_training(cell): cell for cell in group}, split)
+  return _table(grid, {count_training(cell): cell for cell in group}, split)
 
 
-def _networks(found: cells.Cells) -> list[cells.Cell]:
+def _networks(grid: cells.Cells) -> list[cells.Cell]:
   """Returns the networks of all widths and depths, for all codes."""
-  return vary(found, 'task.encoding', 'model.hidden_dim', 'model.num_hidden')
+  return vary(grid, 'task.encoding', 'model.hidden_dim', 'model.num_hidden')
 
 
-def _by_width(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _by_width(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns R2 by width, a line per depth and a panel per code."""
-  shown = _networks(found)
+  shown = _networks(grid)
   depths = sorted({cell['model.num_hidden'] for cell in shown})
   panels = {}
   for code in CODES:
@@ -270,7 +270,7 @@ def _by_width(found: cells.Cells) -> dict[str, list[lines.Line]]:
             name=f'{depth} hidden layers',
             colour=colour,
             seeds=_table(
-                found,
+                grid,
                 {
                     c['model.hidden_dim']: c
                     for c in drawn
@@ -284,26 +284,26 @@ def _by_width(found: cells.Cells) -> dict[str, list[lines.Line]]:
   return panels
 
 
-def _decoding(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _decoding(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns decoding by layer: of all codes, and with rare modules."""
-  depth = max(c['model.num_hidden'] for c in vary(found, 'model.num_hidden'))
+  depth = max(c['model.num_hidden'] for c in vary(grid, 'model.num_hidden'))
   by_code = [
       (cell['task.encoding'].replace('_', ' '), cell)
-      for cell in vary(found, 'task.encoding', 'model.num_hidden')
+      for cell in vary(grid, 'task.encoding', 'model.num_hidden')
       if cell['model.num_hidden'] == depth
   ]
   names = {'random': 'identity', 'unpopular': 'rare'}
   by_support = [
       (names[cell['task.task_support']], cell)
-      for cell in vary(found, 'task.task_support')
+      for cell in vary(grid, 'task.task_support')
       if cell['task.task_support'] in names
   ]
-  usual_depth = usual(found.frame)['model.num_hidden']
+  usual_depth = usual(grid.frame)['model.num_hidden']
   # In the colours of the codes; names are shared, as the legend is.
   colours = {k.replace('_', ' '): v for k, v in CODES.items()}
   return {
       title: [
-          lines.Line(name, colours.get(name, style.INK), _by_layer(found, cell))
+          lines.Line(name, colours.get(name, style.INK), _by_layer(grid, cell))
           for name, cell in named
       ]
       for title, named in (
@@ -357,15 +357,15 @@ def draw_decoding(library: data.Library) -> cells.Drawn:
   return figure, cells.make_table(found, _MEASURES)
 
 
-def _given(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _given(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns the network that is given the mask, beside Figure 3B's."""
   return {
       style.SUPPORT_NAMES[support]: [
-          _bar(found, cell, label, style.COLOURS[model], 'accuracy')
+          _bar(grid, cell, label, style.COLOURS[model], 'accuracy')
           for model, label in _MODELS.items()
-          for cell in found.find(name=model, task_support=support)
+          for cell in grid.find(name=model, task_support=support)
       ]
-      for support in found.axis('task_support')
+      for support in grid.axis('task_support')
   }
 
 
@@ -378,21 +378,21 @@ def both_of(frame: pd.DataFrame, cell: cells.Cell, x: str) -> pd.DataFrame:
 
 
 def _bar(
-    found: cells.Cells, cell: cells.Cell, label: str, colour: str, metric: str
+    grid: cells.Cells, cell: cells.Cell, label: str, colour: str, metric: str
 ) -> bars.Bar:
-  seen = found.seen(cell, metric)
-  return found.bar(cell, label, colour, metric, beside=seen)
+  seen = grid.seen(cell, metric)
+  return grid.bar(cell, label, colour, metric, beside=seen)
 
 
 def _table(
-    found: cells.Cells, by_x: dict[int, cells.Cell], split: str
+    grid: cells.Cells, by_x: dict[int, cells.Cell], split: str
 ) -> pd.DataFrame:
   """Returns R2: index x, a column per seed."""
   ordered = sorted(by_x.items())
-  return lines.by_x({x: found.values(cell, split, R2) for x, cell in ordered})
+  return lines.by_x({x: grid.values(cell, split, R2) for x, cell in ordered})
 
 
-def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
+def _by_layer(grid: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
   """Returns decoding on new combinations: index layer, a column per seed."""
   depth = int(cell['model.num_hidden'])
   names = {'code': 'code'} | {
@@ -400,7 +400,7 @@ def _by_layer(found: cells.Cells, cell: cells.Cell) -> pd.DataFrame:
       for i in range(depth + 1)
   }
   table = pd.DataFrame({
-      shown: found.values(cell, metric=f'{DECODING}_{name}')
+      shown: grid.values(cell, metric=f'{DECODING}_{name}')
       for name, shown in names.items()
   })
   return table.T.replace(np.inf, np.nan).dropna(how='all')
@@ -422,8 +422,8 @@ FIGURES = {
         title='Given the task: do width, depth and code matter?',
         panels=_by_width,
         notes=('Panels: how the task is given.',),
-        ticks=lambda found: sorted(
-            {c['model.hidden_dim'] for c in _networks(found)}
+        ticks=lambda grid: sorted(
+            {c['model.hidden_dim'] for c in _networks(grid)}
         ),
         x_title='width',
         y_title='R² on new combinations',

@@ -59,7 +59,7 @@ def label(attention: str) -> str:
 
 
 def _bars(
-    found: cells.Cells,
+    grid: cells.Cells,
     kinds: Sequence[str],
     num_tokens: int = 32,
     ood_fraction: float = 0.7,
@@ -68,39 +68,39 @@ def _bars(
   drawn = []
   for kind in kinds:
     cell = make_cell(kind, num_tokens, ood_fraction)
-    colour, seen = COLOURS.get(kind, _ABLATION), found.seen(cell, metric)
-    drawn.append(found.bar(cell, label(kind), colour, metric, beside=seen))
+    colour, seen = COLOURS.get(kind, _ABLATION), grid.seen(cell, metric)
+    drawn.append(grid.bar(cell, label(kind), colour, metric, beside=seen))
   return drawn
 
 
-def _panels_2c(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _panels_2c(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns a panel per length and held-out share."""
   return {
       f'{length + 1} tokens, {fraction:.0%} held out': _bars(
-          found, MAIN, length + 1, fraction
+          grid, MAIN, length + 1, fraction
       )
-      for length in sorted(found.axis('num_support'))
-      for fraction in sorted(found.axis('ood_fraction'))
-      if found.find(num_support=length, ood_fraction=fraction)
+      for length in sorted(grid.axis('num_support'))
+      for fraction in sorted(grid.axis('ood_fraction'))
+      if grid.find(num_support=length, ood_fraction=fraction)
   }
 
 
-def _panels_a1(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _panels_a1(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns all kinds, with the published values beside them."""
   return {
       '32 tokens, 70% held out': [
           bar._replace(beside=_KINDS[kind][1])
-          for kind, bar in zip(_KINDS, _bars(found, tuple(_KINDS)))
+          for kind, bar in zip(_KINDS, _bars(grid, tuple(_KINDS)))
       ]
   }
 
 
-def _panels_decoding(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _panels_decoding(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns how well terms of new combinations can be decoded."""
   return {
-      'From the residual stream (R²)': _bars(found, MAIN, metric='decoding_r2'),
+      'From the residual stream (R²)': _bars(grid, MAIN, metric='decoding_r2'),
       'From codes (macro F1)': [
-          found.bar(
+          grid.bar(
               make_cell(kind),
               f'{label(kind)},<br>block {block + 1}',
               COLOURS[kind],
@@ -113,12 +113,12 @@ def _panels_decoding(found: cells.Cells) -> dict[str, list[bars.Bar]]:
   }
 
 
-def _majority(found: cells.Cells) -> list[str]:
+def _majority(grid: cells.Cells) -> list[str]:
   names = [
       f'{majority.mean():.2f} for {label(kind)}'
       for kind in BY_CODES
       for majority in [
-          found.values(make_cell(kind), _SCORED, naming.TERMS.majority)
+          grid.values(make_cell(kind), _SCORED, naming.TERMS.majority)
       ]
       if len(majority)
   ]

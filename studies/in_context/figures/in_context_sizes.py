@@ -13,14 +13,14 @@ CELL = ('model.name', 'task.num_support', 'model.body.embedding_dim')
 _METRIC = 'prediction_r2'
 
 
-def _bars(found: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
+def _bars(grid: cells.Cells, panel: list[cells.Cell]) -> list[bars.Bar]:
   return [
-      found.bar(
+      grid.bar(
           cell,
           f'{num_support + 1} tokens,<br>width {width}',
           style.COLOURS[model],
           _METRIC,
-          beside=found.seen(cell, _METRIC),
+          beside=grid.seen(cell, _METRIC),
       )
       for cell in panel
       for model, num_support, width in [cell.values()]

@@ -36,69 +36,69 @@ def num_blocks(frame: pd.DataFrame) -> int:
 
 
 def _bar(
-    found: cells.Cells,
+    grid: cells.Cells,
     cell: cells.Cell,
     metric: str = METRIC,
     label: str | None = None,
 ) -> bars.Bar:
   kind = cell[CELL[0]]
-  return found.bar(
+  return grid.bar(
       cell,
       label or fuzzy_logic.label(kind),
       fuzzy_logic.COLOURS[kind],
       metric,
       split='ood' if metric == METRIC else UNPERMUTED,
-      beside=found.seen(cell, metric),
+      beside=grid.seen(cell, metric),
   )
 
 
-def _panels(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _panels(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns a panel of accuracies per number of features and heads."""
   return {
       f'{features} features, {heads} head{"s" * (heads > 1)}': [
-          _bar(found, make_cell(kind, heads, features))
+          _bar(grid, make_cell(kind, heads, features))
           for kind in MAIN
-          if found.find(attention=kind, num_heads=heads, num_features=features)
+          if grid.find(attention=kind, num_heads=heads, num_features=features)
       ]
-      for features in sorted(found.axis('num_features'))
-      for heads in sorted(found.axis('num_heads'), reverse=True)
-      if found.find(num_heads=heads, num_features=features)
+      for features in sorted(grid.axis('num_features'))
+      for heads in sorted(grid.axis('num_heads'), reverse=True)
+      if grid.find(num_heads=heads, num_features=features)
   }
 
 
-def _size(found: cells.Cells) -> tuple[int, int]:
-  return max(found.axis('num_heads')), min(found.axis('num_features'))
+def _size(grid: cells.Cells) -> tuple[int, int]:
+  return max(grid.axis('num_heads')), min(grid.axis('num_features'))
 
 
-def _decoding(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _decoding(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns a panel per kind: how well codes name rules, by block."""
   return {
       fuzzy_logic.label(kind): [
           _bar(
-              found,
-              make_cell(kind, *_size(found)),
+              grid,
+              make_cell(kind, *_size(grid)),
               naming.RULES.metric(block),
               f'block {block + 1}',
           )
-          for block in range(num_blocks(found.frame))
+          for block in range(num_blocks(grid.frame))
       ]
       for kind in MAIN
   }
 
 
-def _majority(found: cells.Cells) -> list[str]:
-  cell, metric = make_cell(MAIN[0], *_size(found)), naming.RULES.majority
-  majority = found.values(cell, UNPERMUTED, metric)
+def _majority(grid: cells.Cells) -> list[str]:
+  cell, metric = make_cell(MAIN[0], *_size(grid)), naming.RULES.majority
+  majority = grid.values(cell, UNPERMUTED, metric)
   if majority.empty:
     return []
   return [f'F1 of always naming the most frequent rule: {majority.mean():.2f}.']
 
 
-def _table(found: cells.Cells) -> pd.DataFrame:
-  metrics = map(naming.RULES.metric, range(num_blocks(found.frame)))
+def _table(grid: cells.Cells) -> pd.DataFrame:
+  metrics = map(naming.RULES.metric, range(num_blocks(grid.frame)))
   names = (*metrics, naming.RULES.majority)
   return cells.make_table(
-      found,
+      grid,
       {split: (split, METRIC) for split in ('test', 'ood')}
       | {name: (UNPERMUTED, name) for name in names},
   )

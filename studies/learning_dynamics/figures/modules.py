@@ -21,11 +21,11 @@ TITLE = (
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   curves = library.curves(measures.MODULES)
-  found = cells.select(measures.MODULES, curves, measures.CELL_MODULES)
-  sizes = found.axis('num_modules')
+  grid = cells.select(measures.MODULES, curves, measures.CELL_MODULES)
+  sizes = grid.axis('num_modules')
   steps = {
       m: measures.steps_to(
-          found.frame,
+          grid.frame,
           {'task.num_modules': m},
           'test',
           'loss',
@@ -51,7 +51,7 @@ def draw(library: data.Library) -> cells.Drawn:
       y_title=f'outer steps to a loss of {measures.LEVEL_MODULES:g} nats',
       x_type='log',
       y_type='log',
-      caption=found.caption(
+      caption=grid.caption(
           'Loss on seen combinations of up to three modules.',
           'The eigenvalue is that of latents at unit norm, as targets are'
           ' standardised in every task.',
@@ -65,7 +65,7 @@ def draw(library: data.Library) -> cells.Drawn:
           **stats.mean(steps[m]).columns('steps'),
           'num_seeds': len(steps[m]),
           'preset': ', '.join(
-              pick.runs(found.frame, {'task.num_modules': m})['preset'].unique()
+              pick.runs(grid.frame, {'task.num_modules': m})['preset'].unique()
           ),
       }
       for m in sizes

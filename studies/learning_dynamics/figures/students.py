@@ -151,7 +151,7 @@ def _select(library: data.Library) -> cells.Cells:
 
 
 def _steps(
-    found: cells.Cells,
+    grid: cells.Cells,
     run: tuple[str, str],
     split: str,
     metric: str,
@@ -159,21 +159,21 @@ def _steps(
 ) -> tuple[float, float]:
   """Returns the mean steps to a level, and the standard error."""
   steps = measures.steps_to(
-      found.frame, measures.cell(*run), split, metric, level
+      grid.frame, measures.cell(*run), split, metric, level
   )
   estimate = stats.mean(steps)
   return estimate.value, estimate.standard_error
 
 
-def _order_rows(found: cells.Cells) -> Iterator[_Ordered]:
+def _order_rows(grid: cells.Cells) -> Iterator[_Ordered]:
   for run in supports.RUNS:
     for module, time in enumerate(measures.module_times(*run)):
       metric = f'decoding_r2_m{module}'
-      steps = _steps(found, run, 'ood', metric, measures.DECODED)
+      steps = _steps(grid, run, 'ood', metric, measures.DECODED)
       yield _Ordered('modules', run, f'module {module}', (time, *steps))
     for split, time in measures.family_times(*run).items():
       metric = measures.RELATIVE_LOSS
-      steps = _steps(found, run, split, metric, measures.LEARNED)
+      steps = _steps(grid, run, split, metric, measures.LEARNED)
       name = split.rpartition('_')[2]
       yield _Ordered('families', run, f'family {name}', (time, *steps))
 
@@ -191,7 +191,7 @@ def _group(connected: bool) -> str:
   return 'connected' if connected else 'disconnected'
 
 
-def _table(found: cells.Cells) -> pd.DataFrame:
+def _table(grid: cells.Cells) -> pd.DataFrame:
   """Returns a row per run: what is predicted, and what was measured."""
   rows = []
   for run in supports.RUNS:
@@ -205,16 +205,16 @@ def _table(found: cells.Cells) -> pd.DataFrame:
           ('ood_loss', 'ood', measures.RELATIVE_LOSS),
           ('alignment', 'ood', 'alignment'),
       ):
-        values = measures.at_share(found.frame, where, split, field, share)
+        values = measures.at_share(grid.frame, where, split, field, share)
         row |= stats.mean(values).columns(f'{name}{metric}')
     for metric, split, field, level in (
         ('steps_to_fit', 'test', measures.RELATIVE_LOSS, measures.LEARNED),
         ('steps_to_align', 'ood', 'alignment', measures.ALIGNED),
     ):
-      steps = measures.steps_to(found.frame, where, split, field, level)
+      steps = measures.steps_to(grid.frame, where, split, field, level)
       row |= stats.mean(steps).columns(metric)
       row['num_seeds'] = len(steps)
-    row['preset'] = ', '.join(pick.runs(found.frame, where)['preset'].unique())
+    row['preset'] = ', '.join(pick.runs(grid.frame, where)['preset'].unique())
     rows.append(row)
   return pd.DataFrame(rows)
 

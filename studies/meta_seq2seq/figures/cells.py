@@ -83,16 +83,16 @@ LONGER = (
 
 def read(library: data.Library, experiment: str) -> cells.Cells:
   """Returns the runs of an experiment; below the published scale, a note."""
-  found = cells.read(library, experiment, CELL)
-  frame = found.frame
+  grid = cells.read(library, experiment, CELL)
+  frame = grid.frame
   if frame.empty or frame['published_scale'].all():
-    return found
+    return grid
   note = 'Compare directions, not values.'
   if 'task.max_actions' in frame:
     numbers = sorted(frame['task.max_actions'].dropna().unique())
     most = ' or '.join(str(int(number)) for number in numbers)
     note = f'Commands of at most {most} actions. {note}'
-  return found._replace(notes=(note,))
+  return grid._replace(notes=(note,))
 
 
 def caption(read_: Mapping[str, cells.Cells]) -> list[str]:

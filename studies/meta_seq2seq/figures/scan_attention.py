@@ -46,9 +46,9 @@ class Map(NamedTuple):
 def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the maps of one of TITLES, and their numbers."""
   trained = TRAINED[name]
-  found = cells.read(library, trained.experiment)
-  frame = pick.rows(found.frame, trained.cell)
-  shown = found._replace(frame=frame, cells=[trained.cell], num_described=1)
+  grid = cells.read(library, trained.experiment)
+  frame = pick.rows(grid.frame, trained.cell)
+  shown = grid._replace(frame=frame, cells=[trained.cell], num_described=1)
   words, actions, items = symbols(trained.experiment)
   maps = {
       f'{kind} attention': Map(

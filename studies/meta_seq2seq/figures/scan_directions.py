@@ -26,7 +26,7 @@ _PANELS = {
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
+  grid = cells.read(library, EXPERIMENT, CELL)
   published = reference.published_accuracy(
       'scan_around_right',
       networks.META.fields
@@ -35,14 +35,14 @@ def draw(library: data.Library) -> cells.Drawn:
   )
   panels = {
       title: [
-          found.bar(
+          grid.bar(
               cell,
-              _name_change(cell, found.cells[0]),
+              _name_change(cell, grid.cells[0]),
               networks.META.colour,
               split=split,
               beside=published if split == 'ood' else None,
           )
-          for cell in found.cells
+          for cell in grid.cells
       ]
       for title, split in _PANELS.items()
   }
@@ -51,11 +51,11 @@ def draw(library: data.Library) -> cells.Drawn:
       title=TITLE,
       y_title=networks.ACCURACY,
       y_range=(0, 1),
-      caption=found.caption(),
+      caption=grid.caption(),
       beside_name='published, whisker: standard deviation',
   )
   measures = {split: (split, 'accuracy') for split in _PANELS.values()}
-  return figure, cells.make_table(found, measures)
+  return figure, cells.make_table(grid, measures)
 
 
 def _name_change(cell: Mapping[str, Any], usual: Mapping[str, Any]) -> str:

@@ -86,15 +86,15 @@ def layers(frame: pd.DataFrame) -> dict[str, str]:
   }
 
 
-def _bars(found: cells.Cells) -> dict[str, list[bars.Bar]]:
+def _bars(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   """Returns all variants and the hypernetworks, a panel per support."""
 
   def make_bar(
       label: str, colour: str, of: cells.Cell, adamw: cells.Cell | None = None
   ) -> bars.Bar:
-    beside = stats.mean(found.values(adamw)).beside if adamw else None
+    beside = stats.mean(grid.values(adamw)).beside if adamw else None
     label = label.replace('-', '-<br>')
-    return found.bar(of, label, colour, beside=beside)
+    return grid.bar(of, label, colour, beside=beside)
 
   return {
       style.SUPPORT_NAMES[support]: (
@@ -155,20 +155,20 @@ def draw_where(library: data.Library) -> cells.Drawn:
           'Compositional support. Tasks differ in the generated layer alone.',
       ),
   )
-  found = cells.read(library, EXPERIMENT, CELL)
-  closed = ['closed', *(f'closed_{layer}' for layer in layers(found.frame))]
+  grid = cells.read(library, EXPERIMENT, CELL)
+  closed = ['closed', *(f'closed_{layer}' for layer in layers(grid.frame))]
   measures = {metric: ('test', metric) for metric in closed}
-  return figure, cells.make_table(found, measures)
+  return figure, cells.make_table(grid, measures)
 
 
-def _by_steps(found: cells.Cells) -> dict[str, list[lines.Line]]:
+def _by_steps(grid: cells.Cells) -> dict[str, list[lines.Line]]:
   """Returns accuracy by the number of inner steps."""
   return {
       style.SPLIT_NAMES[split]: [
           lines.Line(
               *VARIANTS[gates],
               lines.by_x({
-                  steps: found.values(cell(gates, num_steps=steps), split)
+                  steps: grid.values(cell(gates, num_steps=steps), split)
                   for steps in NUM_STEPS
               }),
           )
