@@ -75,7 +75,14 @@ def draw(
     if all(line.seeds.empty for line in lines):
       layout.name_empty(figure, empty, row, column)
     if index + num_columns >= len(panels):  # The lowest of its column.
-      figure.update_xaxes(title_text=x_title, row=row, col=column)
+      figure.update_xaxes(
+          title={
+              'text': x_title,
+              'font': {'size': 12 if num_columns > 2 else 14},
+          },
+          row=row,
+          col=column,
+      )
   all_lines = [line for lines in panels.values() for line in lines]
   _explain(figure, all_lines)
   figure.update_xaxes(type=x_type, matches='x' if same_x else None)
