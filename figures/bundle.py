@@ -207,7 +207,7 @@ def _read_parameters(
       for condition in flags.FLAGS.without
       for run in sweeps.select(runs, [condition], '--without')
   ]
-  found = {}
+  trained = {}
   for run in sweeps.select(runs, flags.FLAGS.only):
     if run not in left_out:
       built = build.build(run.config, num_devices=1)
@@ -217,8 +217,8 @@ def _read_parameters(
       seeds = built.training.seeds[: flags.FLAGS.num_seeds]
       digests = drawn_by_id[run.run_id]
       drawn = {str(s): digests[str(s)] for s in seeds if str(s) in digests}
-      found[run.run_id] = seeds, first, drawn
-  return found
+      trained[run.run_id] = seeds, first, drawn
+  return trained
 
 
 def _write_parameters(

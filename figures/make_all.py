@@ -95,8 +95,10 @@ def main() -> None:
   names = flags.FLAGS.only or list(registry.figures())
   if flags.FLAGS.predictions is not None:
     folder = files.locate(flags.FLAGS.predictions, '--predictions')
-    found = predictions.read(folder)
-    added = {name: registry.Figure(*entry) for name, entry in found.items()}
+    added_figures = predictions.read(folder)
+    added = {
+        name: registry.Figure(*entry) for name, entry in added_figures.items()
+    }
     registry.add_section(predictions.HEADING, added)
     names += added
   formats = [name for name in flags.FLAGS.format if name != 'html']

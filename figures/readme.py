@@ -87,8 +87,8 @@ def pages(
       WAYS: {'learners': tables.to_markdown(learners.table(library))},
   }
   return {
-      path: formats.fill(path.read_text('utf-8'), found)
-      for path, found in tables_of.items()
+      path: formats.fill(path.read_text('utf-8'), of_page)
+      for path, of_page in tables_of.items()
   }
 
 
@@ -193,8 +193,8 @@ def one_point_table(library: data.Library) -> str:
     if over_training.is_one_point(claim, library):
       ids.setdefault(claim.experiment, []).append(claim.id)
   rows = [
-      {'claims': ', '.join(found), 'flag of `main`': _flag(experiment)}
-      for experiment, found in ids.items()
+      {'claims': ', '.join(of_experiment), 'flag of `main`': _flag(experiment)}
+      for experiment, of_experiment in ids.items()
   ]
   return tables.to_markdown(pd.DataFrame(rows))
 

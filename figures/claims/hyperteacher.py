@@ -49,11 +49,11 @@ def _falls_beyond_training(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _decodable_if_compositional(frame: pd.DataFrame) -> comparisons.Comparisons:
-  found = students.over_supports(frame, 'random', 'non_compositional', 'r2')
-  found = list(found)
-  yield from found
+  both = students.over_supports(frame, 'random', 'non_compositional', 'r2')
+  both = list(both)
+  yield from both
   if frame['published_scale'].all():
-    yield from (comparison.samples[0] > _CLOSE_TO_ONE for comparison in found)
+    yield from (comparison.samples[0] > _CLOSE_TO_ONE for comparison in both)
 
 
 def _needs_combined_modules(frame: pd.DataFrame) -> comparisons.Comparisons:

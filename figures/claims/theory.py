@@ -123,12 +123,12 @@ def _students(
       & (students['train_loss'] < theorem.NEAR_ZERO)
   ]
   groups: Any = students.groupby('output_dim')
-  for output_dim, found in groups:
-    if len(found) > 1:
+  for output_dim, of_size in groups:
+    if len(of_size) > 1:
       cell = dict(zip(theorem.CELL, (task_support, output_dim)))
       yield output_dim, comparisons.Sample(
           f'{name}, outputs: {output_dim}',
-          measure(found.set_index('seed')).dropna(),
+          measure(of_size.set_index('seed')).dropna(),
           frame,
           cell,
           'ood',

@@ -114,8 +114,8 @@ def find(preset: str, fields: Mapping[str, Any]) -> float:
     ValueError: if none was measured, or several.
   """
   known = {name: fields[p] for name, p in FIELDS.items() if p in fields}
-  (found,) = pick.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
-  return found
+  (cost,) = pick.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
+  return cost
 
 
 def describe(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,12 +134,12 @@ def _timed(preset: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def timed_configs(preset: str) -> list[dict[str, Any]]:
   """Returns a config of every learner that is timed."""
-  found = {}
+  costs = {}
   for experiment, wanted in _timed(preset):
     for run in reference.find_runs(experiment, preset, wanted):
       name = tuple(describe(run.config).values())
-      found.setdefault(name, run.config)
-  return list(found.values())
+      costs.setdefault(name, run.config)
+  return list(costs.values())
 
 
 def measure_preset(preset: str) -> pd.DataFrame:

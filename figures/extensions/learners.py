@@ -367,10 +367,10 @@ def _explain(figure: go.Figure, comparison: Comparison) -> int:
 def _caption(read: Mapping[str, _Runs], comparison: Comparison) -> list[str]:
   """Returns the lines below the picture."""
   lines: dict[str, list[str]] = {}
-  for experiment, (found, _) in read.items():
-    scale, *others = found.caption()
-    if found.frame.empty:
-      scale = f'{scale} {found.flag} trains all.'
+  for experiment, (grid, _) in read.items():
+    scale, *others = grid.caption()
+    if grid.frame.empty:
+      scale = f'{scale} {grid.flag} trains all.'
     for line in (scale.removeprefix('Ours: '), *others):
       lines.setdefault(line, []).append(experiment)
   timed = inference_cost.load().iloc[0]

@@ -135,8 +135,8 @@ def make_rows(
     claim: verdicts.Claim, library: data.Library
 ) -> Iterator[tuple[str | float, ...]]:
   """Yields the values of _COLUMNS and the preset, at some evaluations."""
-  for step, preset, found in at_steps(claim, library):
-    for comparison in found:
+  for step, preset, made in at_steps(claim, library):
+    for comparison in made:
       if comparison.estimate.num_seeds:
         effect = comparison.estimate.value - comparison.bound
         low, high = (end - comparison.bound for end in comparison.interval)
@@ -161,8 +161,8 @@ def at_steps(
   At the last step these are the comparisons of the verdict.
   """
   where = claim.experiment, claim.cell, library
-  found = verdicts.compare(claim, library)
-  runs = [s.runs for comparison in found for s in comparison.samples]
+  made = verdicts.compare(claim, library)
+  runs = [s.runs for comparison in made for s in comparison.samples]
   if not runs:
     return
   facts = ['run_id', 'preset', 'training.num_outer_steps']
@@ -181,7 +181,7 @@ def at_steps(
   }
   for step in sorted(analysed):
     yield step, preset, list(claim.compare(_until(step, claim.read, *where)))
-  yield last, preset, found
+  yield last, preset, made
 
 
 @functools.lru_cache(maxsize=256)

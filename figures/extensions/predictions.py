@@ -130,7 +130,7 @@ def _grouped(
 def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   """Returns the runs of the config that describes a file's world."""
   frame = _frame(library, scored)
-  found = []
+  drawn = []
   for run in _described(scored):
     cell = {'condition': sweeps.condition(run.config)}
     values = {
@@ -140,8 +140,8 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
     fixed = scored.world.fixed_sizes.get(scored.split)
     number = fixed or run.config['training']['num_evaluation_tasks']
     width = run.point.get('model.hidden_dim')
-    found.append(_Bar(str(run.point['model']), values, number, width))
-  return found
+    drawn.append(_Bar(str(run.point['model']), values, number, width))
+  return drawn
 
 
 def _described(scored: files.Scored) -> list[sweeps.Run]:
@@ -158,15 +158,17 @@ def _frame(library: data.Library, scored: files.Scored) -> pd.DataFrame:
 
 def _from_files(group: Sequence[files.Scored]) -> list[_Bar]:
   """Returns a bar per learner; files of the same seed are averaged."""
-  found = []
+  drawn_bars = []
   for learner in sorted({scored.learner for scored in group}):
     own = [scored for scored in group if scored.learner == learner]
     table = pd.DataFrame([s.metrics for s in own])
     table['seed'] = [scored.world.seed for scored in own]
     means = table.groupby('seed').mean()
     number = sum(scored.num_tasks for scored in own) // len(means)
-    found.append(_Bar(learner, {m: means[m] for m in own[0].metrics}, number))
-  return found
+    drawn_bars.append(
+        _Bar(learner, {m: means[m] for m in own[0].metrics}, number)
+    )
+  return drawn_bars
 
 
 def _to_bar(bar: _Bar, metric: str) -> bars.Bar:

@@ -202,14 +202,14 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
 def _evaluate(claim: Claim, library: data.Library) -> Entry:
   """Returns the entry of a claim for the runs that the library chooses."""
   frame, left_out = select(claim.read, claim.experiment, claim.cell, library)
-  found = compare(claim, library)
-  samples = _samples(found).values()
-  judgement = _judge_claim(claim, frame, found)
+  made = compare(claim, library)
+  samples = _samples(made).values()
+  judgement = _judge_claim(claim, frame, made)
   notes = [
       judgement.note,
       *_scale_notes(samples),
       *_width_notes(claim.experiment, samples),
-      *_published_notes(claim.experiment, found),
+      *_published_notes(claim.experiment, made),
       *(
           f'not used: {run}'
           for run, values in left_out.items()
@@ -241,21 +241,21 @@ def _evaluate(claim: Claim, library: data.Library) -> Entry:
 
 
 def _judge_claim(
-    claim: Claim, frame: pd.DataFrame, found: _Comparisons
+    claim: Claim, frame: pd.DataFrame, made: _Comparisons
 ) -> Judgement:
   if frame.empty:
     return Judgement(NOT_RUN, f'no finished run of {claim.experiment}')
   for verdict, present in (
       (NOT_RUN, set(frame.get('model.name', ()))),
-      (UNDECIDED, {s.cell.get('model.name') for s in _samples(found).values()}),
+      (UNDECIDED, {s.cell.get('model.name') for s in _samples(made).values()}),
   ):
     absent = [style.MODEL_NAMES[m] for m in claim.models if m not in present]
     if absent:
       names = ' and '.join(absent)
       return Judgement(verdict, f'nothing that decides it of {names}')
-  if not found:
+  if not made:
     return Judgement(UNDECIDED, claim.undecided)
-  return judge(found, claim.cell)
+  return judge(made, claim.cell)
 
 
 def judge(
@@ -267,28 +267,28 @@ def judge(
     all_of: these must all hold.
     cell: the columns in which runs may differ.
   """
-  found = tuple(all_of)
+  every = tuple(all_of)
   missing = [
       name
-      for name, s in _samples(found).items()
+      for name, s in _samples(every).items()
       if s.values.dropna().empty and not s.lost
   ]
   if missing:
     return Judgement(NOT_RUN, f'no results for {", ".join(missing)}')
-  differing = sorted({f for c in found for f in _differing(c, cell)})
+  differing = sorted({f for c in every for f in _differing(c, cell)})
   if differing:
     return Judgement(NOT_RUN, f'the runs differ in {", ".join(differing)}')
-  if any(c.estimate.num_seeds == 0 and not c.lost for c in found):
+  if any(c.estimate.num_seeds == 0 and not c.lost for c in every):
     return Judgement(NOT_RUN, 'no seed was measured on both sides')
-  for c in found:
+  for c in every:
     if len({s.name for s in c.samples}) < len(c.samples):
       return Judgement(NOT_RUN, f'only one side was trained: {c.name}')
 
-  t = [c.t for c in found]
-  num_seeds = [c.estimate.num_seeds for c in found]
+  t = [c.t for c in every]
+  num_seeds = [c.estimate.num_seeds for c in every]
   holds = paired_t.holds(t, num_seeds)
   is_reversed = paired_t.is_reversed(t, num_seeds)
-  tested = [_tested(*c) for c in zip(found, holds, is_reversed, strict=True)]
+  tested = [_tested(*c) for c in zip(every, holds, is_reversed, strict=True)]
   verdict = UNDECIDED
   if holds.all():
     verdict = SUPPORTED
@@ -299,17 +299,17 @@ def judge(
   if verdict == CONTRADICTED:
     p = np.where(is_reversed, p, -1.0)
   weakest = int(p.argmax())
-  note = f'decided by {found[weakest].name}'
-  if bound := found[weakest].bound:
+  note = f'decided by {every[weakest].name}'
+  if bound := every[weakest].bound:
     note += f', to exceed {bound:g}'
-  if not holds.all() and len(found) > 1:
+  if not holds.all() and len(every) > 1:
     note = (
-        f'{holds.sum()} of {len(found)} hold, {is_reversed.sum()} reversed;'
+        f'{holds.sum()} of {len(every)} hold, {is_reversed.sum()} reversed;'
         f' {note}'
     )
   if num_seeds[weakest] == 1:
     note = f'one seed cannot be tested; {note}'
-  if lost := sorted({seed for c in found for seed in c.lost}):
+  if lost := sorted({seed for c in every for seed in c.lost}):
     note = f'no finite value of seed {", ".join(map(str, lost))}; {note}'
   return Judgement(verdict, note, tuple(tested), tested[weakest])
 
@@ -333,8 +333,8 @@ def _tested(
   )
 
 
-def _samples(found: _Comparisons) -> dict[str, comparisons_lib.Sample]:
-  return {s.name: s for comparison in found for s in comparison.samples}
+def _samples(all_of: _Comparisons) -> dict[str, comparisons_lib.Sample]:
+  return {s.name: s for comparison in all_of for s in comparison.samples}
 
 
 def _is_of(
@@ -408,17 +408,17 @@ def _width_notes(
       for preset in sorted(presets)
       for fields in reference.described_fields(experiment, preset)
   ]
-  for model, found in trained.items():
+  for model, widths in trained.items():
     every = {f[width] for f in described if f[name] == model}
-    if absent := sorted(every - found):
+    if absent := sorted(every - widths):
       names = ' and '.join(f'{number:g}' for number in absent)
       yield f'not compared with {style.MODEL_NAMES[model]} {names} wide'
 
 
-def _published_notes(experiment: str, found: _Comparisons) -> Iterator[str]:
+def _published_notes(experiment: str, made: _Comparisons) -> Iterator[str]:
   """Yields comparisons with published values, at the published scale."""
   agree, differ = 0, []
-  for name, s in _samples(found).items():
+  for name, s in _samples(made).items():
     if s.metric != 'accuracy' or s.values.empty:
       continue
     reported = reference.published_accuracy(experiment, s.cell, s.split)

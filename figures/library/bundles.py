@@ -164,10 +164,10 @@ def _read_table(
         f'{path} unpacks to more than {untrusted.MAX_BYTES} bytes.'
     )
   table = tables.parse(path, content, columns)
-  known, found = stored['runs'].keys(), set(table['run_id'])
-  if lost := known - found:
+  known, in_table = stored['runs'].keys(), set(table['run_id'])
+  if lost := known - in_table:
     raise errors.UserError(f'{path} has no row of {sorted(lost)[0]}.')
-  if unknown := found - known:
+  if unknown := in_table - known:
     name = untrusted.shorten(sorted(unknown, key=str)[0])
     raise errors.UserError(f'{path} has rows of {name}, of an unknown run.')
   if table.duplicated(list(columns[:-1])).any():

@@ -145,8 +145,8 @@ class Library:
         known = ', '.join(presets.SCALES)
         _warn(f'{folder} is not drawn: its preset is none of {known}.')
         continue
-      self._tables['values', folder], found = bundles.read(folder)
-      for run in found.values():
+      self._tables['values', folder], runs_by_id = bundles.read(folder)
+      for run in runs_by_id.values():
         if odd := reference.odd_field(*run.where, run.config):
           _warn(
               f'{folder / run.run_id} is not drawn: {odd} has another type than'
@@ -188,15 +188,15 @@ class Library:
     """Returns all rows, each with the facts and config fields of its run."""
     # All values of a seed are of one run: another one of the same condition may
     # have diverged, or measured something else.
-    found = store.find(self._runs[source], experiment, preset)
-    if not found:
+    picked_runs = store.find(self._runs[source], experiment, preset)
+    if not picked_runs:
       curves = bundles.CURVE_COLUMNS
       measured = bundles.VALUE_COLUMNS if kind == 'values' else curves
       columns = dict.fromkeys((*facts.COLUMNS, *measured))
       return pd.DataFrame(columns=list(columns))
     known = {
         run: facts.describe(run, experiment, preset, source)
-        for run in dict.fromkeys(found.values())
+        for run in dict.fromkeys(picked_runs.values())
     }
     kept = []
     for folder in dict.fromkeys(run.folder for run in known):
@@ -205,7 +205,9 @@ class Library:
       table = self._tables[kind, folder]
       ids = [run.run_id for run in known if run.folder == folder]
       kept.append(table[table['run_id'].isin(ids)])
-    picked = [{'seed': seed, **known[r]} for (_, seed), r in found.items()]
+    picked = [
+        {'seed': seed, **known[r]} for (_, seed), r in picked_runs.items()
+    ]
     joined = pd.concat(kept).astype({'seed': int})
     joined = joined.merge(pd.DataFrame(picked), on=['run_id', 'seed'])
     # Strings repeat in many rows; categories make lookups fast.

@@ -17,9 +17,9 @@ def rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
 
 def runs(frame: pd.DataFrame, cell: Mapping[str, Any]) -> pd.DataFrame:
   """Returns the first of these rows of every run."""
-  found = np.flatnonzero(_matches(frame, cell))
-  repeated = frame['run_id'].iloc[found].duplicated().to_numpy()
-  return frame.iloc[found[~repeated]]
+  positions = np.flatnonzero(_matches(frame, cell))
+  repeated = frame['run_id'].iloc[positions].duplicated().to_numpy()
+  return frame.iloc[positions[~repeated]]
 
 
 def seeds(frame: pd.DataFrame, cell: Mapping[str, Any]) -> set[int]:
@@ -71,8 +71,8 @@ def distinct(
     frame: pd.DataFrame, columns: Sequence[str]
 ) -> list[dict[str, Any]]:
   """Returns the distinct combinations of values in some columns, in order."""
-  found: Any = frame[list(columns)].drop_duplicates().to_dict('records')
-  return found
+  points: Any = frame[list(columns)].drop_duplicates().to_dict('records')
+  return points
 
 
 def select_conditions(
@@ -119,8 +119,8 @@ def select_conditions(
       for run_id, *values in rest[['run_id', *cell]].itertuples(index=False)
   }
   kept = pd.MultiIndex.from_frame(kept[['preset', 'condition']])
-  found = pd.MultiIndex.from_frame(frame[['preset', 'condition']]).isin(kept)
-  return frame[found].drop_duplicates(point, ignore_index=True), left_out
+  is_kept = pd.MultiIndex.from_frame(frame[['preset', 'condition']]).isin(kept)
+  return frame[is_kept].drop_duplicates(point, ignore_index=True), left_out
 
 
 def values(

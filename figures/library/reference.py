@@ -60,12 +60,12 @@ def odd_field(
 @functools.cache
 def _kinds(experiment: str, preset: str) -> dict[str, set[type]]:
   """Returns path -> types of its values that are not missing."""
-  found: dict[str, set[type]] = {}
+  kinds: dict[str, set[type]] = {}
   for fields in described_fields(experiment, preset):
     for path, value in fields.items():
       if value is not None:
-        found.setdefault(path, set()).add(_kind(value))
-  return found
+        kinds.setdefault(path, set()).add(_kind(value))
+  return kinds
 
 
 def _kind(value: Any) -> type:

@@ -56,9 +56,9 @@ def published() -> tuple[Value, ...]:
   for fields in reference.described_fields(EXPERIMENT, 'paper'):
     cell = {column: fields[column] for column in CELL}
     for split in SPLITS:
-      found = reference.published_accuracy(EXPERIMENT, cell, split)
-      if found is not None:
-        values.append(Value(cell, split, *found))
+      reported = reference.published_accuracy(EXPERIMENT, cell, split)
+      if reported is not None:
+        values.append(Value(cell, split, *reported))
   return tuple(values)
 
 
@@ -92,19 +92,22 @@ def count(frame: pd.DataFrame) -> Agreement:
 
 def summarise(library: data.Library) -> list[str]:
   """Returns how many values agree, and lines that name all others."""
-  found = count(library.every_preset(EXPERIMENT))
-  if not found.compared:
-    return ['NOT RUN', f'Without a finished run: all {len(found.no_run)} cells']
-  low, high = misses_by_chance(found.compared, found.num_seeds)
-  compared = len(found.compared)
+  counted = count(library.every_preset(EXPERIMENT))
+  if not counted.compared:
+    return [
+        'NOT RUN',
+        f'Without a finished run: all {len(counted.no_run)} cells',
+    ]
+  low, high = misses_by_chance(counted.compared, counted.num_seeds)
+  compared = len(counted.compared)
   others = {
-      'Apart': found.differ,
-      'No such tasks in ours': found.empty,
-      'Without a finished run': found.no_run,
+      'Apart': counted.differ,
+      'No such tasks in ours': counted.empty,
+      'Without a finished run': counted.no_run,
   }
   return [
       (
-          f'{compared - len(found.differ)} of {compared} values agree; a'
+          f'{compared - len(counted.differ)} of {compared} values agree; a'
           f' perfect reproduction misses {low} to {high} of them'
       ),
       *(f'{name}: {"; ".join(v)}' for name, v in others.items() if v),

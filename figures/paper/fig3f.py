@@ -97,8 +97,8 @@ def _best(
 def _losses(frame: pd.DataFrame, cell: cells.Cell, split: str) -> pd.Series:
   diverged = pick.seeds(frame, {**cell, 'metric': bundles.DIVERGED})
   lost = pd.Series(math.inf, sorted(diverged), float)
-  found = pick.values(frame, cell, split, metric='loss')
-  return pd.concat([found, lost])
+  losses = pick.values(frame, cell, split, metric='loss')
+  return pd.concat([losses, lost])
 
 
 FIGURE = described.heat_grid(

@@ -67,21 +67,21 @@ def draw_4e(library: data.Library) -> cells.Drawn:
 
 
 def _of_published_modules(
-    library: data.Library, found: cells.Cells
+    library: data.Library, wide: cells.Cells
 ) -> cells.Cells:
   """Returns Figure A10's students of Figure 4E's width and published modules.
 
   There are none if Figure 4E's own students have as many.
   """
   grid = cells.read(library, 'fig_a10', fig_a8.CELL)
-  own = found.frame.get('model.num_modules', pd.Series(dtype=float))
+  own = wide.frame.get('model.num_modules', pd.Series(dtype=float))
   kept = [
       cell
       for model in grid.models
       for cell in fig3f.best_rates(grid, model, fig_a8.SIZE)
       if cell['model.num_modules'] == _PUBLISHED_MODULES
       and {name: cell[name] for name in model_bars.STUDENT}
-      in model_bars.students(found)
+      in model_bars.students(wide)
       and not pick.rows(grid.frame, cell).empty
       and not (own == _PUBLISHED_MODULES).any()
   ]

@@ -73,11 +73,11 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
     expected = {decay: alignment for decay, _, alignment in values}
     sizes = []
     for size in cells:
-      found = _distance(frame, size, expected)
-      if found is not None:
+      nearest = _distance(frame, size, expected)
+      if nearest is not None:
         width, modules = (int(size[name]) for name in CELL[1:3])
         name = f'{width} units, {modules} times the modules'
-        sizes.append((*found, name))
+        sizes.append((*nearest, name))
     if not sizes:
       continue
     sizes.sort()

@@ -29,11 +29,11 @@ def mean(values: pd.Series | np.ndarray) -> Estimate:
 
   Seeds without a value (NaN) are left out.
   """
-  found = np.asarray(values, float)  # Much faster than a series.
-  found = found[~np.isnan(found)]
-  if not len(found):
+  present = np.asarray(values, float)  # Much faster than a series.
+  present = present[~np.isnan(present)]
+  if not len(present):
     return Estimate(math.nan, math.nan, 0)
   error = math.nan
-  if len(found) > 1:
-    error = math.sqrt(float(np.var(found, ddof=1)) / len(found))
-  return Estimate(float(np.mean(found)), error, len(found))
+  if len(present) > 1:
+    error = math.sqrt(float(np.var(present, ddof=1)) / len(present))
+  return Estimate(float(np.mean(present)), error, len(present))

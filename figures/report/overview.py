@@ -107,11 +107,11 @@ def position(t: float) -> float:
 
 def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
   """Returns how many claims have each verdict."""
-  found = pd.Series([claim.verdict for claim in claims]).value_counts()
+  counts = pd.Series([claim.verdict for claim in claims]).value_counts()
   return [
-      {'verdict': verdict, 'kind': kind(verdict), 'number': found[verdict]}
+      {'verdict': verdict, 'kind': kind(verdict), 'number': counts[verdict]}
       for verdict in SYMBOLS
-      if verdict in found
+      if verdict in counts
   ]
 
 
@@ -121,10 +121,14 @@ def rows(
   """Returns a row per figure or table of the paper that claims something."""
   table = []
   for artefact, finding in FINDINGS.items():
-    found = [c for c in claims if c.artefact == artefact]
-    kept = [described[c.id] for c in found if not c.id.endswith(_VARIANTS)]
+    of_artefact = [c for c in claims if c.artefact == artefact]
+    kept = [
+        described[c.id] for c in of_artefact if not c.id.endswith(_VARIANTS)
+    ]
     if kept:
-      table.append(Row(artefact, finding['published'], kept, found[0].figure))
+      table.append(
+          Row(artefact, finding['published'], kept, of_artefact[0].figure)
+      )
   return table
 
 
@@ -137,8 +141,8 @@ def summarise(
       for claim, entry in zip(claims, entries, strict=True)
       if claim.artefact in FINDINGS and not claim.id.endswith(_VARIANTS)
   ]
-  found = collections.Counter(entry['verdict'] for entry in of_paper)
-  counts = [f'{found[verdict]} {verdict}' for verdict in verdicts.VERDICTS]
+  counted = collections.Counter(entry['verdict'] for entry in of_paper)
+  counts = [f'{counted[verdict]} {verdict}' for verdict in verdicts.VERDICTS]
   narrow = [
       entry['id']
       for entry in of_paper

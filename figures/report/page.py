@@ -306,8 +306,8 @@ def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
   experiments = dict.fromkeys(
       e for name in names for e in registry.figures()[name].experiments
   )
-  found = map(plugins.config_of, experiments)
-  paths = {c.name: (c.path, pathlib.Path(c.module.__file__)) for c in found}
+  described = map(plugins.config_of, experiments)
+  paths = {c.name: (c.path, pathlib.Path(c.module.__file__)) for c in described}
   if paths:
     paper = pathlib.Path(configs.__file__).parent / 'blocks'
     paths |= {

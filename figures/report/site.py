@@ -58,16 +58,16 @@ def write_docs(output: pathlib.Path, home: str) -> None:
 
 
 def _link(
-    path: pathlib.Path, output: pathlib.Path, found: re.Match[str]
+    path: pathlib.Path, output: pathlib.Path, matched: re.Match[str]
 ) -> str:
   """Returns a link's attribute on the site; '' if it leads off the site.
 
   Args:
     path: the page that it is on.
     output: the site's folder, to which an image is copied.
-    found: the attribute.
+    matched: the attribute.
   """
-  name, address, anchor = found.groups()
+  name, address, anchor = matched.groups()
   target = (path.parent / address).resolve()
   if target.parent == path.parent and target.suffix == '.md':
     return f' {name}="{target.stem}.html{anchor or ""}"'
@@ -76,7 +76,7 @@ def _link(
   copy = output / target.relative_to(_ROOT)
   copy.parent.mkdir(parents=True, exist_ok=True)
   shutil.copyfile(target, copy)
-  return found[0]
+  return matched[0]
 
 
 def _write(path: pathlib.Path, title: str, body: str, home: str) -> None:

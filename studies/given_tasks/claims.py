@@ -124,14 +124,16 @@ def _sizes(frame: pd.DataFrame, code: str) -> list[cells.Cell]:
 
 
 def _extreme(
-    found: list[cells.Cell], column: str, other: str
+    all_cells: list[cells.Cell], column: str, other: str
 ) -> tuple[cells.Cell, cells.Cell]:
   """Returns the cells with the most and the least of a column.
 
   They agree in the other column, in which they have the most possible.
   """
-  sizes = sorted({cell[other] for cell in found})
-  groups = ([cell for cell in found if cell[other] == size] for size in sizes)
+  sizes = sorted({cell[other] for cell in all_cells})
+  groups = (
+      [cell for cell in all_cells if cell[other] == size] for size in sizes
+  )
   *_, group = (group for group in groups if len(group) > 1)
   by_size = sorted(group, key=lambda cell: cell[column])
   return by_size[-1], by_size[0]
@@ -157,12 +159,12 @@ def _over_supports(
     frame: pd.DataFrame, higher: str, lower: str, bound: float = 0.0
 ) -> comparisons.Comparisons:
   """Compares two supports wherever as many masks are held out for both."""
-  found = _cells(frame, 'task.task_support', 'task.fraction_ood')
+  all_cells = _cells(frame, 'task.task_support', 'task.fraction_ood')
   pairs = [
       (cell, other)
-      for cell in found
+      for cell in all_cells
       if cell['task.task_support'] == higher
-      for other in found
+      for other in all_cells
       if other == cell | {'task.task_support': lower}
   ]
   return comparisons.better(frame, pairs, given_tasks.R2, bound=bound)

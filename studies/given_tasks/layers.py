@@ -56,14 +56,14 @@ def make_analysis(
   def measure(adapted: base.Adapted) -> base.Metrics:
     if len(adapted.latents['test']) < 2:  # Too few to fit and to score.
       return {'test': {}, 'ood': {}}
-    found = {}
+    decoded = {}
     for key, (split, latents) in zip(
         jax.random.split(adapted.key, len(adapted.latents)),
         adapted.latents.items(),
     ):
       drawn = features(adapted.meta_params, adapted.task_params, latents, key)
-      found[split] = jax.tree.map(np.asarray, drawn), latents
-    return score_layers(*found['test'], *found['ood'])
+      decoded[split] = jax.tree.map(np.asarray, drawn), latents
+    return score_layers(*decoded['test'], *decoded['ood'])
 
   return base.Analysis(('test', 'ood'), measure)
 

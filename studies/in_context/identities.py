@@ -151,11 +151,11 @@ def construction_error(key: jax.Array) -> float:
   latent = jax.random.normal(keys[1], (6,))
   x = jax.random.normal(keys[2], (16,))
   made = construct(modules, latent, x)
-  found = made.layer.apply(made.params, None, made.tokens)
+  outputs = made.layer.apply(made.params, None, made.tokens)
   expected = jnp.einsum('m,mhd,d->h', latent, modules, x)
-  return _error(found[1, made.written], expected)
+  return _error(outputs[1, made.written], expected)
 
 
-def _error(found: jax.Array, expected: jax.Array) -> float:
+def _error(computed: jax.Array, expected: jax.Array) -> float:
   scale = jnp.max(jnp.abs(expected))
-  return float(jnp.max(jnp.abs(found - expected)) / scale)
+  return float(jnp.max(jnp.abs(computed - expected)) / scale)

@@ -107,12 +107,12 @@ def measure(
   """
   labels = name_classes(latents)
   num_classes, num_places = latents.shape[-1], labels.shape[-1]
-  found: dict[str, dict[str, float]] = {split: {} for split in naming.scored}
+  by_split: dict[str, dict[str, float]] = {split: {} for split in naming.scored}
   for block in range(codes.shape[2]):
     x = codes[:, :, block]
     if not np.isfinite(x).all():  # Of a seed that diverged.
       for split in naming.scored:
-        found[split][naming.metric(block)] = np.nan
+        by_split[split][naming.metric(block)] = np.nan
       continue
     x = (x - x[0].mean(0)) / np.maximum(x[0].std(0), 1e-12)
     weights = [
@@ -124,14 +124,14 @@ def measure(
           macro_f1(labels[index, :, place], predict(w, x[index]))
           for place, w in enumerate(weights)
       ]
-      found[split][naming.metric(block)] = float(np.mean(scores))
+      by_split[split][naming.metric(block)] = float(np.mean(scores))
   for index, split in enumerate(naming.scored, start=1):
     scores = [
         macro_f1(truth, np.full_like(truth, np.bincount(seen).argmax()))
         for seen, truth in zip(labels[0].T, labels[index].T)
     ]
-    found[split][naming.majority] = float(np.mean(scores))
-  return found
+    by_split[split][naming.majority] = float(np.mean(scores))
+  return by_split
 
 
 def name_classes(latents: np.ndarray) -> np.ndarray:

@@ -58,14 +58,14 @@ def measure(latent_type: str, task_support: str) -> pd.DataFrame:
     bases = theory.row_spaces(modules[0], drive, list(times), 1.0)
     both = [[theory.orthonormal_rows(w) for w in modules], bases]
     for index, time in enumerate(times):
-      found = [
+      half = [
           [
               theory.loss(drive, b[index]),
               *theory.unlearned(directions, b[index]),
           ]
           for b in both
       ]
-      for number, pair in enumerate(zip(*found)):
+      for number, pair in enumerate(zip(*half)):
         name = f'direction {number}' if number else 'loss'
         eigenvalue = values[number - 1] if number else np.nan
         rows.append((seed, time, name, eigenvalue, *pair))

@@ -156,7 +156,7 @@ def _track(
     metrics, kept = evaluate(meta_params, task_params, latents, key)
     # [2, tasks, M-hat], of all devices.
     inferred = lax.all_gather(kept, outer_loop.DEVICE_AXIS, axis=1, tiled=True)
-    found = measure(
+    measured = measure(
         task_params.modules,
         meta_params['modules'],
         latents[jnp.array(rows), :, 0],
@@ -165,7 +165,7 @@ def _track(
     missing = jnp.full(len(splits), jnp.nan)
     more = {
         name: missing.at[jnp.array(rows)].set(values)
-        for name, values in found.items()
+        for name, values in measured.items()
     }
     return {**metrics, **more}, kept
 
@@ -189,13 +189,13 @@ def measure(
     latents: z of each task, [2, tasks, M].
     inferred: zhat of each task, [2, tasks, M-hat].
   """
-  found = []
+  decoded = []
   for latent, student_latent in zip(latents, inferred):
     regression = alignment.fit_latents(student_latent, latent)
     joint = alignment.align(teacher, student, regression)['joint_mean']
     scores = ridge.r2(student_latent @ regression.T, latent)
-    found.append({
+    decoded.append({
         'alignment': joint,
         **{f'decoding_r2_m{m}': score for m, score in enumerate(scores)},
     })
-  return jax.tree.map(lambda *pair: jnp.stack(pair), *found)
+  return jax.tree.map(lambda *pair: jnp.stack(pair), *decoded)

@@ -19,12 +19,12 @@ _BATCHES = ('task.num_support', 'task.num_query', 'training.num_outer_steps')
 def _sample(
     frame: pd.DataFrame, trained: cells.Trained, metric: str = 'accuracy'
 ) -> comparisons.Sample:
-  found = comparisons.sample(frame, trained.cell, 'ood', metric)
+  accuracy = comparisons.sample(frame, trained.cell, 'ood', metric)
   parts = [trained.network.name, trained.meanings, metric]
   if trained.num_extra:
     parts.insert(2, f'{trained.num_extra} extra words')
   name = ', '.join(part for part in parts if part)
-  return found.named(name)
+  return accuracy.named(name)
 
 
 def _mutual_exclusivity(frame: pd.DataFrame) -> comparisons.Comparisons:

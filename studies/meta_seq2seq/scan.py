@@ -170,8 +170,8 @@ def read(path: pathlib.Path) -> list[Pair]:
   """
   pairs = []
   for number, line in enumerate(path.read_text('utf-8').splitlines(), start=1):
-    head, found, actions = line.partition(' OUT: ')
-    if not found or not head.startswith('IN: '):
+    head, has_output, actions = line.partition(' OUT: ')
+    if not has_output or not head.startswith('IN: '):
       raise errors.UserError(
           f"{path}, line {number} is '{line}'; it must have the form 'IN: words"
           " OUT: actions'."

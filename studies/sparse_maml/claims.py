@@ -30,8 +30,8 @@ def _at(
     **cell: Any,
 ) -> comparisons.Sample:
   """Returns a metric of the variant with some gates, sparse-MAML by default."""
-  found = sparse_maml.cell(gates, **cell)
-  return comparisons.sample(frame, found, split, metric)
+  of_gates = sparse_maml.cell(gates, **cell)
+  return comparisons.sample(frame, of_gates, split, metric)
 
 
 def _closed(frame: pd.DataFrame) -> list[comparisons.Sample]:

@@ -315,7 +315,7 @@ def _decoding(grid: cells.Cells) -> dict[str, list[lines.Line]]:
 
 def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns a point per run and seed: R2 over decoding from two layers."""
-  found = find(library)
+  kinds = find(library)
   sources = {'the last hidden layer': 'last', 'the code': 'code'}
   figure, _, _ = layout.make_grid(
       [f'Decoded from {name}' for name in sources], 2
@@ -325,8 +325,8 @@ def draw_decoding(library: data.Library) -> cells.Drawn:
     for code, colour in CODES.items():
       points = pd.concat(
           [
-              both_of(found.frame, cell, f'{DECODING}_{layer}')
-              for cell in decodable(found)
+              both_of(kinds.frame, cell, f'{DECODING}_{layer}')
+              for cell in decodable(kinds)
               if cell['task.encoding'] == code
           ]
           or [pd.DataFrame(columns=['x', 'y'])]
@@ -352,9 +352,9 @@ def draw_decoding(library: data.Library) -> cells.Drawn:
   layout.finish(
       figure,
       title=TITLE_DECODING,
-      caption=found.caption('A point per run and seed.', _NOT_DECODABLE),
+      caption=kinds.caption('A point per run and seed.', _NOT_DECODABLE),
   )
-  return figure, cells.make_table(found, _MEASURES)
+  return figure, cells.make_table(kinds, _MEASURES)
 
 
 def _given(grid: cells.Cells) -> dict[str, list[bars.Bar]]:

@@ -69,15 +69,15 @@ def _at(
     *which: support, split and metric.
   """
   frame = curves[curves['step'] == step].assign(kind='last')
-  found = _sample(frame, model, *which)
-  return found.named(f'{found.name} after {step or 0:,} steps')
+  trained = _sample(frame, model, *which)
+  return trained.named(f'{trained.name} after {step or 0:,} steps')
 
 
 def _step_after(curves: pd.DataFrame, fraction: float) -> int | None:
   """Returns the first evaluation after a fraction of vanilla's training."""
   cell = {comparisons.MODEL: VANILLA, students.SUPPORT: 'ring_chords'}
-  found = pick.rows(curves, cell)
-  steps = found['step'][found['step'] >= fraction * found[_STEPS]]
+  rows = pick.rows(curves, cell)
+  steps = rows['step'][rows['step'] >= fraction * rows[_STEPS]]
   return None if steps.empty else int(steps.min())
 
 
@@ -172,15 +172,15 @@ def _bridge(
   for best in students.widths(frame, higher, given):
     for model in lower:
       for other in students.widths(frame, model, given):
-        found = comparisons.better(frame, [(best, other)])
-        yield from (comparison.across(*_HOW_TRAINED) for comparison in found)
+        better = comparisons.better(frame, [(best, other)])
+        yield from (comparison.across(*_HOW_TRAINED) for comparison in better)
 
 
 def read_bridge(library: data.Library, experiment: str) -> pd.DataFrame:
   """Returns the runs in context and those of Figure 3B, as `Read`."""
   frames = [library.values(experiment), library.values('fig3b')]
-  found = [frame for frame in frames if len(frame)]
-  return pd.concat(found, ignore_index=True) if found else frames[0]
+  with_rows = [frame for frame in frames if len(frame)]
+  return pd.concat(with_rows, ignore_index=True) if with_rows else frames[0]
 
 
 _claim = functools.partial(

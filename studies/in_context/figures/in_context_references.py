@@ -60,12 +60,12 @@ def measure(experiment: str) -> pd.DataFrame:
       key = randomness.stream(jax.random.key(seed), 'reference_lines')
       for split in SPLITS:
         if task['name'] == 'modular_regression':
-          found = reference_lines.measure(params, support, split, key)
+          measured = reference_lines.measure(params, support, split, key)
         else:
           block = task | reference_lines.EXAMPLES
           make_task = components.task_entry(block).make
           made = checked.call(make_task, 'task', block)
-          found = reference_lines.measure_accuracy(made, params, split, key)
+          measured = reference_lines.measure_accuracy(made, params, split, key)
         rows += [
             {
                 'task_support': support,
@@ -74,7 +74,7 @@ def measure(experiment: str) -> pd.DataFrame:
                 'predictor': name,
                 SCORES[experiment]: value,
             }
-            for name, value in found.items()
+            for name, value in measured.items()
         ]
   return pd.DataFrame(rows)
 

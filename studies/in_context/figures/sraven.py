@@ -31,8 +31,8 @@ def num_blocks(frame: pd.DataFrame) -> int:
   """Returns the number of blocks whose codes were read; at least 1."""
   of_a_block = naming.RULES.metric(0).removesuffix('0')
   pattern = re.compile(of_a_block + '([0-9]+)')
-  found = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
-  return 1 + max((int(match[1]) for match in found if match), default=0)
+  matches = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
+  return 1 + max((int(match[1]) for match in matches if match), default=0)
 
 
 def _bar(

@@ -47,8 +47,8 @@ def measure(
   rules = jax.random.choice(rule_key, multisets, (number,))
   keys = jax.random.split(panel_key, number)
   panels = np.asarray(_make_draw(num_values)(keys, rules))
-  found = ambiguity.find(panels, num_values)
-  return {name: float(x.mean()) for name, x in zip(METRICS, found)}
+  solutions = ambiguity.find(panels, num_values)
+  return {name: float(x.mean()) for name, x in zip(METRICS, solutions)}
 
 
 @functools.cache

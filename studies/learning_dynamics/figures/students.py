@@ -44,10 +44,10 @@ class _Ordered(NamedTuple):
 
 def draw_times(library: data.Library) -> cells.Drawn:
   """Returns steps to alignment over 1 / eigenvalue, and the table of runs."""
-  found = _select(library)
+  grid = _select(library)
   kept: dict[tuple[str, bool], list[tuple[Any, ...]]] = {}
   for run in supports.RUNS:
-    aligned = _steps(found, run, 'ood', 'alignment', measures.ALIGNED)
+    aligned = _steps(grid, run, 'ood', 'alignment', measures.ALIGNED)
     kept.setdefault((run[0], supports.is_connected(run[1])), []).append(
         (1 / supports.smallest_eigenvalue(*run), *aligned, measures.label(*run))
     )
@@ -56,19 +56,19 @@ def draw_times(library: data.Library) -> cells.Drawn:
       title=TITLES['ld_times'],
       x_title="1 / smallest eigenvalue of E[z z']",
       y_title=f'outer steps to alignment {measures.ALIGNED:g}',
-      caption=found.caption(
+      caption=grid.caption(
           _CONVERGED,
           'Alignment on combinations that training did not show. A seed that'
           ' does not get there counts with all of its steps.',
       ),
   )
-  return figure, _table(found)
+  return figure, _table(grid)
 
 
 def draw_order(library: data.Library) -> cells.Drawn:
   """Returns steps of modules and families over their predicted times."""
-  found = _select(library)
-  rows = list(_order_rows(found))
+  grid = _select(library)
+  rows = list(_order_rows(grid))
   panels = {
       panel: [
           _points(
@@ -91,7 +91,7 @@ def draw_order(library: data.Library) -> cells.Drawn:
       title=TITLES['ld_order'],
       x_title='predicted time, 1 / eigenvalue',
       y_title='outer steps',
-      caption=found.caption(
+      caption=grid.caption(
           _CONVERGED,
           'Modules: until their latents are decoded with R2'
           f' {measures.DECODED:g} on new combinations. Families: until their'
@@ -115,13 +115,13 @@ def draw_order(library: data.Library) -> cells.Drawn:
 
 def draw_collapse(library: data.Library) -> cells.Drawn:
   """Returns OOD loss over training loss, a path per run, and their table."""
-  found = _select(library)
+  grid = _select(library)
   panels: dict[str, list[points.Points]] = {kind: [] for kind in _SYMBOLS}
   for kind, name in supports.RUNS:
     where, connected = measures.cell(kind, name), supports.is_connected(name)
     x, y = (
         measures.over_training(
-            found.frame, where, split, measures.RELATIVE_LOSS
+            grid.frame, where, split, measures.RELATIVE_LOSS
         ).mean(axis=1)
         for split in ('test', 'ood')
     )
@@ -136,13 +136,13 @@ def draw_collapse(library: data.Library) -> cells.Drawn:
       title=TITLES['ld_collapse'],
       x_title='relative loss on training families',
       y_title='relative loss on new combinations',
-      caption=found.caption(
+      caption=grid.caption(
           _CONVERGED,
           'Means over seeds; a path per support, a point per evaluation, from'
           ' the upper right on.',
       ),
   )
-  return figure, _table(found)
+  return figure, _table(grid)
 
 
 def _select(library: data.Library) -> cells.Cells:

@@ -99,6 +99,6 @@ def caption(read_: Mapping[str, cells.Cells]) -> list[str]:
   """Returns lines on the runs of a figure's experiments, by their names."""
   return [
       f'{experiment}: {line.removeprefix("Ours: ")}'
-      for experiment, found in read_.items()
-      for line in found.caption()
+      for experiment, grid in read_.items()
+      for line in grid.caption()
   ]

@@ -29,9 +29,9 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
     panels[title] = []
     for trained in entries:
       frame = read[trained.experiment].frame
-      found = by_length(frame, trained)
+      by_actions = by_length(frame, trained)
       panels[title].append(
-          lines.Line(trained.network.name, trained.network.colour, found)
+          lines.Line(trained.network.name, trained.network.colour, by_actions)
       )
       rows += [
           {
@@ -42,7 +42,7 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
               'num_seeds': mean.num_seeds,
               'preset': ', '.join(frame['preset'].unique()),
           }
-          for length, values in found.iterrows()
+          for length, values in by_actions.iterrows()
           for mean in [stats.mean(values)]
       ]
     names = [line.name for line in panels[title] if line.seeds.empty]
@@ -68,11 +68,11 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
 def by_length(frame: pd.DataFrame, trained: cells.Trained) -> pd.DataFrame:
   """Returns accuracies [number of actions, seeds]; empty without a run."""
   metrics = pick.rows(frame, trained.cell)['metric'].unique()
-  found = {
+  by_actions = {
       int(match.group(1)): pick.values(
           frame, trained.cell, 'ood', metric=metric
       )
       for metric in metrics
       if (match := re.fullmatch(r'accuracy_length_(\d+)', metric))
   }
-  return pd.DataFrame(found).T.sort_index()
+  return pd.DataFrame(by_actions).T.sort_index()

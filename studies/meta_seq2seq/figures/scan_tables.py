@@ -84,7 +84,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
       row.trained.experiment for rows in panels.values() for row in rows
   )
   read = {name: cells.read(library, name) for name in experiments}
-  frames = {name: found.frame for name, found in read.items()}
+  frames = {name: grid.frame for name, grid in read.items()}
   figure = bars.draw(
       {
           title: [_bar(frames[row.trained.experiment], row) for row in rows]
