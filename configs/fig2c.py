@@ -14,7 +14,7 @@ is 0.45 to 0.62 for all families: far from trained.
   python -m modular_hyperteacher.main --config=configs/fig2c.py
   python -m modular_hyperteacher.main --config=configs/fig2c.py:longer
   python -m modular_hyperteacher.main --config=fig2c:shared_inputs:paper
-  python figures/make_all.py --only=fig2c,longer
+  python figures/make_all.py --only=fig2c,fig2c_shared_inputs,longer
 """
 
 from modular_hyperteacher.configs.blocks import experiment

@@ -14,7 +14,9 @@ from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'fig2c'
+SHARED_INPUTS = 'fig2c_shared_inputs'
 TITLE = 'Figure 2C: module alignment for connected and disconnected families'
+TITLE_SHARED_INPUTS = f'{TITLE} (tasks share inputs)'
 CELL: tuple[str, ...] = (
     theory_cells.SOLVER,
     theory_cells.LATENTS,
@@ -24,9 +26,11 @@ CELL: tuple[str, ...] = (
 _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns the figure and the table of what it shows."""
-  found = cells.read(library, EXPERIMENT, CELL)
+def draw(
+    library: data.Library, experiment: str = EXPERIMENT, title: str = TITLE
+) -> cells.Drawn:
+  """Returns the figure of an experiment, and the table of what it shows."""
+  found = cells.read(library, experiment, CELL)
   frame = found.frame
   panels, shown = {}, []
   for solver in theory_cells.solvers(frame):
@@ -36,12 +40,12 @@ def draw(library: data.Library) -> cells.Drawn:
           for kind, support in families.TABLE_A9.values()
           if kind == latent_type
       ]
-      title = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
-      panels[title] = [_bar(frame, cell) for cell in panel_cells]
+      panel = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
+      panels[panel] = [_bar(frame, cell) for cell in panel_cells]
       shown += panel_cells
   figure = bars.draw(
       panels,
-      title=TITLE,
+      title=title,
       y_title='joint module alignment (at most 1)',
       y_range=(0, 1.02),
       caption=found.caption(
