@@ -66,6 +66,15 @@ _PAPER = {
     },
     'Theory': {
         'fig2c': of(fig2c),
+        fig2c.SHARED_INPUTS: Figure(
+            fig2c.TITLE_SHARED_INPUTS,
+            (fig2c.SHARED_INPUTS,),
+            functools.partial(
+                fig2c.draw,
+                experiment=fig2c.SHARED_INPUTS,
+                title=fig2c.TITLE_SHARED_INPUTS,
+            ),
+        ),
         'published_solver': Figure(
             published_solver.TITLE, (), published_solver.draw
         ),

@@ -114,6 +114,8 @@ def _task() -> experiment.Block:
       'num_support': 256,
       'num_query': 256,
       'num_evaluation_query': 1024,
+      # Whether the tasks of a meta-batch share the inputs of an inner step.
+      'shared_inputs': False,
   }
 
 

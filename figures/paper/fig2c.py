@@ -14,7 +14,11 @@ from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'fig2c'
+SHARED_INPUTS = 'fig2c_shared_inputs'
 TITLE = 'Figure 2C: does connected support make students find the modules?'
+TITLE_SHARED_INPUTS = (
+    'Figure 2C if the tasks of a step share inputs: does it hold?'
+)
 CELL: tuple[str, ...] = (
     theory_cells.SOLVER,
     theory_cells.LATENTS,
@@ -24,9 +28,11 @@ CELL: tuple[str, ...] = (
 _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns the figure and the table of what it shows."""
-  grid = cells.read(library, EXPERIMENT, CELL)
+def draw(
+    library: data.Library, experiment: str = EXPERIMENT, title: str = TITLE
+) -> cells.Drawn:
+  """Returns the figure of an experiment, and the table of what it shows."""
+  grid = cells.read(library, experiment, CELL)
   frame = grid.frame
   panels, shown = {}, []
   for solver in theory_cells.solvers(frame):
@@ -36,12 +42,12 @@ def draw(library: data.Library) -> cells.Drawn:
           for kind, support in families.TABLE_A9.values()
           if kind == latent_type
       ]
-      title = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
-      panels[title] = [_bar(frame, cell) for cell in panel_cells]
+      panel = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
+      panels[panel] = [_bar(frame, cell) for cell in panel_cells]
       shown += panel_cells
   figure = bars.draw(
       panels,
-      title=TITLE,
+      title=title,
       y_title='joint module alignment (at most 1)',
       y_range=(0, 1.02),
       caption=grid.caption(

@@ -35,6 +35,7 @@ _NEUTRAL = {
     ('task', 'repeat_empty'): False,
     ('task', 'repeat_ood'): False,
     ('task', 'encoding'): None,
+    ('task', 'shared_inputs'): False,
 }
 # A preset of configs that have a constant of this name.
 _OPTIONAL = 'desktop'

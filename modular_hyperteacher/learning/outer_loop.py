@@ -19,6 +19,8 @@ from jax import lax
 import jax.numpy as jnp
 import optax
 
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
@@ -213,6 +215,13 @@ def make_learner(
     outer: OuterConfig,
 ) -> Learner:
   """Returns the bilevel learner of one model on one task distribution."""
+  shared_inputs = task_distribution.shared_inputs
+  errors.require(
+      inner.fresh_support or not shared_inputs,
+      'task.shared_inputs',
+      shared_inputs,
+      'without model.inner.fresh_support it must be False',
+  )
   start, adapt = _make_adapt(task_distribution, objective, model, inner)
 
   def score(
@@ -230,12 +239,15 @@ def make_learner(
       keys: jax.Array,
       step_key: jax.Array,
   ) -> _Loss:
-    del step_key
+    inputs_key = None
+    if shared_inputs:
+      # `vmap` does not map it, so the inputs have no axis of tasks.
+      inputs_key = randomness.stream(step_key, 'shared_inputs')
 
     def one_task(key: jax.Array) -> _Loss:
       sample_key, adapt_key = jax.random.split(key)
       task = task_distribution.sample(task_params, sample_key, 'train')
-      fast_params = adapt(meta_params, task_params, task, adapt_key)
+      fast_params = adapt(meta_params, task_params, task, adapt_key, inputs_key)
       return score(meta_params, fast_params, task.query)
 
     loss, metrics = jax.vmap(one_task)(keys)
@@ -293,6 +305,7 @@ def _make_adapt(
       task_params: tasks.TaskParams,
       task: tasks.Task,
       key: jax.Array,
+      inputs_key: jax.Array | None = None,
   ) -> models.FastParams:
     def draw_fresh(step_key: jax.Array) -> tasks.Batch:
       support, _ = task_distribution.sample_examples(
@@ -307,7 +320,8 @@ def _make_adapt(
           encode(meta_params, task.support), inner.batch_size
       )
     fast_params, key = start(meta_params, task, key)
-    return solve(meta_params, fast_params, draw, key)
+    draw_key = key if inputs_key is None else inputs_key
+    return solve(meta_params, fast_params, draw, draw_key)
 
   return start, adapt
 

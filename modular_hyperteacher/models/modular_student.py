@@ -54,4 +54,5 @@ def make(
       is_learned=lambda meta_params: {
           name: name != 'latent_start' for name in meta_params
       },
+      reads_compact=True,
   )

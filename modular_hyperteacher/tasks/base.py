@@ -155,6 +155,9 @@ class TaskDistribution:
     sequence_lengths: the numbers of support and query examples that are tokens
       of one sequence, to be read in order and predicted together; None where
       examples are pairs that can be read in any order.
+    shared_inputs: whether the tasks of a training meta-batch share the inputs
+      of an inner step: the learner then calls `sample_examples` with one key
+      for all of them, and inputs must depend on nothing else.
   """
 
   input_dim: int
@@ -170,6 +173,7 @@ class TaskDistribution:
   code_dim: int = 0
   context_splits: tuple[str, ...] = ()
   sequence_lengths: tuple[int, int] | None = None
+  shared_inputs: bool = False
 
   def __post_init__(self) -> None:
     splits = self.evaluation_splits

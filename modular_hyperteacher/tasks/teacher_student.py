@@ -46,11 +46,25 @@ class TeacherParams(NamedTuple):
   readout: jax.Array  # a, [H, Y]
 
 
+class SharedInputs(NamedTuple):
+  """Inputs that the tasks of a meta-batch may share, marked for `respond`."""
+
+  array: jax.Array  # [N, X]
+
+  def dense(self) -> jax.Array:
+    """Returns the inputs, [N, X]."""
+    return self.array
+
+  def take_rows(self, rows: jax.Array) -> 'SharedInputs':
+    """Returns the given examples."""
+    return SharedInputs(self.array[rows])
+
+
 def respond(
     modules: jax.Array,
     readout: jax.Array,
     latent: jax.Array,
-    inputs: jax.Array,
+    inputs: jax.Array | SharedInputs,
 ) -> jax.Array:
   """Returns the outputs [N, Y] of a modular network.
 
@@ -61,6 +75,11 @@ def respond(
     inputs: [N, X].
   """
   weights = jnp.tensordot(latent, modules, 1) / math.sqrt(modules.shape[1])
+  if isinstance(inputs, SharedInputs):
+    # Of B tasks, [B * H, X] @ [X, N]: in this order, XLA transposes no array of
+    # all tasks, neither here nor in the backward pass.
+    hidden = jax.nn.relu(weights.T @ inputs.array.T)
+    return jnp.einsum('hn,hy->ny', hidden, readout)
   return jax.nn.relu(inputs @ weights) @ readout
 
 
@@ -99,6 +118,7 @@ def make(
     num_query: rules.Count,
     num_evaluation_query: rules.Count,
     teacher_seed: Annotated[int, rules.at_least(0, ', or None')] | None = None,
+    shared_inputs: bool = False,
 ) -> base.TaskDistribution:
   """Returns the task distribution of the theory's experiments.
 
@@ -122,6 +142,10 @@ def make(
     teacher_seed: seed of a teacher that all seeds of a run share; they then
       differ only in the student's initialisation and the data. None for one
       teacher per seed.
+    shared_inputs: whether the tasks of a training meta-batch share the fresh
+      inputs of an inner step. In the paper every task draws its own (Appendix
+      B), as here at evaluation. Each task sees the same distribution either
+      way, but shared inputs make one large matrix product of many small ones.
 
   Raises:
     UserError: for an impossible value; names the field.
@@ -163,7 +187,9 @@ def make(
     # With two keys, the compiler can drop a batch that the caller ignores.
     support_key, query_key = jax.random.split(key)
     return (
-        _examples(params, support_key, latent, (num_support, input_dim)),
+        _examples(
+            params, support_key, latent, (num_support, input_dim), shared_inputs
+        ),
         _examples(params, query_key, latent, (num_asked, input_dim)),
     )
 
@@ -177,6 +203,7 @@ def make(
       sample_latent=sample_latent,
       sample_examples=sample_examples,
       num_combinations=lambda params, split: len(masks[split]),
+      shared_inputs=shared_inputs,
   )
 
 
@@ -197,8 +224,10 @@ def _examples(
     key: jax.Array,
     latent: jax.Array,
     shape: tuple[int, int],
+    shared: bool = False,
 ) -> base.Batch:
   inputs = _uniform(key, shape, bound=math.sqrt(3))
+  inputs = SharedInputs(inputs) if shared else inputs
   targets = respond(params.modules, params.readout, latent[0], inputs)
   return base.Batch(inputs, targets, jnp.ones(shape[0]))
 

@@ -76,6 +76,12 @@ def make_model(
         f"'{name}'",
         'a transformer reads tasks of task.num_support examples, all vectors',
     )
+    errors.require(
+        not task.shared_inputs,
+        'task.shared_inputs',
+        task.shared_inputs,
+        'it must be False, as a transformer takes no inner steps',
+    )
     sizes['num_support'] = config['task']['num_support']
   else:
     errors.require(

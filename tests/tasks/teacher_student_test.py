@@ -9,6 +9,8 @@ import numpy as np
 import optax
 import pytest
 
+from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -209,6 +211,110 @@ def test_no_gradient_through_the_adaptation(
   other, _ = jax.jit(jax.grad(query_loss, has_aux=True))(meta_params)
   difference = optax.tree.norm(optax.tree.sub(other, expected))
   assert float(difference) > 1e-4
+
+
+def _adapt_by_hand(
+    meta_params: Any, latent: jax.Array, batches: list[tasks.Batch]
+) -> np.ndarray:
+  """Infers a latent by Adam, one product and one task at a time."""
+  theta = np.asarray(meta_params['modules'], np.float64)
+  readout = np.asarray(meta_params['readout'], np.float64)
+  theta = theta / np.sqrt(theta.shape[1])
+  z = np.array(latent, np.float64)
+  first, second = np.zeros_like(z), np.zeros_like(z)
+  for t, batch in enumerate(batches, start=1):
+    x = np.asarray(tasks.dense(batch.inputs), np.float64)
+    before = x @ np.tensordot(z, theta, 1)
+    error = np.maximum(before, 0) @ readout - np.asarray(batch.targets)
+    back = (error / error.size) @ readout.T * (before > 0)
+    gradient = np.einsum('mxh,nx,nh->m', theta, x, back)
+    first = 0.9 * first + 0.1 * gradient
+    second = 0.999 * second + 0.001 * gradient**2
+    unbiased = first / (1 - 0.9**t), second / (1 - 0.999**t)
+    z -= _ADAM.learning_rate * unbiased[0] / (np.sqrt(unbiased[1]) + 1e-8)
+  return z
+
+
+@pytest.mark.parametrize('random_start', [False, True])
+def test_shared_inputs_against_a_loop_over_tasks(random_start: bool) -> None:
+  """Tasks share the inputs of an inner step, and nothing else."""
+  inner = dataclasses.replace(_ADAM, random_start=random_start)
+  world = _make(shared_inputs=True)
+  task_params = world.init(jax.random.key(0))
+  student = _student()
+  data_key = jax.random.key(2)
+  step_key = jax.random.fold_in(data_key, 0)
+  inner_keys = jax.random.split(
+      randomness.stream(step_key, 'shared_inputs'), inner.num_steps
+  )
+  meta_params = student.init(jax.random.key(1))
+
+  @jax.jit
+  @jax.value_and_grad
+  def query_loss(meta_params: Any, latent: Any, query: tasks.Batch) -> Any:
+    outputs = student.decode(meta_params, latent, query.inputs)
+    return objectives.REGRESSION.loss(outputs, query)
+
+  sample = jax.jit(world.sample, static_argnums=2)
+  sample_examples = jax.jit(world.sample_examples, static_argnums=3)
+  losses, gradients, inputs = [], [], []
+  for key in jax.random.split(step_key, 8):
+    sample_key, adapt_key = jax.random.split(key)
+    task = sample(task_params, sample_key, 'train')
+    batches = [
+        sample_examples(task_params, inner_key, task.latent, 'train')[0]
+        for inner_key in inner_keys
+    ]
+    inputs.append([tasks.dense(batch.inputs) for batch in batches])
+    start, _ = inner_loop.draw_start(
+        inner, student.init_fast(meta_params), adapt_key
+    )
+    latent = _adapt_by_hand(meta_params, start, batches)
+    loss, gradient = query_loss(meta_params, jnp.float32(latent), task.query)
+    losses.append(loss)
+    gradients.append(gradient)
+  assert np.ptp(inputs, axis=0).max() == 0 and np.ptp(inputs, axis=1).min() > 0
+  mean = jax.tree.map(lambda *leaves: sum(leaves) / 8, *gradients)
+
+  def take_step(world: tasks.TaskDistribution, chunk_size: int) -> Any:
+    learner = _learner(world, inner, student, task_chunk_size=chunk_size)
+    step = jax.pmap(
+        learner.step,
+        axis_name=outer_loop.DEVICE_AXIS,
+        devices=jax.devices()[:1],
+    )
+    arguments = learner.init(jax.random.key(1)), task_params, data_key
+    return step(*jax.tree.map(lambda x: x[None], arguments))[1]
+
+  for chunk_size in (2, 8):  # All chunks share them.
+    metrics = take_step(world, chunk_size)
+    np.testing.assert_allclose(metrics['loss'][0], np.mean(losses), rtol=1e-5)
+    np.testing.assert_allclose(
+        metrics['gradient_norm'][0], optax.tree.norm(mean), rtol=1e-4
+    )
+  apart = take_step(_make(), 8)
+  assert abs(apart['loss'][0] / np.mean(losses) - 1) > 1e-4
+
+
+def test_shared_inputs_change_no_output() -> None:
+  """They only change the order of a product."""
+  world, task_key = _make(), jax.random.key(1)
+  params = world.init(jax.random.key(0))
+  task = world.sample(params, task_key, 'train')
+  shared = _make(shared_inputs=True).sample(params, task_key, 'train')
+  rows = jnp.array([3, 0])
+  for ours, theirs in (
+      (shared.support, task.support),
+      (tasks.take(shared.support, rows), tasks.take(task.support, rows)),
+  ):
+    np.testing.assert_array_equal(tasks.dense(ours.inputs), theirs.inputs)
+    np.testing.assert_allclose(ours.targets, theirs.targets, atol=1e-6)
+
+
+def test_inputs_are_shared_only_if_they_are_fresh() -> None:
+  message = 'task.shared_inputs is True; without model.inner.fresh_support it'
+  with pytest.raises(errors.UserError, match=message):
+    _learner(_make(shared_inputs=True), _LM)
 
 
 def test_latent_start_is_not_learned() -> None:
