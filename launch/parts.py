@@ -25,10 +25,6 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import run_folder
 
-command_line.define_results_flag()
-_PACK = flags.DEFINE_string('pack', '', 'Folder to write parts to.')
-_UNPACK = flags.DEFINE_string('unpack', '', 'Folder to read parts from.')
-
 _PART_BYTES = 15 * 2**20
 _TIMINGS = 'timings'
 _SUMMARY = 'summary.json'
@@ -37,6 +33,13 @@ _FILE = re.compile(
     rf'({_TIMINGS}|[^/]+/[^/]+/[^/]+)/'
     r'(\w+\.json|metrics\.csv|checkpoints/(\d+)\.npz)'
 )
+
+
+def define_flags() -> None:
+  """Defines the flags when the command runs, not at import."""
+  command_line.define_results_flag()
+  flags.DEFINE_string('pack', '', 'Folder to write parts to.')
+  flags.DEFINE_string('unpack', '', 'Folder to read parts from.')
 
 
 def pack(root: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
@@ -136,16 +139,17 @@ def _read(folder: pathlib.Path) -> dict[str, bytes]:
 def main() -> None:
   """Packs or unpacks, and prints what."""
   root = command_line.read_root()
-  if bool(_PACK.value) == bool(_UNPACK.value):
+  if bool(flags.FLAGS.pack) == bool(flags.FLAGS.unpack):
     raise errors.UserError('Give one of --pack=FOLDER and --unpack=FOLDER.')
-  if _PACK.value:
-    for path in pack(root, files.locate(_PACK.value, '--pack')):
+  if flags.FLAGS.pack:
+    for path in pack(root, files.locate(flags.FLAGS.pack, '--pack')):
       print(f'{path}: {path.stat().st_size / 2**20:.2f} MiB')
   else:
-    folder = files.locate(_UNPACK.value, '--unpack')
+    folder = files.locate(flags.FLAGS.unpack, '--unpack')
     for name, what in unpack(folder, root).items():
       print(f'{name}: {what}')
 
 
 if __name__ == '__main__':
+  define_flags()
   script.run(main)

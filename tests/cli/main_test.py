@@ -312,7 +312,7 @@ def test_commands_define_flags_when_they_run() -> None:
   commands_with_flags = [
       *('main', 'benchmark', 'worlds.__main__', 'profiling.performance_page'),
       *('figures.make_all', 'figures.bundle', 'figures.render'),
-      *('launch.local', 'launch.campaign'),
+      *('launch.local', 'launch.campaign', 'launch.parts'),
   ]
   done = subprocess.run(
       [sys.executable, '-c', _IMPORTED, *commands_with_flags],
