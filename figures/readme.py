@@ -25,7 +25,6 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.extensions import over_training
 from modular_hyperteacher.figures.judging import students
@@ -88,7 +87,6 @@ def pages(
           'claims': (
               f'{claim_table(library, of(claims.PAPER))}\n{total}\n\n{rule}\n'
           ),
-          'without a claim': run_table(library),
           'published': f'Tables A2 to A8: {counted}.\n',
       },
       VERDICTS: {
@@ -103,11 +101,11 @@ def pages(
   for study in plugins.studies():
     page = study.folder.resolve() / 'README.md'
     if page.is_relative_to(_ROOT):
-      found = {
-          'claims': claim_table(library, of(plugins.resolve(study.claims))),
-          'published': published_table(library, study),
+      tables_of[page] = {
+          'claims': claim_table(library, of(plugins.resolve(study.claims)))
       }
-      tables_of[page] = {name: text for name, text in found.items() if text}
+      if rows := published_scale.rows(library, list(study.configs)):
+        tables_of[page]['published'] = tables.to_markdown(pd.DataFrame(rows))
   return {
       path: formats.fill(path.read_text('utf-8'), found)
       for path, found in tables_of.items()
@@ -165,12 +163,6 @@ def _fill(text: str, library: data.Library, judged: Sequence[Judged]) -> str:
   return re.sub('{(.*?)}', number, text)
 
 
-def published_table(library: data.Library, study: Any) -> str:
-  """Returns a row per published number that a study's finished runs repeat."""
-  rows = published_scale.rows(library, list(study.configs))
-  return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
-
-
 def claim_table(library: data.Library, judged: Sequence[Judged]) -> str:
   """Returns a row per claim."""
   rows, seen = [], set()
@@ -188,22 +180,6 @@ def claim_table(library: data.Library, judged: Sequence[Judged]) -> str:
         'flag of `main`': _flag(claim.experiment, scale),
         'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
     })
-  return tables.to_markdown(pd.DataFrame(rows))
-
-
-def run_table(library: data.Library) -> str:
-  """Returns a row per experiment of the paper's figures without a claim."""
-  seen = {claim.experiment for claim in claims.known()}
-  rows = [
-      {
-          'figure': name,
-          'flag of `main`': _flag(experiment),
-          'cost': _cost(library, experiment, seen),
-      }
-      for name, figure in registry.of_paper().items()
-      for experiment in figure.experiments
-      if experiment not in seen
-  ]
   return tables.to_markdown(pd.DataFrame(rows))
 
 

@@ -154,11 +154,6 @@ def sections() -> dict[str, Mapping[str, Figure]]:
   return {**_sections(), **_added}
 
 
-def of_paper() -> dict[str, Figure]:
-  """Returns name -> figure, without those of studies."""
-  return {n: f for section in _PAPER.values() for n, f in section.items()}
-
-
 def figures() -> dict[str, Figure]:
   """Returns name -> figure, in the order of the report."""
   return {n: f for section in sections().values() for n, f in section.items()}
