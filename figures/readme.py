@@ -80,14 +80,16 @@ def pages(
       textwrap.fill(text, 118, break_on_hyphens=False)
       for text in (overview.summarise(known, entries), written.RULE)
   )
-  counted = '. '.join(agreement.summarise(library))
+  counted = f'Tables A2 to A8: {". ".join(agreement.summarise(library))}.\n'
+  paper = [e for e in plugins.experiments() if plugins.config_of(e).is_paper]
+  compared = published_table(library, paper)
   tables_of = {
       README: {'figures': f'{figure_table(library, judged)}\n{total}\n'},
       RESULTS: {
           'claims': (
               f'{claim_table(library, of(claims.PAPER))}\n{total}\n\n{rule}\n'
           ),
-          'published': f'Tables A2 to A8: {counted}.\n',
+          'published': '\n'.join(filter(None, (counted, compared))),
       },
       VERDICTS: {
           'seeds': seeds_table(library, entries),
@@ -104,8 +106,8 @@ def pages(
       tables_of[page] = {
           'claims': claim_table(library, of(plugins.resolve(study.claims)))
       }
-      if rows := published_scale.rows(library, list(study.configs)):
-        tables_of[page]['published'] = tables.to_markdown(pd.DataFrame(rows))
+      if rows := published_table(library, study.configs):
+        tables_of[page]['published'] = rows
   return {
       path: formats.fill(path.read_text('utf-8'), found)
       for path, found in tables_of.items()
@@ -161,6 +163,12 @@ def _fill(text: str, library: data.Library, judged: Sequence[Judged]) -> str:
     return f'{value:.2f}'
 
   return re.sub('{(.*?)}', number, text)
+
+
+def published_table(library: data.Library, experiments: Sequence[str]) -> str:
+  """Returns a row per published number with a finished run; '' without any."""
+  rows = published_scale.rows(library, list(experiments))
+  return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
 
 
 def claim_table(library: data.Library, judged: Sequence[Judged]) -> str:
