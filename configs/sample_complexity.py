@@ -5,7 +5,7 @@ examples to adapt on in every task. The training curve of a run gives OOD
 accuracy after any number of training tasks, so a grid over shots and tasks
 takes one run per number of shots. Figure A3's runs show how tasks grow with M.
 Identical runs are shared with Figures 3B and A4: of the laptop preset's ten,
-six are Figure A4's. The table in docs/results.md has the cost.
+six are Figure A4's. The table in docs/learners.md has the cost.
 
   python -m modular_hyperteacher.main --config=configs/sample_complexity.py
   python figures/make_all.py --only=sample_complexity

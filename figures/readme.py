@@ -1,29 +1,29 @@
-"""Writes the tables of results in README.md and docs.
+"""Writes the tables of results on pages.
 
   python figures/readme.py
 
-README.md has a row per figure of the paper, docs/results.md a row per claim,
+README.md has a row per figure of the paper, docs/results.md a row per claim of
+the paper, docs/learners.md and every study's README.md those of their own,
 docs/verdicts.md the verdicts that the seeds of the presets do not reach and the
-claims that are not followed over training, docs/ways_to_recompose.md a row per
-learner. All depend on the bundled results alone, so they are the same on all
-machines; a test compares them.
+claims that are not followed over training. All depend on the bundled results
+alone, so they are the same on all machines; a test compares them.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import functools
 import pathlib
 import re
 import textwrap
-from typing import Any
 
 import pandas as pd
 
 from modular_hyperteacher import files
 from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.extensions import over_training
 from modular_hyperteacher.figures.judging import students
@@ -41,7 +41,10 @@ _ROOT = pathlib.Path(__file__).resolve().parents[1]
 README = _ROOT / 'README.md'
 RESULTS = _ROOT / 'docs' / 'results.md'
 VERDICTS = _ROOT / 'docs' / 'verdicts.md'
-WAYS = _ROOT / 'docs' / 'ways_to_recompose.md'
+LEARNERS = _ROOT / 'docs' / 'learners.md'
+_GROUPS = {'hypernetworks': style.HYPERNETWORKS, 'others': style.MONOLITHIC}
+# A claim, and its entry of claims.json.
+Judged = tuple[verdicts.Claim, verdicts.Entry]
 
 
 def main() -> None:
@@ -65,81 +68,111 @@ def pages(
   Raises:
     ValueError: if a page lacks the markers of its table.
   """
+  known = claims.known()
+  judged = list(zip(known, entries, strict=True))
+
+  def of(some: Sequence[verdicts.Claim]) -> list[Judged]:
+    return [(claim, entry) for claim, entry in judged if claim in some]
+
   total, rule = (
       textwrap.fill(text, 118, break_on_hyphens=False)
-      for text in (
-          overview.summarise(claims.known(), entries),
-          written.RULE,
-      )
+      for text in (overview.summarise(known, entries), written.RULE)
   )
-  figures = f'{figure_table(library, entries)}\n{total}\n'
-  all_claims = claim_table(library, entries)
+  counted = f'Tables A2 to A8: {". ".join(agreement.summarise(library))}.\n'
+  paper = [e for e in plugins.experiments() if plugins.config_of(e).is_paper]
+  compared = published_table(library, paper)
   tables_of = {
-      README: {'figures': figures},
+      README: {'figures': f'{figure_table(library, judged)}\n{total}\n'},
       RESULTS: {
-          'claims': f'{all_claims}\n{total}\n\n{rule}\n',
-          'published': published_table(library),
+          'claims': (
+              f'{claim_table(library, of(claims.PAPER))}\n{total}\n\n{rule}\n'
+          ),
+          'published': '\n'.join(filter(None, (counted, compared))),
       },
       VERDICTS: {
           'seeds': seeds_table(library, entries),
           'one point': one_point_table(library),
       },
-      WAYS: {'learners': tables.to_markdown(learners.table(library))},
+      LEARNERS: {
+          'claims': claim_table(library, of(claims.BEYOND)),
+          'learners': tables.to_markdown(learners.table(library)),
+      },
   }
+  for study in plugins.studies():
+    page = study.folder.resolve() / 'README.md'
+    if page.is_relative_to(_ROOT):
+      tables_of[page] = {
+          'claims': claim_table(library, of(plugins.resolve(study.claims)))
+      }
+      if rows := published_table(library, study.configs):
+        tables_of[page]['published'] = rows
   return {
       path: formats.fill(path.read_text('utf-8'), of_page)
       for path, of_page in tables_of.items()
   }
 
 
-def figure_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
+def figure_table(library: data.Library, judged: Sequence[Judged]) -> str:
   """Returns the README's table: a row per figure or table of the paper."""
   rows = []
   for artefact, finding in overview.FINDINGS.items():
-    of_artefact = [
-        (claim, entry)
-        for claim, entry in zip(claims.known(), entries, strict=True)
-        if claim.artefact == artefact
-    ]
-    ids: dict[str, list[str]] = {}
-    for _, entry in of_artefact:
-      ids.setdefault(entry['verdict'], []).append(entry['id'])
-    verdict = '; '.join(
-        f'{verdict} ({", ".join(names)})' if len(ids) > 1 else verdict
-        for verdict, names in ids.items()
-    )
-    experiments = [claim.experiment for claim, _ in of_artefact]
+    of_artefact = [j for j in judged if j[0].artefact == artefact]
+    # Tables A2 to A8 make no claim.
+    verdict = _verdict(of_artefact) or agreement.summarise(library)[0]
+    experiment = [*(c.experiment for c, _ in of_artefact), agreement.EXPERIMENT]
     rows.append({
         'figure': artefact,
         'the paper': finding['published'],
-        'here': re.sub(
-            '{(.*?)}',
-            lambda match: _levels(library, *match[1].split()),
-            finding['here'],
-        ),
-        # Tables A2 to A8 make no claim.
-        'verdict': verdict or agreement.summarise(library)[0],
-        'flag of `main`': _flag([*experiments, agreement.EXPERIMENT][0]),
+        'here': _fill(finding['here'], library, of_artefact),
+        'verdict': f'[{verdict}](docs/{finding["page"]})',
+        'flag of `main`': _flag(experiment[0]),
     })
   return tables.to_markdown(pd.DataFrame(rows))
 
 
-def published_table(library: data.Library) -> str:
-  """Returns a row per published number that a finished run compares with."""
-  figures = registry.figures().values()
-  experiments = dict.fromkeys(e for f in figures for e in f.experiments)
-  rows = published_scale.rows(library, list(experiments))
-  counted = '. '.join(agreement.summarise(library))
-  return (
-      f'Tables A2 to A8: {counted}.\n\n{tables.to_markdown(pd.DataFrame(rows))}'
+def _verdict(judged: Sequence[Judged]) -> str:
+  """Returns 'A', or 'A (ID), B (ID)'; then what claims with Adam have."""
+  ids: dict[str, list[str]] = {}
+  for claim, entry in judged:
+    if not claim.id.endswith('-adam'):
+      ids.setdefault(entry['verdict'], []).append(claim.id)
+  adam = {e['verdict']: 0 for c, e in judged if c.id.endswith('-adam')}
+  named = ', '.join(
+      f'{verdict} ({", ".join(of)})' if len(ids) > 1 else verdict
+      for verdict, of in ids.items()
   )
+  return f'{named}; Adam: {", ".join(adam)}' if adam.keys() - ids else named
 
 
-def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
-  """Returns a row per claim, and per experiment without claims."""
-  numbers = ('verdict', 'effect', 'to exceed', 'p', 'seeds', 'scale')
+def _fill(text: str, library: data.Library, judged: Sequence[Judged]) -> str:
+  """Returns a finding with its numbers.
+
+  Args:
+    text: '{min hypernetworks fig3b random accuracy}' stands for the lower of
+      two means, and '{A10}' for the size of this claim's effect.
+    library: the finished runs.
+    judged: the claims of the finding.
+  """
+  effects = {c.id: abs(entry['effect'] or 0) for c, entry in judged}
+
+  def number(match: re.Match[str]) -> str:
+    words = match[1].split()
+    value = effects[words[0]] if len(words) == 1 else _level(library, *words)
+    return f'{value:.2f}'
+
+  return re.sub('{(.*?)}', number, text)
+
+
+def published_table(library: data.Library, experiments: Sequence[str]) -> str:
+  """Returns a row per published number with a finished run; '' without any."""
+  rows = published_scale.rows(library, list(experiments))
+  return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
+
+
+def claim_table(library: data.Library, judged: Sequence[Judged]) -> str:
+  """Returns a row per claim."""
   rows, seen = [], set()
-  for claim, entry in zip(claims.known(), entries, strict=True):
+  for claim, entry in judged:
     scale = entry['preset'] or ''
     rows.append({
         'claim': f'{claim.id} ({claim.artefact})',
@@ -153,16 +186,6 @@ def claim_table(library: data.Library, entries: list[verdicts.Entry]) -> str:
         'flag of `main`': _flag(claim.experiment, scale),
         'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
     })
-  for name, figure in registry.figures().items():
-    for experiment in figure.experiments:
-      if experiment not in seen:
-        rows.append({
-            'claim': f'none ({name})',
-            'what is claimed': figure.title,
-            **dict.fromkeys(numbers, ''),
-            'flag of `main`': _flag(experiment),
-            'cost': _cost(library, experiment, seen),
-        })
   return tables.to_markdown(pd.DataFrame(rows))
 
 
@@ -218,43 +241,36 @@ def _of_preset(read: verdicts.Read) -> verdicts.Read:
   return read_few
 
 
-def _levels(
+def _level(
     library: data.Library,
+    end: str,
+    group: str,
     experiment: str,
     task_support: str,
     metric: str,
-    *conditions: str,
-) -> str:
-  """Returns '0.82, 0.81, ANIL 0.68, MAML 0.65', means at the last step.
+) -> float:
+  """Returns the lowest or highest mean of some models on OOD tasks.
 
-  The first two are of the linear and the nonlinear hypernetwork.
-
-  They are over the seeds that all models have. Of a model of several widths,
-  the one with the best mean on OOD tasks counts.
+  Means are at the last step, over the seeds that all models have. If a model
+  has several widths, the one with the best mean counts.
 
   Args:
     library: the finished runs.
-    experiment: which ones.
-    task_support: of the runs.
+    end: 'min' or 'max'.
+    group: a model, 'hypernetworks', or 'others', which are ANIL and MAML.
+    experiment: whose runs.
+    task_support: the runs' support.
     metric: 'accuracy', ...
-    *conditions: 'split=test' in place of OOD tasks; 'field=integer' for some of
-      the runs only.
   """
   frame = library.values(experiment)
-  fields = dict(condition.split('=') for condition in conditions)
-  split = fields.pop('split', 'ood')
-  cell: dict[str, Any] = {k: int(value) for k, value in fields.items()}
-  cell[students.SUPPORT] = task_support
-  means = {
-      model: students.best_width(frame, model, cell, metric, split)
+  cell = {students.SUPPORT: task_support}
+  seeds = {
+      model: students.best_width(frame, model, cell, metric)
       for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
   }
-  shared = pd.DataFrame(means).dropna(axis='columns', how='all').dropna()
-  labels = {m: f'{style.MODEL_NAMES[m]} ' for m in style.MONOLITHIC}
-  return ', '.join(
-      f'{labels.get(str(model), "")}{mean:.2f}'
-      for model, mean in shared.mean().items()
-  )
+  shared = pd.DataFrame(seeds).dropna(axis='columns', how='all').dropna()
+  means = shared.mean().reindex(_GROUPS.get(group, (group,)))
+  return float(means.min() if end == 'min' else means.max())
 
 
 def _flag(experiment: str, preset: str = '') -> str:

@@ -17,17 +17,19 @@ PAPER: tuple[verdicts.Claim, ...] = (
     *hyperteacher.CLAIMS,
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
-    *beyond.CLAIMS,
 )
-# Parts of these on other runs; they have a figure, but no verdict in the list.
+# Of our own, about the paper's tasks.
+BEYOND: tuple[verdicts.Claim, ...] = beyond.CLAIMS
+# Parts of the paper's claims on other runs; a figure shows them, not the list.
 PARTS: tuple[verdicts.Claim, ...] = parts.CLAIMS
 
 
 @functools.cache
 def known() -> tuple[verdicts.Claim, ...]:
-  """Returns the paper's claims, then those of all studies."""
+  """Returns the paper's claims, ours, then those of all studies."""
   named = [study.claims for study in plugins.studies() if study.claims]
-  return (*PAPER, *(claim for name in named for claim in plugins.resolve(name)))
+  of_studies = (claim for name in named for claim in plugins.resolve(name))
+  return (*PAPER, *BEYOND, *of_studies)
 
 
 def evaluate(library: data.Library) -> list[verdicts.Entry]:

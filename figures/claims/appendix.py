@@ -184,8 +184,8 @@ def _decodability_mirrors_accuracy(
 CLAIMS = (
     verdicts.of_hypernetworks(
         'A3',
-        'With more modules, both hypernetworks need more training tasks to'
-        ' reach a given OOD accuracy.',
+        'With more modules, both hypernetworks need more training tasks for'
+        ' a given OOD accuracy.',
         'fig_a3',
         more_tasks_for_more_modules,
         cell=fig_a3.CELL,
@@ -201,16 +201,16 @@ CLAIMS = (
     verdicts.of_hypernetworks(
         'A5',
         'With more modules, holding out more combinations costs both'
-        ' hypernetworks less OOD accuracy; accuracy on seen combinations'
-        f' falls by less than {_NOTICEABLE:g}.',
+        ' hypernetworks less OOD accuracy; on seen ones, they lose less'
+        f' than {_NOTICEABLE:g}.',
         'fig_a5',
         _robust_for_more_modules,
         cell=fig_a4.CELL_A5,
     ),
     verdicts.of_hypernetworks(
         'A6',
-        'Across values of M and K, the better modules can be decoded (R2),'
-        ' the higher the OOD accuracy of both hypernetworks.',
+        'Across M and K, R2 of decoding correlates with OOD accuracy (both'
+        ' hypernetworks).',
         'fig_a6',
         _decodability_mirrors_accuracy,
         experiment='fig3e',

@@ -99,8 +99,8 @@ def _pairs_of_sizes(
 CLAIMS = (
     verdicts.of_hypernetworks(
         '4B',
-        'Preferences: OOD loss is lower with connected than with disconnected'
-        ' support, for both hypernetworks.',
+        'Preferences: OOD loss is lower with connected than with'
+        ' disconnected support (both hypernetworks).',
         'fig4b',
         functools.partial(
             students.over_supports,
@@ -112,33 +112,32 @@ CLAIMS = (
     ),
     verdicts.of_figure(
         '4C-1',
-        'Preferences, compositional support: OOD loss of both hypernetworks is'
-        ' lower than that of both monolithic models.',
+        'Preferences: both hypernetworks have a lower OOD loss than both'
+        ' ANIL and MAML.',
         'fig4c',
         functools.partial(students.modular_are_better, metric='loss'),
         cell=model_bars.CELL,
     ),
     verdicts.of_hypernetworks(
         '4C-2',
-        'Preferences: holding one preference out (non-compositional support)'
-        ' widens the gap between the loss of OOD tasks and that of seen tasks,'
-        ' for both hypernetworks.',
+        'Preferences: holding one out widens the gap between OOD loss and'
+        ' that on seen tasks (both hypernetworks).',
         'fig4c',
         _wider_gap,
         cell=model_bars.CELL,
     ),
     verdicts.of_figure(
         '4E',
-        'Goals, compositional support: OOD accuracy of both hypernetworks is'
-        ' higher than that of both monolithic models.',
+        'Goals: both hypernetworks have a higher OOD accuracy than both'
+        ' ANIL and MAML.',
         'fig4e',
         students.modular_are_better,
         cell=model_bars.CELL,
     ),
     verdicts.of_figure(
         '4F',
-        'Goals: non-compositional support costs both hypernetworks more OOD'
-        ' accuracy than either monolithic model.',
+        'Goals: holding a quadrant out costs both hypernetworks more OOD'
+        ' accuracy than ANIL and MAML.',
         'fig4f',
         _modular_fall_more,
         experiment='fig4e',
@@ -146,18 +145,16 @@ CLAIMS = (
     ),
     verdicts.of_hypernetworks(
         'A8',
-        'Preferences: more hidden units or modules raise the OOD loss of either'
-        f' hypernetwork by less than {_RAISED:.0%}.',
+        'Preferences: OOD loss of larger hypernetworks is higher by less'
+        f' than {_RAISED:.0%}.',
         'fig_a8',
         _loss_is_not_raised,
         cell=fig_a8.CELL,
     ),
     verdicts.of_figure(
         'A9',
-        'Goals: with compositional support, both hypernetworks predict a larger'
-        ' fraction of demonstrations without a mistake than both monolithic'
-        ' models; with non-compositional support, they lose a larger share of'
-        ' this fraction.',
+        'Goals: 4E and 4F hold for the share of demonstrations without a'
+        ' mistake, 4F relative to this share.',
         'fig_a9',
         _whole_demonstrations,
         experiment='fig4e',
@@ -165,8 +162,8 @@ CLAIMS = (
     ),
     verdicts.of_hypernetworks(
         'A10',
-        'Goals: with more hidden units or modules, OOD accuracy of both'
-        f' hypernetworks changes by less than {_UNSTABLE:g}.',
+        'Goals: OOD accuracy of both hypernetworks changes by less than'
+        f' {_UNSTABLE:g} with student size.',
         'fig_a10',
         _accuracy_is_stable,
         cell=fig_a8.CELL,

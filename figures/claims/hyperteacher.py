@@ -107,25 +107,24 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
 CLAIMS = (
     verdicts.of_figure(
         '3B-1',
-        'Compositional support: OOD accuracy of both hypernetworks is'
-        ' higher than that of both monolithic models.',
+        'Compositional support: both hypernetworks have a higher OOD'
+        ' accuracy than both ANIL and MAML.',
         'fig3b',
         students.modular_are_better,
         cell=model_bars.CELL,
     ),
     verdicts.of_figure(
         '3B-2',
-        'Non-compositional support: OOD accuracy of the hypernetworks'
-        ' drops below that of the monolithic models.',
+        'Non-compositional support: both hypernetworks have a lower OOD'
+        ' accuracy than both ANIL and MAML.',
         'fig3b',
         _monolithic_above_modular,
         cell=model_bars.CELL,
     ),
     verdicts.of_hypernetworks(
         '3C',
-        'The modules of OOD tasks can be decoded better (linearly, from the'
-        ' adapted parameters of both hypernetworks) with compositional than'
-        ' with non-compositional support.',
+        'Modules of OOD tasks are decoded better with compositional than'
+        ' with non-compositional support (both hypernetworks).',
         'fig3c',
         _decodable_if_compositional,
         cell=fig3c.CELL,
@@ -135,9 +134,8 @@ CLAIMS = (
     ),
     verdicts.of_hypernetworks(
         '3D',
-        'The modules of OOD tasks can be decoded better (linearly, from the'
-        ' adapted parameters of both hypernetworks) with connected than'
-        ' with disconnected support.',
+        'Modules of OOD tasks are decoded better with connected than with'
+        ' disconnected support (both hypernetworks).',
         'fig3d',
         functools.partial(
             students.over_supports,
@@ -150,9 +148,9 @@ CLAIMS = (
     ),
     verdicts.of_hypernetworks(
         '3E',
-        'For every M, both hypernetworks reach a higher OOD accuracy with'
-        ' K > 1 than with K = 1, and a higher one than ANIL and MAML where'
-        ' these were trained.',
+        'For every M, both hypernetworks have a higher OOD accuracy with K'
+        ' > 1 than with K = 1, and than ANIL and MAML where these were'
+        ' trained.',
         'fig3e',
         _needs_combined_modules,
         cell=fig3e.CELL,
@@ -162,17 +160,17 @@ CLAIMS = (
     ),
     verdicts.of_hypernetworks(
         '3F',
-        'OOD accuracy of both hypernetworks first rises, then falls with'
-        ' overparameterisation (more hidden units and modules).',
+        'OOD accuracy of both hypernetworks rises with student size, then'
+        ' falls.',
         'fig3f',
         _best_in_between,
         cell=fig3f.CELL,
     ),
     verdicts.of_figure(
         'TXT-1',
-        'Compositional support: from two modules to more than training ever'
-        ' combined, both hypernetworks lose more accuracy than a control that'
-        ' was trained on combinations of any size, and end up below it.',
+        'With more modules than in training, both hypernetworks lose more'
+        ' accuracy than a control trained on any number, and end up below'
+        ' it.',
         'more_modules',
         _falls_beyond_training,
         artefact='Section 4.1',

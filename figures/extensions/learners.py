@@ -1,4 +1,4 @@
-"""All learners on one hyperteacher: docs/ways_to_recompose.md.
+"""All learners on one hyperteacher: docs/learners.md.
 
 A comparison is a picture and a table. Its learners see tasks of Figure 3B's
 teacher. Numbers come from finished runs, sizes from the configs. Studies add

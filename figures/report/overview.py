@@ -16,10 +16,9 @@ _FOLDER = pathlib.Path(__file__).parent
 # Why claims are not supported by the bundled results, or only with a caveat.
 EXPLANATIONS = _FOLDER / 'explanations.csv'
 _TABLE: Any = pd.read_csv(_FOLDER / 'findings.csv', index_col='artefact')
-# Part of the paper -> what it says, 'published', and what was found, 'here', at
-# laptop scale and whatever the verdict. There, '{fig3b random accuracy}' stands
-# for the accuracies on OOD tasks of the models that Figure 3B trains with this
-# support.
+# Part of the paper -> what it says, 'published', what we find at laptop scale,
+# 'here', and where docs/ has the evidence, 'page'. `readme.py` fills in the
+# numbers of 'here'.
 FINDINGS: Mapping[str, Mapping[str, str]] = _TABLE.to_dict('index')
 # Shapes repeat what colours say, for readers who cannot tell colours apart.
 SYMBOLS = {

@@ -249,7 +249,7 @@ _published = functools.partial(
     cell=given_tasks.CELL,
     read=given_tasks.read_values,
 )
-_ANALOGUE = 'Analogue at a small scale, for networks that are given the task:'
+_ANALOGUE = 'Analogue at a small scale:'
 
 CLAIMS = (
     _published(

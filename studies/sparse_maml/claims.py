@@ -110,10 +110,7 @@ def _claim(
   source = (
       "Ours, not the paper's: with ten inner steps,"
       if ours
-      else (
-          'Analogue on the hyperteacher, with ten inner steps if not stated'
-          ' (published: 35), of a finding on images:'
-      )
+      else 'Analogue on the hyperteacher, with ten inner steps if not stated:'
   )
   return verdicts.Claim(
       id=f'SM-{number}',

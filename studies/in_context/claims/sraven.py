@@ -1,7 +1,7 @@
 """Claims on sRAVEN: Schug et al. (2025).
 
 The laptop's instances have two features, the paper's four. HY-10, HY-13, HY-15,
-HY-17 and HY-18 need sizes that were not trained; docs/in_context.md lists them.
+HY-17 and HY-18 need sizes that were not trained; README.md lists them.
 """
 
 import functools
