@@ -58,7 +58,7 @@ _PREDICTIONS = flags.DEFINE_string(
     'predictions',
     None,
     'Folder with predictions of your own models, to draw beside the built-in'
-    ' ones: .npz files as in docs/worlds.md.',
+    ' ones: .npz files as in docs/library.md.',
 )
 _OUTPUT = flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
 _SITE = flags.DEFINE_string(
