@@ -46,7 +46,7 @@ _CONFIGS = {
 }
 _WORLDS = ('hyperteacher', 'preferences', 'goals')
 _PUBLISHED_BATCH = 128
-# Table of meta-seq2seq, whose steps are single episodes.
+# The table of meta-seq2seq, whose steps are single episodes.
 _EPISODES = 'episodes'
 _GPU = 'gpu'
 # Tables of the page; all others are in the log.
@@ -105,7 +105,7 @@ def cases() -> list[Case]:
 
 
 def _gpu_cases() -> list[Case]:
-  """Returns the usual cases, and those that the page has of any GPU."""
+  """Returns the usual cases, and all others that were measured on a GPU."""
   usual = [
       f'{_GPU} {world} {model} 1 seeds, 32 at once'
       for world in _WORLDS
