@@ -146,6 +146,7 @@ def test_a_study_of_another_package_is_trained_drawn_and_judged(
   assert (output / 'sine_readouts.html').exists()
   table = (output / 'sine_readouts.md').read_text().splitlines()
   assert [row.split(' | ')[0] for row in table[2:]] == ['| 4', '| 32']
+  assert all(row.count('±') == 2 for row in table[2:])  # Last and best loss.
   entries = json.loads((output / 'claims.json').read_text())
   (entry,) = [entry for entry in entries if entry['id'] == 'SINES-1']
   assert entry['verdict'] != 'NOT RUN' and entry['num_seeds'] == 3
