@@ -64,7 +64,7 @@ def define_flags() -> None:
       'predictions',
       None,
       'Folder with predictions of your own models, to draw beside the built-in'
-      ' ones: .npz files as in docs/worlds.md.',
+      ' ones: .npz files as in docs/library.md.',
   )
   flags.DEFINE_string('output', 'figures/output', 'Folder to write to.')
   flags.DEFINE_string(

@@ -1,6 +1,6 @@
 """Trains a sweep on a Ray cluster with CPUs, GPUs or TPUs.
 
-  ray up launch/clusters/ray_gpu.yaml  # or ray_tpu.yaml; see docs/clusters.md
+  ray up launch/clusters/ray_gpu.yaml  # or ray_tpu.yaml; see docs/cli.md
   python -m launch.ray_cluster --address=auto --num_gpus=1 \\
       --config=configs/fig3b.py:paper --results=/shared/results
 

@@ -41,42 +41,40 @@ def write_docs(output: pathlib.Path, home: str) -> None:
     )
   folder = output / 'docs'
   folder.mkdir(parents=True, exist_ok=True)
-  titles = {}
   for path in pages:
     heading, _, text = path.read_text('utf-8').partition('\n')
-    titles[path.stem] = heading.lstrip('# ').replace('`', '')
+    title = heading.lstrip('# ').replace('`', '')
     body = markdown.markdown(text, extensions=['extra', 'toc', 'sane_lists'])
     body = _LINK.sub(functools.partial(_link, path, output), body)
-    _write(folder / f'{path.stem}.html', titles[path.stem], body, f'../{home}')
-  rows = ''.join(
-      f'<li><a href="{stem}.html">{markupsafe.escape(title)}</a></li>\n'
-      for stem, title in titles.items()
-  )
-  body = f'<ul>{rows}</ul>'
-  _write(folder / 'index.html', 'Documentation', body, f'../{home}')
+    _write(folder / _html(path), title, body, f'../{home}')
   (output / '.nojekyll').touch()  # GitHub Pages then serves files as they are.
 
 
+def _html(page_: pathlib.Path) -> str:
+  """Returns the name of a page on the site; docs/README.md is the index."""
+  return f'{"index" if page_.stem == "README" else page_.stem}.html'
+
+
 def _link(
-    path: pathlib.Path, output: pathlib.Path, matched: re.Match[str]
+    path: pathlib.Path, output: pathlib.Path, match: re.Match[str]
 ) -> str:
   """Returns a link's attribute on the site; '' if it leads off the site.
 
   Args:
     path: the page that it is on.
     output: the site's folder, to which an image is copied.
-    matched: the attribute.
+    match: the attribute.
   """
-  name, address, anchor = matched.groups()
+  name, address, anchor = match.groups()
   target = (path.parent / address).resolve()
   if target.parent == path.parent and target.suffix == '.md':
-    return f' {name}="{target.stem}.html{anchor or ""}"'
+    return f' {name}="{_html(target)}{anchor or ""}"'
   if target.suffix not in _IMAGES or not target.is_relative_to(_ROOT):
     return ''
   copy = output / target.relative_to(_ROOT)
   copy.parent.mkdir(parents=True, exist_ok=True)
   shutil.copyfile(target, copy)
-  return matched[0]
+  return match[0]
 
 
 def _write(path: pathlib.Path, title: str, body: str, home: str) -> None:

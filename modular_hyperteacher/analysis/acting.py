@@ -38,7 +38,7 @@ from modular_hyperteacher.tasks.gridworlds import observations
 from modular_hyperteacher.tasks.gridworlds import preferences
 
 _SPLITS = ('test', 'ood')
-_NUM_INSTANCES = 16  # Per task of preferences.
+_NUM_INSTANCES = 16  # A task of preferences is acted in so many scenes.
 _TASK_CHUNK_SIZE = 32  # Tasks evaluated together; bounds memory.
 
 
@@ -102,9 +102,9 @@ def make_preferences_analysis(
     for split in _SPLITS:
       earned, demonstrated = act_on_split(adapted, split)
       ratio = np.nan
-      # Of a model that diverged, argmax would end every walk at once.
-      found = adapted.meta_params, adapted.fast_params[split]
-      if demonstrated.any() and base.is_finite(found):
+      # If a model diverged, argmax would end every walk at once.
+      student = adapted.meta_params, adapted.fast_params[split]
+      if demonstrated.any() and base.is_finite(student):
         ratio = earned.sum() / demonstrated.sum()
       metrics[split] = {'relative_return': float(ratio)}
     return metrics
@@ -130,7 +130,7 @@ def walk(
     params: what all tasks share.
     nexts: the cell after each move, [mazes, cells, 4].
     instance: the initial scene.
-    factors: the goal's, [4].
+    factors: those that make up the goal, [4].
     policy: followed greedily.
   """
   cells = jnp.arange(params.walls.shape[-1])

@@ -134,8 +134,8 @@ def make_analysis(
 
   Fitted on the tasks of each split: 'alignment' (joint, the headline), its
   maximum and minimum over units, 'alignment_per_module', 'alignment_exact'
-  (joint, exact ridge) and 'latent_r2' (mean over modules). 'alignment_weights'
-  and 'alignment_weights_per_task' are as of `align_weights`.
+  (joint, exact ridge) and 'latent_r2' (mean over modules). `align_weights`
+  returns 'alignment_weights' and 'alignment_weights_per_task'.
   'alignment_fit_train' is the joint alignment fitted on tasks like those of
   training, the same in every split. 'identification_*' measures how far the
   modules are from a linear map of the teacher's (see `identification`).
@@ -182,7 +182,7 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
     by_name, regression = _split_metrics(
         teacher, student, student_latents, latents[:, 0]
     )
-    found = identification.identify(
+    by_regression = identification.identify(
         np.asarray(teacher),
         np.asarray(student),
         np.linalg.pinv(np.asarray(regression)),
@@ -196,9 +196,9 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
     metrics[split] = {
         **jax.tree.map(float, by_name),
         'alignment_fit_train': float(on_train['alignment']),
-        'identification_residual': found.residual,
+        'identification_residual': by_regression.residual,
         'identification_residual_direct': direct.residual,
-        'identification_flipped': found.fraction_flipped,
+        'identification_flipped': by_regression.fraction_flipped,
     }
   return metrics
 

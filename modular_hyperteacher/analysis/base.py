@@ -24,7 +24,7 @@ class Adapted(NamedTuple):
   meta_params: Any
   latents: Mapping[str, np.ndarray]  # split -> [tasks, L, M]
   fast_params: Mapping[str, Any]  # split -> [tasks, ...]
-  key: jax.Array  # for random numbers of the analysis
+  key: jax.Array  # random numbers of the analysis derive from it
 
 
 class Analysis(NamedTuple):

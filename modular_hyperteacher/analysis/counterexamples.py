@@ -27,7 +27,7 @@ _NUM_INPUTS = 2000
 _NUM_LATENTS = 16  # Training tasks per family.
 _NUM_STARTS = 64
 _NUM_ITERATIONS = 100
-_Network = teacher_student.TeacherParams  # With one output.
+_Network = teacher_student.TeacherParams  # It has one output.
 
 
 class Counterexample(NamedTuple):
@@ -36,7 +36,9 @@ class Counterexample(NamedTuple):
   teacher: _Network
   student: _Network
   train_masks: np.ndarray  # [C, M] bool, families that the student fits
-  ood_masks: Mapping[str, np.ndarray]  # name -> [M] bool, it cannot fit
+  ood_masks: Mapping[
+      str, np.ndarray
+  ]  # name -> [M] bool, a family that it cannot fit
 
 
 def wider_student(key: jax.Array) -> Counterexample:

@@ -91,9 +91,9 @@ def predict_exactly(
   """Returns latents decoded by the exact ridge regression, [new, L, M].
 
   Args:
-    features: to fit on, [tasks, F].
-    latents: to fit, [tasks, L, M].
-    new_features: to decode from, [new, F].
+    features: the solution is fitted on them, [tasks, F].
+    latents: the solution is fitted to them, [tasks, L, M].
+    new_features: latents are decoded from them, [new, F].
   """
   targets = latents.reshape(len(latents), -1)
   decoded = ridge.predict_exactly(
@@ -110,7 +110,7 @@ def score(
   Args:
     decoded: [tasks, L, M].
     latents: [tasks, L, M].
-    name: of the mean; the others are '{name}_l{layer}_m{module}'.
+    name: what to call the mean; the others are '{name}_l{layer}_m{module}'.
   """
   num_tasks, num_layers, num_modules = latents.shape
   flat = ridge.r2(

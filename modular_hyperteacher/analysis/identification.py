@@ -22,10 +22,10 @@ from scipy import optimize
 class Identification(NamedTuple):
   """How the student's units correspond to the teacher's."""
 
-  permutation: np.ndarray  # [H], the student's unit for each of the teacher's
+  permutation: np.ndarray  # [H], which student's unit matches each teacher's
   scales: np.ndarray  # [H], c_k; negative for a unit that is flipped
   residual: float  # squared error relative to the teacher's power; 0 is exact
-  fraction_flipped: float  # of the teacher's units
+  fraction_flipped: float  # the share of the teacher's units with c_k < 0
 
 
 def fit_latent_map(
@@ -60,9 +60,9 @@ def identify(
     teacher_modules: [M, X, H].
     student_modules: [M-hat, X, H-hat], H-hat at least H.
     latent_map: P, from the teacher's latents to the student's, [M-hat, M].
-    weights: of the teacher's units in the residual, [H], not negative; equal
-      by default. A student with a small error need not recover a unit whose
-      readout is small; weights let such units count less.
+    weights: how much each teacher's unit counts in the residual, [H], not
+      negative; equal by default. A student with a small error need not recover
+      a unit whose readout is small; weights let such units count less.
 
   Raises:
     ValueError: if the student has fewer hidden units than the teacher.

@@ -24,7 +24,7 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
 
 _SPLITS = ('test', 'ood')
-_NUM_TASKS = 32  # At least, and one of every combination of modules.
+_NUM_TASKS = 32  # At least so many, and one of every combination of modules.
 # In addition to the inferred latent and to the teacher's, mapped linearly.
 _NUM_RANDOM_STARTS = 6
 _NUM_ITERATIONS = 50

@@ -25,7 +25,7 @@ def fit_by_conjugate_gradients(
   Args:
     features: [N, F].
     targets: [N, targets].
-    strength: of the penalty.
+    strength: how much the penalty counts.
   """
 
   def solve(target: jax.Array) -> jax.Array:
@@ -56,7 +56,7 @@ def predict_exactly(
     features: [N, F].
     targets: [N, targets].
     new_features: [new, F].
-    strength: of the penalty.
+    strength: how much the penalty counts.
   """
   num = len(features)
   products = np.zeros((num + len(new_features), num))

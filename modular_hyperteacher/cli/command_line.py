@@ -42,8 +42,8 @@ class Sweep(NamedTuple):
   """What a command line asks to train."""
 
   runs: list[sweeps.Run]
-  published: list[sweeps.Run]  # of the same config's 'paper' preset
-  root: pathlib.Path  # for results
+  published: list[sweeps.Run]  # the runs of the same config's 'paper' preset
+  root: pathlib.Path  # the folder of results
 
 
 def define_sweep_flags() -> None:
@@ -232,7 +232,7 @@ def _list_shared_flags() -> None:
 
 
 def parse(argv: list[str]) -> list[str]:
-  """Returns the words that are not flags. For `run`."""
+  """Returns the words that are not flags. `run` calls it."""
   try:
     jax_settings.fix()
     for i, word in enumerate(argv):

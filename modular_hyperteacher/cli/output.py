@@ -16,7 +16,7 @@ class _Stream:
 
   def __init__(self, stream: Any, number: int) -> None:
     self._stream = stream
-    self._number = number  # Of the file descriptor.
+    self._number = number  # The file descriptor has it.
     self.lost: str | None = None
     if stream is None:
       self.lost = 'it is closed'

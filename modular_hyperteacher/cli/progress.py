@@ -22,7 +22,7 @@ class Bar:
         total=config['training']['num_outer_steps'],
         desc=f'[{index + 1}/{num_runs}] {name} {support}'.rstrip(),
         unit='step',
-        postfix='compiling',  # Until the first step is done.
+        postfix='compiling',  # It stands there until the first step is done.
         dynamic_ncols=interactive,
         # A log file needs few lines.
         mininterval=0.5 if interactive else 20,

@@ -14,7 +14,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
-# Leaving out padding is published (Lake's text), not doing so, too (his code).
+# Lake's text leaves out padding, and his code does not: both are published.
 _NOT_SHOWN = ('training.seeds', 'model.mask_padding')
 
 

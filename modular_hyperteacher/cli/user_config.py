@@ -58,10 +58,10 @@ def load(argument: str) -> dict[str, Any]:
   name, _, choice = locate(argument).partition(':')
   path = pathlib.Path(name)
   try:
-    found = path.is_file()
+    is_file = path.is_file()
   except (OSError, ValueError):  # Too long a name, for instance.
-    found = False
-  if not found:
+    is_file = False
+  if not is_file:
     hint = 'Run from the repository root, whose configs/ lists the configs.'
     if config := plugins.find_config(path.stem):
       hint = f'Write {config.flag(choice, by_name=True)}.'

@@ -57,12 +57,12 @@ def enable(cache: str = DEFAULT) -> None:
 
 
 def enable_by_default() -> None:
-  """As `enable`, unless JAX is configured or the folder is not the user's."""
+  """Calls `enable` unless JAX is configured or the folder is another user's."""
   if 'JAX_COMPILATION_CACHE_DIR' in os.environ:
     return
   try:
     enable()
-  except errors.UserError as error:  # Such as after sudo.
+  except errors.UserError as error:  # As after sudo.
     print(f'warning: it is not used: {error}', file=sys.stderr)
   except (OSError, RuntimeError):
     pass  # The home folder is read-only, or there is none: go without a cache.

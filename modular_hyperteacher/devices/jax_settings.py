@@ -104,7 +104,7 @@ def fixed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def fixed_draws() -> Iterator[None]:
-  """As `fixed`, for random numbers alone: in any precision."""
+  """Does what `fixed` does for random numbers, in any precision."""
   _check_fork()
   with _entered(_GENERATOR):
     yield
@@ -161,7 +161,7 @@ def _is_compiled(leaf: Any) -> bool:
     inner = getattr(leaf, 'val', None)
     if not isinstance(inner, (jax.Array, np.ndarray)):
       return True
-    leaf = inner  # Of `vmap`.
+    leaf = inner  # `vmap` wraps the value.
   return False
 
 

@@ -28,7 +28,7 @@ def join(
     coordinator: HOST:PORT of process 0. If all arguments are None, JAX finds
       the processes by itself: under SLURM, on TPU pods, under Open MPI, on
       Kubernetes.
-    num_processes: number of processes.
+    num_processes: how many processes there are.
     process_id: index of this process, 0 <= process_id < num_processes.
 
   Raises:

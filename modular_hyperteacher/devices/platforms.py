@@ -13,7 +13,7 @@ _UNKNOWN = 'Unable to initialize backend'  # How JAX's message begins.
 def allow_cpu() -> None:
   """Lets draws run on the CPU beside a GPU, whatever JAX_PLATFORMS says.
 
-  For commands, before JAX starts. The platforms asked for stay preferred.
+  Commands call it before JAX starts. The platforms asked for stay preferred.
   """
   if _asked() and _CPU not in _asked().split(','):
     jax.config.update('jax_platforms', f'{_asked()},{_CPU}')

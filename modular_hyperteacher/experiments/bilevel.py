@@ -29,8 +29,8 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
 # Analyses are skipped if the adapted parameters of evaluation tasks, which stay
-# on the devices, exceed this. Of the paper's runs only MAML's do: 7 to 21 GiB,
-# and the host needs twice as much to concatenate them.
+# on the devices, exceed this. In the paper, only MAML's do: 7 to 21 GiB. To
+# concatenate them, the host needs twice as much.
 _MAX_KEPT_BYTES = 2 * 2**30
 
 
@@ -137,7 +137,7 @@ def make_system(
     task: the task distribution.
     model: the model to train.
     learner: the learning algorithm.
-    num_evaluation_tasks: per split.
+    num_evaluation_tasks: how many per split.
     task_chunk_size: tasks computed together on a device; None for all.
     analysis: analysis of adapted parameters.
   """
@@ -191,7 +191,7 @@ def _make_model(
 class _Call(NamedTuple):
   """A function and its fields; equal to a call that is written alike."""
 
-  make: Callable[..., Any]  # An object without a hash, perhaps.
+  make: Callable[..., Any]  # It may be an object without a hash.
   fields: list[tuple[str, Any]]
 
   def __hash__(self) -> int:

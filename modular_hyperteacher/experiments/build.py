@@ -62,7 +62,7 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   Args:
     config: nested dict with the blocks `task`, `model`, `training` and
       `execution`, as in `sweeps.Run.config`.
-    num_devices: number of devices that share every meta-batch.
+    num_devices: how many devices share every meta-batch.
 
   Raises:
     ValueError: names a missing, unknown or invalid field, its value, and what

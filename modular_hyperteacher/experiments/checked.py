@@ -27,7 +27,7 @@ def call(
   """
   try:
     parameters = inspect.signature(function).parameters
-  except ValueError as error:  # Of a function in C.
+  except ValueError as error:  # A function in C may have none.
     raise errors.UserError(f'{block}.name: {error}.') from error
   kinds = {parameter.kind for parameter in parameters.values()}
   for field in fields:

@@ -137,14 +137,14 @@ def allow(config: Mapping[str, Any]) -> None:
 
 def files() -> set[str]:
   """Returns the source files of the components that were allowed."""
-  found = set()
+  paths = set()
   for component in _allowed.values():
     function = inspect.unwrap(getattr(component, 'func', component))
     try:
-      found.add(inspect.getsourcefile(function) or '')
-    except TypeError:  # Of an object that can be called, or of C.
+      paths.add(inspect.getsourcefile(function) or '')
+    except TypeError:  # An object that can be called, or a function in C.
       pass
-  return found
+  return paths
 
 
 def choose(table: Mapping[str, Any], block: str, fields: dict[str, Any]) -> Any:

@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# Of one array. Another stream changes all of its numbers.
+# So many numbers of an array are kept; another stream changes all of them.
 _NUM_KEPT = 3
 _DIGITS = 6
-# Relative, and relative to the largest of the kept numbers.
+# The relative tolerance, and one relative to the largest kept number.
 _TOLERANCE = 1e-3
 
 

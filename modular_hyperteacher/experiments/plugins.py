@@ -1,4 +1,4 @@
-"""What stands on top of this package, by name: configs and studies.
+"""Configs and studies, which stand on top of this package, by name.
 
 Nothing below `studies` imports a study. A name that this package does not know
 is looked up in all studies, those of other installed packages included.
@@ -19,7 +19,7 @@ class Config(NamedTuple):
   """A config, or a variant of one.
 
   Attributes:
-    name: of its file, such as 'fig3e'.
+    name: what its file is called, such as 'fig3e'.
     variant: such as 'teacher'; '' for the config itself.
     module: its Python module.
   """

@@ -52,13 +52,13 @@ def accuracy(
   Returns:
     (mean, dispersion as printed), or None if nothing is published.
   """
-  found = accuracy_of_studies(config, split)
-  return schug2024.accuracy(config, split) if found is None else found
+  of_study = accuracy_of_studies(config, split)
+  return schug2024.accuracy(config, split) if of_study is None else of_study
 
 
 def accuracy_of_studies(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns the same, of other papers than Schug et al. (2024)."""
+  """Returns an accuracy that another paper than Schug et al. (2024) reports."""
   every = (source.accuracy(config, split) for source in _of_studies())
   return next((value for value in every if value is not None), None)

@@ -40,8 +40,8 @@ class TrainingConfig(rules.Record):
     evaluate_every: outer steps between evaluations.
     num_evaluation_tasks: tasks per split.
     prng_impl: JAX's random number generator.
-    matmul_precision: of float32 products, if the device offers several: one of
-      `precision.LEVELS`.
+    matmul_precision: how exact float32 products are, if the device has a
+      choice: one of `precision.LEVELS`.
   """
 
   BLOCK: ClassVar[str] = 'training'

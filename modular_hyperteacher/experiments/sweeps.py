@@ -37,7 +37,7 @@ _NEUTRAL = {
     ('task', 'encoding'): None,
     ('task', 'shared_inputs'): False,
 }
-# A preset of configs that have a constant of this name.
+# Configs that have a constant of this name have this preset.
 _OPTIONAL = 'desktop'
 # Fields that define the scientific question, at any scale.
 _QUESTION = (
@@ -137,7 +137,7 @@ def described_conditions(experiment: str, preset: str) -> frozenset[str]:
 
 
 def full_preset(experiment: str, preset: str) -> str:
-  """Returns the preset with all runs whose results count as a preset's.
+  """Returns the preset that trains all runs which figures draw at a preset.
 
   It is the preset itself, but 'workstation' for 'laptop' if there is one.
   """
@@ -147,7 +147,7 @@ def full_preset(experiment: str, preset: str) -> str:
 
 
 def config_flag(experiment: str, preset: str) -> str:
-  """Returns the flag that trains all runs whose results count as a preset's."""
+  """Returns the flag that trains all runs which figures draw at a preset."""
   config = plugins.find_config(experiment)
   if config is None:
     return f'--config={experiment}'
@@ -188,11 +188,11 @@ def select(
     if not equals:
       raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
-    found = {run.run_id: _lookup(run, field, flag) for run in runs}
-    present = dict.fromkeys(v for values in found.values() for v in values)
+    given = {run.run_id: _lookup(run, field, flag) for run in runs}
+    present = dict.fromkeys(v for values in given.values() for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
-    if not any(found.values()):
+    if not any(given.values()):
       raise errors.UserError(
           f"{flag}: '{field}' is not a field of a {what};"
           f' {suggest(field, runs[0].config)}'
@@ -203,7 +203,7 @@ def select(
           f"{flag}: no {what} has {field} '{unknown}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
-    runs = [run for run in runs if {*wanted} & {*found[run.run_id]}]
+    runs = [run for run in runs if {*wanted} & {*given[run.run_id]}]
   return runs
 
 
@@ -230,7 +230,7 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """Returns the fields in which a run differs from the published scale.
 
   Args:
-    run: of any preset.
+    run: a run of any preset.
     published: the runs of the same config's 'paper' preset.
 
   Returns:
@@ -281,7 +281,7 @@ def _make_run(
       'model': blocks['models'][name],
       'training': blocks['training'],
   }
-  # It affects only speed, so it is not part of a run's identity.
+  # It affects only speed, so the run id does not depend on it.
   chunk_size = identity['model'].pop('task_chunk_size', None)
   if execution.get('task_chunk_size') is None:
     execution['task_chunk_size'] = chunk_size
@@ -357,9 +357,9 @@ def matches(field: str, paths: Collection[str], where: str) -> list[str]:
   """Returns [path of a field]; [] if there is none; UserError if ambiguous."""
   if field in paths:
     return [field]
-  found = [path for path in paths if path.endswith(f'.{field}')]
-  if len(found) > 1:
+  matching = [path for path in paths if path.endswith(f'.{field}')]
+  if len(matching) > 1:
     raise errors.UserError(
-        f"{where}: '{field}' is ambiguous; write {' or '.join(found)}."
+        f"{where}: '{field}' is ambiguous; write {' or '.join(matching)}."
     )
-  return found
+  return matching

@@ -56,9 +56,9 @@ class InnerConfig(rules.Record):
   Attributes:
     num_steps: inner steps, or iterations of Levenberg-Marquardt; 0 for no
       adaptation, as for a model that predicts its fast parameters.
-    learning_rate: of AdamW or SGD.
-    weight_decay: of AdamW, on every fast parameter.
-    eps_root: of AdamW, added to the second moment inside the square root.
+    learning_rate: what AdamW or SGD multiplies its updates by.
+    weight_decay: AdamW applies it to every fast parameter.
+    eps_root: AdamW adds it to the second moment inside the square root.
       Without it, the second derivative of the root at zero makes outer
       gradients NaN.
     batch_size: support examples per step, drawn with replacement; None for

@@ -57,16 +57,16 @@ class OuterConfig(OuterSettings):
   """The outer loop's settings.
 
   Attributes:
-    learning_rate: of AdamW.
-    weight_decay: of AdamW, on every learned meta-parameter.
+    learning_rate: what AdamW multiplies its updates by.
+    weight_decay: AdamW applies it to every learned meta-parameter.
     decay_vectors: whether weight decay applies to vectors, such as biases.
     max_consecutive_skips: steps with a gradient that is not finite are skipped
       and counted, but at most this many in a row. 0 never skips.
     num_outer_steps: steps over which a learning rate decays.
     final_fraction: fraction of the learning rate at the end of a cosine decay;
       1 for a constant learning rate.
-    gate_learning_rate: of the gates' AdamW, which decays no weights and clips
-      apart; only for models with learned gates.
+    gate_learning_rate: for learned gates, whose own AdamW decays no weights and
+      clips their gradients apart.
     task_chunk_size: tasks per gradient computation; None for all of a device's
       tasks. Bounds memory; changes results by rounding only.
   """
@@ -177,9 +177,9 @@ def adamw(
   """Returns AdamW.
 
   Args:
-    learning_rate: constant, or as a function of the step.
-    weight_decay: of matrices, and of vectors if they decay.
-    clip_norm: of all gradients together; None does not clip.
+    learning_rate: a number, or a function of the step.
+    weight_decay: applied to matrices, and to vectors if they decay.
+    clip_norm: largest norm of all gradients together; None does not clip.
     decay_vectors: whether vectors decay, too.
   """
   mask = None if decay_vectors else is_matrix
@@ -340,8 +340,8 @@ def make_training(
 
   Args:
     init_params: `init_params(key)` returns initial parameters.
-    loss: of a chunk of tasks.
-    optimizer: of the parameters.
+    loss: what a chunk of tasks minimises.
+    optimizer: it updates the parameters.
     meta_batch_size: tasks per step, over all devices.
     task_chunk_size: tasks per chunk; None for all of a device's tasks.
   """

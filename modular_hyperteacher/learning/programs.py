@@ -56,18 +56,18 @@ class SeedTasks(NamedTuple):
   """The parameters of one seed's tasks, and its evaluation tasks."""
 
   task_params: Any
-  evaluation_latents: Any  # of the bilevel system: [splits, tasks, L, M]
+  evaluation_latents: Any  # [splits, tasks, L, M] in the bilevel system
 
 
 Evaluation = Mapping[str, jax.Array]  # metric -> [splits]
 
 
-# Of one seed: (meta_params, task_params, evaluation_latents, key) -> metrics,
+# For one seed: (meta_params, task_params, evaluation_latents, key) -> metrics,
 # and results to analyse, [kept splits, tasks / D, ...].
 Evaluate = Callable[[Any, Any, Any, jax.Array], tuple[Evaluation, Any]]
 
 
-# Of the trained seeds, on the host: (meta_params [R, ...], kept [R, kept
+# For the trained seeds, on the host: (meta_params [R, ...], kept [R, kept
 # splits, tasks, ...]) -> split -> metric -> [R].
 Analyse = Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]
 
@@ -159,7 +159,7 @@ class Programs:
     """Compiles training and evaluation in parallel, if not done yet.
 
     Args:
-      state: as from `init`, or its shapes.
+      state: what `init` returns, or its shapes.
     """
     evaluate_arguments = self._evaluate_arguments(state.meta_params)
     with futures.ThreadPoolExecutor() as pool:

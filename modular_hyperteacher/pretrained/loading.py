@@ -51,7 +51,7 @@ _TRAIN = 'python -m modular_hyperteacher.main '
 class _Trained(store.Finished):
   """A run with parameters; its config has only the seeds that have some."""
 
-  kind: str | None  # Of bundled parameters; None for a run, which has all.
+  kind: str | None  # What a bundle has, as 'last'; None for a run: it has all.
   drawn: dict[str, Any]  # Seed -> the digest of the tasks it learned.
 
   @property
@@ -167,20 +167,20 @@ def load(
   errors.require_choice('kind', kind, weights.KINDS)
   folder = files.locate(name, 'name')
   if files.exists(folder / 'summary.json'):
-    found = _read_run(folder)
+    runs = _read_run(folder)
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
     root = files.locate(results_root, 'results_root')
     fields |= {'run_id': run_id} if run_id else {}
     trained = _find(root, _roots(bundled_root))
-    found = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
+    runs = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
   for field, value in fields.items():
-    found = _narrow(found, field, value)
-  if len(found) > 1:
+    runs = _narrow(runs, field, value)
+  if len(runs) > 1:
     raise errors.UserError(
-        f'{len(found)} runs of {name} match; add one of {_differences(found)}.'
+        f'{len(runs)} runs of {name} match; add one of {_differences(runs)}.'
     )
-  return _load(found[0], kind)
+  return _load(runs[0], kind)
 
 
 def available(
@@ -259,15 +259,15 @@ def _find(
       if any(run_folder.RunFolder(path.parent).checkpoints.glob('*'))
   ]
   paths += [p for r in roots for p in sorted(r.glob(f'*/*/{FOLDER}'))]
-  found = {}
+  runs: dict[tuple[str, str], _Trained] = {}
   for path in paths:
     try:
       read = _read_bundle if path.name == FOLDER else _read_run
       for trained in read(path):
-        found.setdefault((trained.name, trained.run_id), trained)
+        runs.setdefault((trained.name, trained.run_id), trained)
     except errors.UserError as error:
       print(errors.line(f'warning: {error} It is ignored.'), file=sys.stderr)
-  return list(found.values())
+  return list(runs.values())
 
 
 def _read_run(path: pathlib.Path) -> list[_Trained]:
@@ -287,7 +287,7 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
   stored: Any = run_folder.RunFolder(folder.parent).read(
       'provenance.json', records.Bundle
   )
-  found = []
+  runs = []
   for run_id, entry in weights.read_index(folder).items():
     if stored is None or run_id not in stored['runs']:
       raise errors.UserError(
@@ -298,24 +298,24 @@ def _read_bundle(folder: pathlib.Path) -> list[_Trained]:
     records.check_run(run_id, config, str(folder.parent))
     config |= {'training': config['training'] | {'seeds': entry['seeds']}}
     drawn = entry.get('drawn', {})
-    found.append(_Trained(folder.parent, run_id, config, entry['kind'], drawn))
-  return found
+    runs.append(_Trained(folder.parent, run_id, config, entry['kind'], drawn))
+  return runs
 
 
 def _named(
-    name: str, run_id: str | None, found: list[_Trained]
+    name: str, run_id: str | None, runs: list[_Trained]
 ) -> list[_Trained]:
   """Returns the runs of '<experiment>/<preset>', or the one with an id."""
   experiment, _, preset = name.partition('/')
   is_described = False
   with contextlib.suppress(ValueError):  # Not a preset.
     is_described = bool(sweeps.described_runs(experiment, preset))
-  chosen = [trained for trained in found if trained.run_id == run_id]
-  for runs in (chosen, found):
-    named = store.find(runs, experiment, preset, borrow=is_described)
+  chosen = [trained for trained in runs if trained.run_id == run_id]
+  for candidates in (chosen, runs):
+    named = store.find(candidates, experiment, preset, borrow=is_described)
     if named:
       return list(dict.fromkeys(named.values()))
-  names = ', '.join(dict.fromkeys(t.name for t in found))
+  names = ', '.join(dict.fromkeys(t.name for t in runs))
   known = f', only of {names}' if names else ''
   train = f' {_train(name)} trains it.' if is_described else ''
   raise errors.UserError(
@@ -323,19 +323,19 @@ def _named(
   )
 
 
-def _narrow(found: list[_Trained], field: str, value: Any) -> list[_Trained]:
+def _narrow(runs: list[_Trained], field: str, value: Any) -> list[_Trained]:
   """Returns the runs with this value of a field."""
   value = list(value) if isinstance(value, tuple) else value  # As in JSON.
-  kept = [trained for trained in found if _get(trained, field) == value]
+  kept = [trained for trained in runs if _get(trained, field) == value]
   if not kept:
-    present = dict.fromkeys(repr(_get(t, field)) for t in found)
+    present = dict.fromkeys(repr(_get(t, field)) for t in runs)
     if list(present) == ['None']:
       raise errors.UserError(
-          f"no run of {found[0].name} has a field '{field}';"
-          f' {sweeps.suggest(field, found[0].config)}'
+          f"no run of {runs[0].name} has a field '{field}';"
+          f' {sweeps.suggest(field, runs[0].config)}'
       )
     raise errors.UserError(
-        f'no run of {found[0].name} has {field} {value!r}; choose one of'
+        f'no run of {runs[0].name} has {field} {value!r}; choose one of'
         f' {", ".join(present)}.'
     )
   return kept
@@ -350,13 +350,13 @@ def _get(trained: _Trained, field: str) -> Any:
   return leaves[paths[0]] if paths else None
 
 
-def _differences(found: Sequence[_Trained]) -> str:
+def _differences(runs: Sequence[_Trained]) -> str:
   """Returns the fields of model, task and training in which runs differ."""
   values = {}
-  models = {trained.config['model']['name'] for trained in found}
+  models = {trained.config['model']['name'] for trained in runs}
   # Fields of different models say no more than their names.
   more = ('model',) if len(models) == 1 else ()
-  for trained in found:
+  for trained in runs:
     fields = {'model': trained.config['model']['name']}
     for block in ('task', 'training', *more):
       fields |= dict(sweeps.flatten(trained.config[block]))

@@ -90,8 +90,8 @@ class Student:
 
     Args:
       task: a drawn task, or your own support set (`tasks.base.examples`).
-      key: for models that draw batches from the support set, or a seed;
-        fixed if None.
+      key: models that draw batches from the support set use it; a seed, or
+        None for a fixed key.
 
     Raises:
       UserError: if `task` is a support set, but inner steps draw new examples;

@@ -99,17 +99,17 @@ def copy(
     UserError: if a file that the index lists is missing or cannot be read.
   """
   index = read_index(source)
-  found = {run_id: index[run_id] for run_id in run_ids if run_id in index}
-  if not found:
+  entries = {run_id: index[run_id] for run_id in run_ids if run_id in index}
+  if not entries:
     return
   target.mkdir(parents=True, exist_ok=True)
-  for run_id in found:
+  for run_id in entries:
     path = _path(source, run_id)
     content = untrusted.read_bytes(path)
     if content is None:
       raise errors.UserError(f'{path} is missing.')
     files.write_atomically(_path(target, run_id), content)
-  run_folder.RunFolder(target).write(_INDEX, read_index(target) | found)
+  run_folder.RunFolder(target).write(_INDEX, read_index(target) | entries)
 
 
 def remove(folder: pathlib.Path, run_ids: Collection[str]) -> list[str]:

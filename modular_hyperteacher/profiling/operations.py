@@ -25,9 +25,9 @@ _FREE = ('parameter', 'constant', 'tuple', 'get-tuple-element', 'bitcast')
 def count(program: jax.stages.Compiled) -> int | None:
   """Returns the operations that a program starts.
 
-  The body of a loop counts once per iteration; if their number is not known at
-  compile time, as that of outer steps, once. Of a conditional's branches, the
-  longest counts. None if the platform does not show its programs.
+  The body of a loop counts once per iteration. It counts once if the number of
+  iterations is not known at compile time, as with outer steps. A conditional
+  counts its longest branch. None if the platform does not show its programs.
   """
   text = program.as_text()
   if text is None:
@@ -47,10 +47,10 @@ def count(program: jax.stages.Compiled) -> int | None:
 def _count(computations: Mapping[str, list[str]], name: str) -> int:
   total = 0
   for line in computations[name]:
-    found = _INSTRUCTION.match(line)
-    if found is None or found[1] in _FREE:
+    match = _INSTRUCTION.match(line)
+    if match is None or match[1] in _FREE:
       continue
-    if found[1] not in ('while', 'call', 'conditional'):
+    if match[1] not in ('while', 'call', 'conditional'):
       total += 1
       continue
     called = _NAME.findall(' '.join(_CALLED.findall(line)))

@@ -1,12 +1,13 @@
-"""Measures step times and writes them into docs/performance.md.
+"""Measures step times and writes them into two pages of the documentation.
 
   python -m modular_hyperteacher.profiling.performance_page --only=goals
 
 `benchmark.py` measures every case in a separate process; docs/performance.json
-keeps the results. Known cases are measured again only with `--again`. A machine
-with a GPU measures only the GPU cases, any other machine only the rest. Text
-outside the tables is hand-written; a case that was not measured has an empty
-row.
+keeps the results. docs/performance.md shows times per model, and its appendix
+docs/performance_log.md how a step grows. Known cases are measured again only
+with `--again`. A machine with a GPU measures only the GPU cases, any other
+machine only the rest. Text outside the tables is hand-written; a case that was
+not measured has an empty row.
 """
 
 import json
@@ -30,6 +31,7 @@ from modular_hyperteacher.cli import script
 _ROOT = pathlib.Path(__file__).parents[2]
 _JSON = _ROOT / 'docs' / 'performance.json'
 _PAGE = _ROOT / 'docs' / 'performance.md'
+_LOG = _ROOT / 'docs' / 'performance_log.md'
 
 _MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
 _CONFIGS = {
@@ -44,9 +46,11 @@ _CONFIGS = {
 }
 _WORLDS = ('hyperteacher', 'preferences', 'goals')
 _PUBLISHED_BATCH = 128
-# Table of meta-seq2seq, whose steps are single episodes.
+# The table of meta-seq2seq, whose steps are single episodes.
 _EPISODES = 'episodes'
 _GPU = 'gpu'
+# Tables of the page; all others are in the log.
+_ON_PAGE = ('steps', _GPU)
 _GPU_NAME = re.compile(rf'{_GPU} (\w+) (\w+) (\d+) seeds, (\d+) at once(.*)')
 # GPU steps are short, so several are timed together.
 _GPU_STEPS = 20
@@ -72,7 +76,7 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-  """Returns all cases on the page."""
+  """Returns all cases on the pages."""
   steps = [
       Case('steps', world, model) for world in _WORLDS for model in _MODELS
   ]
@@ -101,7 +105,7 @@ def cases() -> list[Case]:
 
 
 def _gpu_cases() -> list[Case]:
-  """Returns the usual cases, and those that the page has of any GPU."""
+  """Returns the usual cases, and all others that were measured on a GPU."""
   usual = [
       f'{_GPU} {world} {model} 1 seeds, 32 at once'
       for world in _WORLDS
@@ -165,7 +169,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
 
 
 def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
-  """Returns the page's tables, given measurements by the case's name."""
+  """Returns the pages' tables, given measurements by the case's name."""
   lines = {}
   for case in cases():
     row = rows.get(case.name)
@@ -218,6 +222,17 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
   }
 
 
+def pages(rows: dict[str, dict[str, Any]]) -> dict[pathlib.Path, str]:
+  """Returns the text of both pages with their tables, by the page's path."""
+  frames: dict[pathlib.Path, dict[str, pd.DataFrame]] = {_PAGE: {}, _LOG: {}}
+  for name, frame in tables(rows).items():
+    frames[_PAGE if name in _ON_PAGE else _LOG][name] = frame
+  return {
+      path: fill(path.read_text('utf-8'), tables_of_page)
+      for path, tables_of_page in frames.items()
+  }
+
+
 def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
   """Returns the page with its tables replaced; see `formats.fill`."""
   filled = {}
@@ -234,12 +249,12 @@ def define_flags() -> None:
       'tasks', 128, 'Tasks per step; times are given for 128.', lower_bound=1
   )
   flags.DEFINE_boolean('again', False, 'Measure known cases again.')
-  flags.DEFINE_boolean('draw_only', False, 'Only write the page.')
+  flags.DEFINE_boolean('draw_only', False, 'Only write the pages.')
   flags.DEFINE_integer('repeats', 5, 'Steps that are timed.', lower_bound=1)
 
 
 def main() -> None:
-  """Measures missing cases and writes the page."""
+  """Measures missing cases and writes the pages."""
   given = flags.FLAGS
   names = [case.name for case in cases()]
   errors.require(
@@ -259,7 +274,8 @@ def main() -> None:
       continue
     rows[case.name] = measure(case, given.tasks, given.repeats)
     files.write_atomically(_JSON, json.dumps(rows, indent=2) + '\n')
-  files.write_atomically(_PAGE, fill(_PAGE.read_text('utf-8'), tables(rows)))
+  for path, text in pages(rows).items():
+    files.write_atomically(path, text)
 
 
 if __name__ == '__main__':

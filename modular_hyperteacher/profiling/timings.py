@@ -21,7 +21,7 @@ from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 
-# Training steps only, without compilation and evaluation.
+# Seconds of training steps, without compilation and evaluation.
 _MEASURING_S = 20.0
 # Shortest time of a call to the device, as in training.
 _CALL_S = 0.5
@@ -86,7 +86,7 @@ def _describe_device() -> str:
   return ', '.join([
       *(str(about[field]) for field in fields),
       f'{host_devices.num_cores()} cores',
-      # A worker's share of a GPU.
+      # A worker shares the GPU with others.
       os.environ.get('XLA_PYTHON_CLIENT_MEM_FRACTION', 'all memory'),
       f'jax {jax.__version__}',
   ])

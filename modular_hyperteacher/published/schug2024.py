@@ -14,7 +14,7 @@ _MODELS = {
     'linear_hypernetwork': 'Linear hypernetwork',
     'nonlinear_hypernetwork': 'Nonlinear hypernetwork',
 }
-# Common to Tables A2-A8, which vary M and K.
+# Tables A2-A8 share these values; they vary M and K.
 _TABULATED = {
     'task_support': 'random',
     'fraction_ood': 0.25,

@@ -58,6 +58,6 @@ class Ahead:
 
   def _compile(self, index: int) -> programs.Programs:
     compiled = self._planned[index].make_programs()
-    # From shapes: two states at a time might not fit into memory.
+    # Shapes suffice; two states at a time might not fit into memory.
     compiled.compile(compiled.compile_init())
     return compiled

@@ -140,11 +140,11 @@ class Locks:
     return all(self._is_stale(path) for path in self._find(folder.path))
 
   def _find(self, path: pathlib.Path) -> set[pathlib.Path]:
-    found = set(path.glob(_PATTERN))
-    for lock in found:
+    paths = set(path.glob(_PATTERN))
+    for lock in paths:
       if not stat.S_ISREG(_mode(lock)):
         raise errors.UserError(f'--results: {lock} is not a file; delete it.')
-    return found
+    return paths
 
   def _is_stale(self, path: pathlib.Path) -> bool:
     alive = _is_alive(_read(path))

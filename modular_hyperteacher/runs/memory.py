@@ -19,7 +19,7 @@ from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import build as experiments
 from modular_hyperteacher.experiments import settings
 
-_TASK_BYTES = 24  # Two keys and two metrics.
+_TASK_BYTES = 24  # A task has two keys and two metrics.
 
 
 @contextlib.contextmanager
@@ -72,7 +72,7 @@ def reckon(
   task = config['task']
 
   def most(*fields: str) -> int:
-    # Of a task in another package, such a field may be anything.
+    # In a task of another package, such a field may be anything.
     values = (task.get(field) for field in fields)
     return max((n for n in values if isinstance(n, int)), default=0)
 
@@ -107,8 +107,8 @@ def _available() -> int | None:
     text = pathlib.Path('/proc/meminfo').read_text('utf-8')
   except OSError:
     return None  # Not Linux.
-  found = re.search(r'^MemAvailable: *(\d+) kB', text, re.MULTILINE)
-  return found and 1024 * int(found.group(1))
+  match = re.search(r'^MemAvailable: *(\d+) kB', text, re.MULTILINE)
+  return match and 1024 * int(match.group(1))
 
 
 def _in_gib(number: int) -> str:

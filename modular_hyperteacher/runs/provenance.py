@@ -14,7 +14,7 @@ import jax
 
 from modular_hyperteacher.devices import host_devices
 
-ROOT = pathlib.Path(__file__).parents[1]  # Of the package.
+ROOT = pathlib.Path(__file__).parents[1]  # The package's folder.
 _PACKAGES = ('jax', 'jaxlib', 'dm-haiku', 'optax', 'numpy')
 # The order of sums, and so the last bits of results, depends on these.
 _DECISIVE = (
@@ -73,8 +73,8 @@ def commit(folder: pathlib.Path) -> str | None:
   try:
     # Installed into somebody else's repository, it is not part of that.
     _git(folder, 'ls-files', '--error-unmatch', '.')
-    found = _git(folder, 'rev-parse', '--short=12', 'HEAD')
-    return found + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
+    commit = _git(folder, 'rev-parse', '--short=12', 'HEAD')
+    return commit + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
   except OSError:
     return None  # There is no git.
   except subprocess.CalledProcessError as error:

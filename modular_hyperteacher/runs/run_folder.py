@@ -83,7 +83,7 @@ class RunFolder:
   def open(self, config: dict[str, Any]) -> None:
     """Creates or cleans up the folder and writes config.json."""
     self.create()
-    left = files.UNFINISHED % '*'  # By killed processes.
+    left = files.UNFINISHED % '*'  # Killed processes left these.
     for path in (*self.path.glob(left), *self.checkpoints.glob(left)):
       try:
         path.unlink(missing_ok=True)

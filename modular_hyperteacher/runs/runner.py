@@ -37,7 +37,7 @@ class PlannedRun:
 
   spec: sweeps.Run
   preset_folder: pathlib.Path  # The folder of this experiment and preset.
-  folder: run_folder.RunFolder  # In `preset_folder`, or of a shared run.
+  folder: run_folder.RunFolder  # In `preset_folder`, or where a shared run is.
   drawn: dict[str, list[programs.SeedTasks]]  # Cache that planned runs share.
 
   @functools.cached_property
@@ -112,7 +112,7 @@ def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
   drawn = {}
   planned = []
   paths = sorted(root.glob('*/*/*/summary.json'), reverse=True)
-  # By the config hash: the same config is the same run.
+  # Runs whose configs have the same hash are the same run.
   finished = {
       sweeps.digest(path.parent.name): run_folder.RunFolder(path.parent)
       for path in paths
@@ -127,7 +127,7 @@ def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
 
 
 def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
-  """As `plan`, for a run that was already planned: reads no other folders.
+  """Plans a run again, as `plan` did, without reading other folders.
 
   There may be thousands, on a slow network file system.
   """

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from modular_hyperteacher.experiments import sweeps
 
-Key: TypeAlias = tuple[str, int]  # A condition and a seed.
+Key: TypeAlias = tuple[str, int]  # The hash of a condition, and a seed.
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,8 +56,8 @@ def find(
     runs: all finished runs, the preferred ones first.
     experiment: such as 'fig3e'.
     preset: such as 'laptop'.
-    borrow: whether runs in other folders count that the config describes; those
-      in its own folder are preferred.
+    borrow: whether runs that the config describes count in other folders, too;
+      those in its own folder are preferred.
 
   Raises:
     UserError: if the experiment has no such preset.
@@ -66,8 +66,8 @@ def find(
   ours = [run for run in runs if run.where == where]
   if borrow:
     ours += [run for run in runs if run.is_described(*where)]
-  found: dict[Key, _Run] = {}
+  runs_by_key: dict[Key, _Run] = {}
   for run in ours:
     for key in run.keys:
-      found.setdefault(key, run)
-  return found
+      runs_by_key.setdefault(key, run)
+  return runs_by_key

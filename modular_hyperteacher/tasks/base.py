@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from modular_hyperteacher import errors
 
-_MAX_NUMBERS = 2**31  # Of an array, 8 GiB.
+_MAX_NUMBERS = 2**31  # The largest array has 8 GiB.
 TaskParams = Any  # Pytree of arrays: teacher weights, mazes, splits.
 
 
@@ -122,7 +122,7 @@ SampleExamples = Callable[
 ]
 
 
-# (params, split) -> the number of distinct combinations of modules. Host code.
+# (params, split) -> the number of distinct combinations; runs on the host.
 # Where counting needs a search, it stops after four million candidates. 0 marks
 # an empty split: tasks sampled from it are meaningless, and results on it must
 # be reported as missing.

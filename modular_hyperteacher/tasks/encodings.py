@@ -60,7 +60,7 @@ def shuffle_intervals(order: jax.Array, latent: jax.Array) -> jax.Array:
   """Returns the entries [M] in their new intervals.
 
   Args:
-    order: of the ten intervals; [10] int.
+    order: where each of the ten intervals moves; [10] int.
     latent: in [0, 1], [M].
   """
   width = 1 / _NUM_INTERVALS
@@ -144,9 +144,9 @@ def give(
   and else nothing.
 
   Args:
-    task: with inputs that are arrays.
-    name: of the encoding.
-    num_entries: L M, of a latent.
+    task: a distribution whose inputs are arrays.
+    name: which encoding to use.
+    num_entries: how many entries a latent has, L M.
     num_support: examples in the support set.
   """
   errors.require_choice('task.encoding', name, ENCODINGS)

@@ -138,7 +138,7 @@ def make(
     num_support: examples to infer a latent from (per inner step, if every
       inner step draws a fresh support set).
     num_query: examples per task in the outer loss.
-    num_evaluation_query: the same at evaluation.
+    num_evaluation_query: examples per task at evaluation.
     teacher_seed: seed of a teacher that all seeds of a run share; they then
       differ only in the student's initialisation and the data. None for one
       teacher per seed.
@@ -244,6 +244,6 @@ def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
   words = jex_random.threefry_2x32(jax.random.key_data(key), count)
   # Shift along a new axis, as XLA does not vectorise concatenated halves.
   halves = (words[None] >> np.array([[0], [16]], np.uint32)) & 0xFFFF
-  # Via int32, which converts to float32 in a single instruction.
+  # Int32 converts to float32 in a single instruction.
   centred = halves.astype(jnp.int32).astype(jnp.float32) + 0.5 - 2.0**15
   return (centred.ravel()[:size] * (bound / 2**15)).reshape(shape)

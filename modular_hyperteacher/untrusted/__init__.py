@@ -21,10 +21,10 @@ import numpy as np
 
 from modular_hyperteacher import errors
 
-MAX_BYTES = 256 * 2**20  # Of a file, packed and unpacked.
+MAX_BYTES = 256 * 2**20  # The largest file, packed and unpacked.
 _MAX_NAME_BYTES = 200  # File systems allow 255; temporary names are longer.
 _MAX_INT = 2**63
-_MAX_SHOWN = 80  # Characters of a value in a message.
+_MAX_SHOWN = 80  # A message shows so many characters of a value.
 _FAULTS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT)
 _KINDS = {
     int: 'a whole number of less than 64 bits',
@@ -139,7 +139,7 @@ def check(value: Any, kind: Any, field: str) -> None:
   """Checks that a value has exactly a type, and that numbers are finite.
 
   Args:
-    value: from JSON or from a config.
+    value: what JSON or a config holds.
     kind: a type; types that JSON lacks, such as arrays, are not checked.
       Functions in `Annotated` are called with the value and the field.
     field: name of the value in error messages.

@@ -27,8 +27,8 @@ _WIDE_MARK, _LOCATOR_MARK = b'PK\x06\x06', b'PK\x06\x07'
 _LOCATOR_SIZE = 20
 # Bounds, unless the caller expects more arrays.
 _MAX_MEMBERS = 1024
-_MAX_DIRECTORY = 2**16  # Bytes.
-_ENTRY_SIZE = 80  # Bytes of a member in the directory, without its name.
+_MAX_DIRECTORY = 2**16  # In bytes.
+_ENTRY_SIZE = 80  # In bytes, of a directory's entry without its name.
 _MAX_HEADER = 4096  # Characters of an array's header.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 

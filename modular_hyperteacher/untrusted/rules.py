@@ -75,7 +75,7 @@ def types_of(function: Callable[..., Any]) -> dict[str, Any]:
   made_by = function.__init__ if isinstance(function, type) else function
   try:
     return typing.get_type_hints(made_by, include_extras=True)
-  except (AttributeError, NameError, TypeError):  # Of another package.
+  except (AttributeError, NameError, TypeError):  # In another package.
     return {}
 
 
@@ -85,7 +85,7 @@ def check(
   """Raises UserError for the first field that breaks a rule of its type.
 
   Args:
-    kinds: field -> its type, as from `types_of`.
+    kinds: field -> its type, as `types_of` returns them.
     block: name of the fields' block in a config, such as 'task'.
     fields: field -> value.
   """

@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
       prog='python -m modular_hyperteacher.worlds',
       description=(
           'Writes tasks to files and scores files of predictions; see'
-          ' docs/worlds.md.\nCOMMAND --help lists the options of a command.'
+          ' docs/library.md.\nCOMMAND --help lists the options of a command.'
       ),
       epilog=(
           'example:\n'

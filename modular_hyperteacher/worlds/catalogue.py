@@ -19,8 +19,8 @@ from modular_hyperteacher.worlds import task_world
 from modular_hyperteacher.worlds import world as worlds
 
 PRESETS = ('smoke', 'laptop', 'paper')
-# Configs of the main figures. The others are searched only for worlds that none
-# of these describes.
+# Configs of the main figures. Others are searched only for worlds that these do
+# not describe.
 _MAIN = ('fig2c', 'fig3b', 'fig3c', 'fig4c', 'fig4b', 'fig4e')
 _Block = dict[str, Any]
 
@@ -40,9 +40,9 @@ def make(
     name: one of `worlds.list()`, or 'package.module:function' for a task of
       your own, whose module is imported.
     preset: 'smoke', 'laptop' or 'paper'.
-    seed: of the teacher or the mazes and of the split; the same as in a run
-      with this seed.
-    **fields: of the world, such as `task_support='random'`. All others come
+    seed: it decides the teacher or the mazes and the split, as in a run with
+      this seed.
+    **fields: the world's, such as `task_support='random'`. All others come
       from the first config that has these values, or else from the world's
       first config.
 
@@ -71,9 +71,9 @@ def make_only(
 
   Args:
     name: one of `worlds.list()`.
-    preset: of the config.
+    preset: the config's.
     only: 'field=value', such as 'task_support=random'.
-    seed: of the world.
+    seed: the world's.
 
   Raises:
     UserError: if no config has such a world.
@@ -121,7 +121,7 @@ def remake(
 
 
 def _described(name: str, preset: str) -> Iterator[tuple[str, _Block]]:
-  """Yields (config, task block) for a world: of the main configs, or of all."""
+  """Yields (config, task block) of a world in the main configs, or in all."""
   errors.require_choice('preset', preset, PRESETS)
   main = list(_blocks(_MAIN, name, preset))
   yield from main or _blocks(plugins.experiments(), name, preset)

@@ -37,8 +37,8 @@ _SPEC_TYPES = {
     'num_tasks': int,
     'tasks_seed': int,
 }
-_MAX_SPEC = 2**16  # Bytes.
-_NUM_DIGESTED = 4  # Tasks; another stream draws other ones from the first on.
+_MAX_SPEC = 2**16  # In bytes.
+_NUM_DIGESTED = 4  # Tasks. Another stream changes all of them.
 _SPEC = npz.Expected((None,), 'u', _MAX_SPEC)
 # The fields that determine which combinations are held out.
 _SUPPORT = ('task_support', 'split', 'meanings')
@@ -105,10 +105,10 @@ def write_predictions(
   """Writes predictions of tasks that `World.sample` drew.
 
   Args:
-    path: of the file.
+    path: where the file goes.
     predictions: as `World.score` takes them, one per task.
-    world: from which the tasks were drawn.
-    split: from which they were drawn.
+    world: the one that drew the tasks.
+    split: the one from which they were drawn.
     tasks_seed: the argument `seed` of `sample`.
 
   Raises:

@@ -52,12 +52,12 @@ class World(abc.ABC):
 
   Attributes:
     name: as in `worlds.list()`.
-    preset: 'smoke', 'laptop' or 'paper', of the config from which the fields
-      come; None for a task of your own.
+    preset: that of the config from which the fields come, such as 'laptop';
+      None for a task of your own.
     experiment: the config that describes it, such as 'fig3b', or None.
     fields: all fields of the world.
-    seed: of the teacher or the mazes and of the split; the same as in a run
-      with this seed.
+    seed: it decides the teacher or the mazes and the split, as in a run with
+      this seed.
     params: arrays that are drawn from the seed.
   """
 
@@ -118,7 +118,7 @@ class World(abc.ABC):
       split: one of `splits`.
       num_tasks: B. None for a split of fixed size, such as SCAN's 'ood', which
         is always drawn whole.
-      seed: of the tasks, at least 0 and less than 2^32.
+      seed: it decides the tasks; at least 0 and less than 2^32.
 
     Raises:
       UserError: if the split is unknown or empty, or the tasks are too many.
@@ -152,10 +152,10 @@ class World(abc.ABC):
     """Returns metric -> mean over tasks, as the package evaluates its models.
 
     Args:
-      predictions: of the query set, an array-like of the shape and kind that
-        `prediction(tasks)` returns. [B, Q, Y] floats: logits where targets are
-        labels or actions, else values; or [B, Q, T] integers: tokens, where
-        those after EOS are ignored.
+      predictions: what a learner says of the query set, an array-like of the
+        shape and kind that `prediction(tasks)` returns. [B, Q, Y] floats:
+        logits where targets are labels or actions, else values; or [B, Q, T]
+        integers: tokens, where those after EOS are ignored.
       tasks: as `sample` returned them.
 
     Raises:

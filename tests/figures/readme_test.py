@@ -10,6 +10,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.cli import user_config
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import readme
@@ -247,10 +248,10 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
   paths |= set(re.findall(r'`([\w/]+/\w+\.\w+)`', _TEXT))
   configs = {path for path in paths if path.startswith('configs/')}
   made_up = {'configs/NAME.py'}
-  # Of the study that docs/studies.md builds.
-  made_up |= {'configs/__init__.py', 'configs/sine_readouts.py'}
+  # Of the study that docs/extending.md walks through.
+  made_up |= {'configs/sine_readouts.py'}
   configs -= made_up
-  assert {'configs/fig3b.py:paper', 'examples/pretrained.py'} < paths
+  assert {'configs/fig3b.py', 'examples/pretrained.py'} < paths
   for path in paths - configs - made_up:
     folders = (_ROOT, _ROOT / 'modular_hyperteacher', *_STUDIES)
     exists = any((folder / path).exists() for folder in folders)
@@ -259,6 +260,17 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
     file, colon, choice = path.partition(':')
     (file,) = [f / file for f in (_ROOT, *_STUDIES) if (f / file).exists()]
     assert sweeps.expand(user_config.read(f'{file}{colon}{choice}')), path
+
+
+def test_every_config_that_pages_name_without_its_folder_exists() -> None:
+  known = '|'.join(plugins.config_modules())
+  names = set(re.findall(rf'`((?:{known})(?::\w+)*)`', _TEXT))
+  names |= set(re.findall(r'--config=(\w+(?::\w+)*)(?![\w/.])', _TEXT))
+  # Of the study that docs/extending.md walks through.
+  names -= {'sine_readouts'}
+  assert {'fig3b:paper', 'fig3b:smoke', 'fig3e:teacher_longer:smoke'} <= names
+  for name in names:
+    assert sweeps.expand(user_config.read(name)), name
 
 
 def _defined_flags() -> set[str]:
@@ -284,9 +296,9 @@ def test_every_flag_that_pages_name_is_defined() -> None:
 
 def test_every_field_that_pages_set_or_select_by_is_there() -> None:
   configs = [user_config.read(name) for name in _CONFIGS]
-  # A field of docs/extending.md's own model, which tests/docs_test.py sets.
+  # Fields of docs/extending.md's own model, which tests/docs_test.py sets.
   overridden = set(re.findall(r'--config\.([\w.]+)=', _TEXT))
-  overridden -= {'models.readout.nonlinearity'}
+  overridden -= {'models.readout.nonlinearity', 'models.readout.name'}
   assert 'training.num_outer_steps' in overridden
   fields = {
       name for config in configs for name, _ in sweeps.flatten(config.to_dict())
@@ -302,7 +314,7 @@ def test_every_field_that_pages_set_or_select_by_is_there() -> None:
 
 def test_every_module_that_pages_start_is_there() -> None:
   modules = set(re.findall(r'python3? -m\s+([\w.]+)', _TEXT))
-  assert {'modular_hyperteacher.main', 'launch.local'} < modules
+  assert {'modular_hyperteacher.launch.local', 'launch.local'} < modules
   for module in modules - {'venv', 'pytest'}:
     path = _ROOT.joinpath(*module.split('.'))
     assert path.with_suffix('.py').exists() or (path / '__main__.py').exists()
@@ -369,9 +381,13 @@ def test_links_of_a_page_resolve(name: str) -> None:
       assert anchor in map(_anchor, headings), link
 
 
-def test_the_readme_links_to_every_page() -> None:
-  for name in set(_PAGES) - {'README.md'}:
-    assert f']({name})' in _PAGES['README.md'], name
+def test_every_page_is_in_the_index_or_the_readme() -> None:
+  index = 'docs/README.md'
+  for name in set(_PAGES) - {'README.md', index}:
+    folder, _, page = name.partition('/')
+    lists = (index, page) if folder == 'docs' else ('README.md', name)
+    assert f']({lists[1]})' in _PAGES[lists[0]], name
+  assert f']({index})' in _PAGES['README.md']
 
 
 @pytest.mark.slow

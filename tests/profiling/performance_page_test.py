@@ -1,4 +1,4 @@
-"""The performance page: rows, tables, markers. Nothing is timed here."""
+"""The performance pages: rows, tables, markers. Nothing is timed here."""
 
 import json
 import pathlib
@@ -83,9 +83,10 @@ def test_only_what_the_machine_has_is_measured(
     measured.append(case.table == 'gpu')
     return _ROW | {'step_seconds': 0.03}
 
-  page = tmp_path / 'page.md'
-  page.write_text(performance_page._PAGE.read_text())
-  monkeypatch.setattr(performance_page, '_PAGE', page)
+  for name in ('_PAGE', '_LOG'):
+    page = tmp_path / name
+    page.write_text(getattr(performance_page, name).read_text())
+    monkeypatch.setattr(performance_page, name, page)
   monkeypatch.setattr(performance_page, '_JSON', tmp_path / 'rows.json')
   monkeypatch.setattr(performance_page, 'measure', measure)
   monkeypatch.setattr(jax, 'default_backend', lambda: backend)
@@ -101,12 +102,13 @@ def test_only_what_the_machine_has_is_measured(
   assert set(measured) == {backend == 'gpu'}
 
 
-def test_the_page_is_the_one_that_is_written_and_short() -> None:
+def test_the_pages_are_those_that_are_written_and_short() -> None:
   """If this fails: python -m ...performance_page --draw_only."""
-  page = performance_page._PAGE.read_text()
-  frames = performance_page.tables(performance_page.known())
-  assert performance_page.fill(page, frames) == page
-  assert len(page.splitlines()) <= 150
+  pages = performance_page.pages(performance_page.known())
+  assert len(pages) == 2
+  for path, text in pages.items():
+    assert path.read_text() == text, path
+  assert len(pages[performance_page._PAGE].splitlines()) <= 150
 
 
 def test_tables_go_between_their_markers_again_and_again() -> None:

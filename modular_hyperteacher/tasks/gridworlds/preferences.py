@@ -100,7 +100,7 @@ class Demonstrations(NamedTuple):
 
   cells: jax.Array  # [I, T] int, the agent's cell before the step
   remaining: jax.Array  # [I, T] int, the set of objects left before the step
-  values: jax.Array  # [I, T, actions], of all actions
+  values: jax.Array  # [I, T, actions], the values of all actions
   actions: jax.Array  # [I, T] int, the action taken
   mask: jax.Array  # [I, T] float, 0 after the end of the episode
 
@@ -127,7 +127,7 @@ def make(
     sampler: for continuous latents, a name in `latents.SAMPLERS`.
     num_support: instances in the support set; each has eight steps.
     num_query: instances in the query set in training.
-    num_query_evaluation: the same in evaluation.
+    num_query_evaluation: instances in the query set in evaluation.
 
   Raises:
     UserError: for impossible sizes or splits; names the field.

@@ -112,7 +112,7 @@ def mask_rank(mask: jax.Array, max_active: int) -> jax.Array:
   offsets = np.cumsum(np.append(0, binomial[num_modules, 1:])).astype(np.uint32)
   mask = mask.astype(jnp.int32)
   num_active = mask.sum()
-  # Ones from each position on, itself included.
+  # How many ones there are from each position on, itself included.
   remaining = num_active - jnp.cumsum(mask) + mask
   behind = jnp.arange(num_modules - 1, -1, -1)
   skipped = jnp.asarray(binomial)[behind, jnp.maximum(remaining - 1, 0)]

@@ -104,7 +104,7 @@ def is_compositional(masks_: np.ndarray) -> bool:
 
 def is_connected(masks_: np.ndarray) -> bool:
   """Returns whether the graph that joins families [C, M] is connected."""
-  # The same as whether common families join all modules that are in any.
+  # It is, if common families join all modules that are in any family.
   used = masks_[:, masks_.any(0)].astype(np.float32)
   reached = used.T @ used > 0
   for _ in range(len(reached).bit_length()):  # Doubles the paths' lengths.

@@ -24,8 +24,8 @@ from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import feistel
 
 _MAX_REDRAWS = 1000
-_MAX_MASKS = 2**22  # Held in memory.
-_MAX_LISTED = 2**21  # Sorted into supports, which takes 2 GB.
+_MAX_MASKS = 2**22  # So many are held in memory.
+_MAX_LISTED = 2**21  # So many are sorted into supports, which takes 2 GB.
 _CHUNK = 2**12
 _Sets = dict[str, combinations.CombinationSet]
 
@@ -47,7 +47,7 @@ class _Sizes(NamedTuple):
 class SplitParams(NamedTuple):
   """The random part of a split, drawn once per seed."""
 
-  round_keys: jax.Array  # [rounds] uint32, of the permutation
+  round_keys: jax.Array  # [rounds] uint32, keys of the permutation
   num_ood_k: jax.Array  # [splits] int32, sizes of the OOD(K=k) sets
 
 
