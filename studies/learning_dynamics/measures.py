@@ -19,6 +19,7 @@ from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
 
 EXPERIMENT = 'learning_dynamics'
+EARLY = 'learning_dynamics_early'
 CELL = ('task.latent_type', 'task.task_support')
 MODULES = 'ld_modules'
 CELL_MODULES = ('task.num_modules',)

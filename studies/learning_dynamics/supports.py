@@ -107,3 +107,10 @@ def moment(latent_type: str, name: str) -> np.ndarray:
 def smallest_eigenvalue(latent_type: str, name: str) -> float:
   """Returns the smallest eigenvalue of E[z z'] of a run; 0 if singular."""
   return max(float(np.linalg.eigvalsh(moment(latent_type, name))[0]), 0.0)
+
+
+def modules_differ(latent_type: str, name: str) -> bool:
+  """Returns whether the modules of a run have different eigenvalues."""
+  second = moment(latent_type, name)
+  times = np.array([theory.mean_time(unit, second) for unit in np.eye(6)])
+  return bool(np.ptp(times) >= 1e-6 * times.mean())

@@ -6,12 +6,16 @@ alignment, decoding of each module, and the loss of each family. At laptop
 scale, one seed of one of the 18 runs takes about a minute of one core.
 
   python -m modular_hyperteacher.main --config=learning_dynamics
+  python -m modular_hyperteacher.main --config=learning_dynamics:early
   python figures/make_all.py --only=ld_times,ld_order,ld_collapse
 """
+
+from collections.abc import Iterable
 
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.configs.blocks import theory
+from modular_hyperteacher.configs.blocks import variants
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.learning_dynamics import supports
 
@@ -34,7 +38,11 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   )
   # The first run of the paper's, and the last of ours.
   runs = supports.RUNS[:: len(supports.RUNS) - 1 if preset == 'smoke' else 1]
-  sweep = [
+  return experiment.make('learning_dynamics', preset, _sweep(runs), **blocks)
+
+
+def _sweep(runs: Iterable[tuple[str, str]]) -> list[sweeps.Grid]:
+  return [
       sweeps.grid(
           latent_type=[latent_type],
           task_support=[name],
@@ -43,4 +51,22 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       )
       for latent_type, name in runs
   ]
-  return experiment.make('learning_dynamics', preset, sweep, **blocks)
+
+
+def _early(preset: str) -> experiment.Config:
+  """Evaluates every fourth of the first 200 steps, where modules differ.
+
+  At laptop scale, nearly all modules can be decoded at the first evaluation,
+  after 100 steps.
+  """
+  config = get_config(preset)
+  if preset == 'laptop':
+    config.training.update({'num_outer_steps': 200, 'evaluate_every': 4})
+  if preset != 'smoke':
+    runs = (run for run in supports.RUNS if supports.modules_differ(*run))
+    config.sweep = tuple(_sweep(runs))
+  return config
+
+
+VARIANTS = {'early': _early}
+get_config = variants.add('learning_dynamics', get_config, VARIANTS)

@@ -14,6 +14,11 @@ FIGURES = {
         )
         for name, draw in students.DRAW.items()
     },
+    'ld_order_early': registry.Figure(
+        'Which modules and families are learned first, in the first steps?',
+        (measures.EARLY,),
+        lambda library: students.draw_order(library, measures.EARLY),
+    ),
     'ld_modules': registry.Figure(
         modules.TITLE, (measures.MODULES,), modules.draw
     ),

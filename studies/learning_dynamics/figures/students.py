@@ -65,10 +65,12 @@ def draw_times(library: data.Library) -> cells.Drawn:
   return figure, _table(grid)
 
 
-def draw_order(library: data.Library) -> cells.Drawn:
+def draw_order(
+    library: data.Library, experiment: str = measures.EXPERIMENT
+) -> cells.Drawn:
   """Returns steps of modules and families over their predicted times."""
-  grid = _select(library)
-  rows = list(_order_rows(grid))
+  grid = _select(library, experiment)
+  rows = [r for r in _order_rows(grid) if np.isfinite(r.values[1])]
   panels = {
       panel: [
           _points(
@@ -145,9 +147,11 @@ def draw_collapse(library: data.Library) -> cells.Drawn:
   return figure, _table(grid)
 
 
-def _select(library: data.Library) -> cells.Cells:
-  curves = library.curves(measures.EXPERIMENT)
-  return cells.select(measures.EXPERIMENT, curves, measures.CELL)
+def _select(
+    library: data.Library, experiment: str = measures.EXPERIMENT
+) -> cells.Cells:
+  curves = library.curves(experiment)
+  return cells.select(experiment, curves, measures.CELL)
 
 
 def _steps(
