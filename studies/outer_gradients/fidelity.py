@@ -1,0 +1,299 @@
+"""How far is every estimate from the outer gradient? Trains next to nothing.
+
+  python -m modular_hyperteacher.studies.outer_gradients.fidelity
+
+Linear hypernetworks of five seeds, before training and after 300 unrolled
+steps; the mean gradient over 16 training tasks, in float64; plain gradient
+descent inside. Two references:
+
+  bilevel:   2,000 inner steps, then implicit differentiation by 200 conjugate
+             gradients
+  unrolled:  through the N steps of the free phase
+
+Where gradients take norms of embeddings as constants, the inner loop descends
+no loss, and only the second exists. It writes data/fidelity.csv.gz, which
+figure `cr_fidelity` and claims CR-1, CR-2 and CR-8 read.
+"""
+
+from collections.abc import Callable, Iterator
+import functools
+import gzip
+import itertools
+import pathlib
+from typing import Any, cast, NamedTuple
+
+import jax
+from jax import flatten_util
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pandas as pd
+
+from modular_hyperteacher import files
+from modular_hyperteacher.cli import script
+from modular_hyperteacher.configs.blocks import experiment
+from modular_hyperteacher.experiments import bilevel
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.learning import programs
+from modular_hyperteacher.studies.outer_gradients import quadratic
+from modular_hyperteacher.studies.outer_gradients import rules
+from modular_hyperteacher.studies.outer_gradients import surrogates
+from modular_hyperteacher.studies.outer_gradients.configs import blocks
+
+PATH = pathlib.Path(__file__).parent / 'data' / 'fidelity.csv.gz'
+EXPERIMENT = 'cr_fidelity'  # Of claims; there is no config of this name.
+CELL = ('rule', 'num_free', 'num_last', 'beta', 'step', 'stop_norm')
+METRICS = ('error', 'cosine', 'error_unrolled', 'cosine_unrolled')
+BETAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+FREE, LAST = (10, 50, 200), (5, 10, 25)
+STEPS = (0, 300)
+_NUM_SEEDS, _NUM_TASKS, _CONVERGED, _ITERATIONS = 5, 16, 2000, 200
+# Contrasts, and T, where gradients take norms as constants.
+_STOPPED = ('contrastive_symmetric', 'linearised_control')
+_STOPPED_LAST = 10
+# The outer loop's, which estimates do not depend on.
+_OUTER: dict[str, Any] = {
+    'learning_rate': 1.0,
+    'clip_norm': None,
+    'meta_batch_size': 1,
+    'weight_decay': 0.0,
+    'max_consecutive_skips': 0,
+}
+
+_NONE = np.float64(0.0)  # beta of rules without one.
+# (meta_params, task, key, fast parameters after the free phase, beta) -> scalar
+_Estimate = Callable[..., jax.Array]
+
+
+class _Point(NamedTuple):
+  """Where gradients are measured."""
+
+  meta_params: Any
+  drawn: Any  # Tasks, [tasks, ...].
+  keys: jax.Array  # [tasks]
+
+
+def _mean_gradient(estimate: _Estimate) -> Callable[..., jax.Array]:
+  """Returns (point, free [tasks, ...], beta) -> gradient of the mean, [P]."""
+
+  @jax.jit
+  def gradient(point: _Point, free: Any, beta: jax.Array) -> jax.Array:
+    def loss(meta_params: Any) -> jax.Array:
+      each = jax.vmap(lambda *x: estimate(meta_params, *x, beta))
+      return each(point.drawn, point.keys, free).mean()
+
+    return flatten_util.ravel_pytree(jax.grad(loss)(point.meta_params))[0]
+
+  return gradient
+
+
+class Estimators:
+  """All estimates of one model, compiled once."""
+
+  def __init__(self, built: bilevel.BilevelExperiment) -> None:
+    """Takes the task and the model; the inner loop is gradient descent."""
+    self._built = built
+
+  @functools.cache
+  def problem(self, num_steps: int) -> outer_loop.Problem:
+    """Returns the bilevel problem with N inner steps."""
+    task, model = self._built.task, self._built.model
+    inner = inner_loop.InnerConfig(
+        num_steps=num_steps, learning_rate=blocks.RATE, solver='sgd'
+    )
+    return outer_loop.make_problem(task, task.objective, model, inner)
+
+  @functools.cache
+  def free(self, num_steps: int) -> Callable[[_Point], Any]:
+    """Returns what adapts to a point's tasks."""
+    adapt = self.problem(num_steps).adapt
+    return jax.jit(
+        lambda point: jax.vmap(lambda *x: adapt(point.meta_params, None, *x))(
+            point.drawn, point.keys
+        )
+    )
+
+  @functools.cache
+  def of_rule(
+      self, num_free: int, rule: outer_loop.OuterConfig
+  ) -> Callable[..., jax.Array]:
+    """Returns the gradient of a rule with its own free phase."""
+    estimate = rule.make_estimate(self.problem(num_free))
+    return _mean_gradient(
+        lambda meta_params, task, key, free, beta: estimate(
+            meta_params, None, task, key
+        )[0]
+    )
+
+  @functools.cache
+  def of_contrast(self, name: str, num_last: int) -> Callable[..., jax.Array]:
+    """Returns the gradient of a contrastive rule, given its free phase."""
+    problem = self.problem(FREE[0])
+    return _mean_gradient(
+        lambda meta_params, task, key, free, beta: surrogates.contrastive(
+            surrogates.bind(problem, task),
+            meta_params,
+            free,
+            surrogates.CONTRASTS[name],
+            beta,
+            optax.sgd(blocks.RATE),
+            num_last,
+            blocks.MAX_QUERY_LOSS,
+        )
+    )
+
+  @functools.cache
+  def of_implicit(self, solve: surrogates.Solve) -> Callable[..., jax.Array]:
+    """Returns the gradient of an implicit rule, given its free phase."""
+    problem = self.problem(FREE[0])
+    return _mean_gradient(
+        lambda meta_params, task, key, free, beta: surrogates.implicit(
+            surrogates.bind(problem, task), meta_params, free, solve
+        )
+    )
+
+
+def _points(
+    built: bilevel.BilevelExperiment,
+) -> Iterator[tuple[int, int, _Point]]:
+  """Yields seed, outer step, and the point there, in float64."""
+  seed_tasks = build.draw_tasks(built)
+  trained = programs.Programs(
+      built.system, build.root_keys(built.training), seed_tasks
+  )
+  state, done = trained.init(), 0
+  sample = jax.jit(
+      jax.vmap(lambda x, key: built.task.sample(x, key, 'train'), (None, 0))
+  )
+
+  def double(x: jax.Array) -> jax.Array:
+    return x.astype(jnp.float64) if x.dtype == jnp.float32 else x
+
+  for step in STEPS:
+    state, _ = trained.train(state, step - done)
+    done = step
+    meta_params = programs.fetch(state.meta_params)
+    for i, seed in enumerate(built.training.seeds):
+      keys = jax.random.split(jax.random.key(seed), 2 * _NUM_TASKS)
+      drawn = sample(seed_tasks[i].task_params, keys[:_NUM_TASKS])
+      own = jax.tree.map(lambda x, i=i: jnp.asarray(x[i]), meta_params)
+      with jax.enable_x64(True):
+        yield seed, step, _Point(
+            *jax.tree.map(double, (own, drawn)), keys[_NUM_TASKS:]
+        )
+
+
+_Found = Iterator[tuple[str, int, int, float, np.ndarray]]
+_SOLVES = (
+    ('t1_t2', 0, surrogates.identity),
+    ('implicit_cg', 5, surrogates.conjugate_gradients(5)),
+    ('implicit_cg', 25, surrogates.conjugate_gradients(25)),
+    ('implicit_neumann', 10, surrogates.neumann(10, blocks.RATE)),
+)
+_EXACT = surrogates.conjugate_gradients(_ITERATIONS)
+
+
+def _estimates(
+    estimators: Estimators, point: _Point, stop_norm: bool
+) -> _Found:
+  """Yields rule, N, T (0: none), beta (NaN: none) and the estimate, [P]."""
+  names = _STOPPED if stop_norm else tuple(surrogates.CONTRASTS)
+  for num_free in FREE:
+    free = estimators.free(num_free)(point)
+    unrolled = outer_loop.OuterConfig(**_OUTER)
+    gradient = estimators.of_rule(num_free, unrolled)(point, free, _NONE)
+    yield 'unrolled', num_free, 0, np.nan, np.asarray(gradient)
+    for name, last in itertools.product(names, LAST):
+      if stop_norm and last != _STOPPED_LAST:
+        continue
+      estimate = estimators.of_contrast(name, last)
+      for beta in BETAS:
+        gradient = estimate(point, free, jnp.float64(beta))
+        yield name, num_free, last, beta, np.asarray(gradient)
+    if not stop_norm:
+      yield from _without_nudge(estimators, point, num_free, free)
+
+
+def _without_nudge(
+    estimators: Estimators, point: _Point, num_free: int, free: Any
+) -> _Found:
+  others = [rules.FirstOrder(gradient='first_order', **_OUTER)]
+  others += [
+      rules.Truncated(gradient='truncated', num_differentiated=last, **_OUTER)
+      for last in (5, 10)
+      if last < num_free
+  ]
+  for rule in others:
+    gradient = estimators.of_rule(num_free, rule)(point, free, _NONE)
+    last = getattr(rule, 'num_differentiated', 0)
+    yield rule.gradient, num_free, last, np.nan, np.asarray(gradient)
+  for name, last, solve in _SOLVES:
+    gradient = estimators.of_implicit(solve)(point, free, _NONE)
+    yield name, num_free, last, np.nan, np.asarray(gradient)
+
+
+def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
+  """Returns a row per seed, point and estimate; see `CELL` and `METRICS`.
+
+  Args:
+    stop_norm: whether gradients take norms of embeddings as constants.
+    preset: of the task and the model.
+  """
+  made = blocks.base(preset, _NUM_SEEDS)
+  model = blocks.proximal(
+      made, 'linear_hypernetwork', FREE[0], {}, stop_norm=stop_norm
+  )
+  made['models'] = {'measured': model}
+  grid = sweeps.grid(model=['measured'])
+  (run,) = sweeps.expand(experiment.make(EXPERIMENT, preset, grid, **made))
+  built = cast(bilevel.BilevelExperiment, build.build(run.config, 1))
+  estimators = Estimators(built)
+  rows = []
+  for seed, step, point in _points(built):
+    end = estimators.free(_CONVERGED)(point)
+    exact = np.asarray(estimators.of_implicit(_EXACT)(point, end, _NONE))
+    found = list(_estimates(estimators, point, stop_norm))
+    unrolled = {n: g for rule, n, _, _, g in found if rule == 'unrolled'}
+    for rule, num_free, last, beta, gradient in found:
+      to_exact = quadratic.compare(gradient, exact)
+      if stop_norm:
+        to_exact = np.nan, np.nan
+      to_unrolled = quadratic.compare(gradient, unrolled[num_free])
+      where = rule, num_free, last, beta, step, stop_norm
+      rows.append((seed, *where, *to_exact, *to_unrolled))
+  return pd.DataFrame(rows, columns=['seed', *CELL, *METRICS])
+
+
+@functools.cache
+def load() -> pd.DataFrame:
+  """Returns what was measured; not to be changed."""
+  return pd.read_csv(PATH)
+
+
+@functools.cache
+def as_runs() -> pd.DataFrame:
+  """Returns it in the form of finished runs: a row per value."""
+  table = load().melt(
+      ['seed', *CELL], METRICS, var_name='metric', value_name='value'
+  )
+  name = table[list(CELL)].astype(str).agg('-'.join, axis=1)
+  return data.as_runs(table, name, split='train')
+
+
+def main() -> None:
+  """Measures both treatments of norms."""
+  table = pd.concat([measure(False), measure(True)])
+  text = table.to_csv(index=False, float_format='%.4g')
+  # Without the time of day, equal tables give equal bytes.
+  files.write_atomically(PATH, gzip.compress(text.encode(), mtime=0))
+  shown = table[(table['step'] == STEPS[-1]) & ~table['stop_norm']]
+  keys = ['rule', 'num_free', 'num_last', 'beta']
+  print(shown.groupby(keys, dropna=False)[list(METRICS)].mean().to_string())
+
+
+if __name__ == '__main__':
+  script.run(main)
