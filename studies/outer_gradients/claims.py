@@ -1,8 +1,8 @@
 """Claims on outer gradients: published ones, on an analogue, and ours.
 
 They were fixed, with all bounds and levels, before any run of `cr_training` or
-`cr_long`, and before `fidelity.py` was run. CR-1 and CR-2 are of the theory, CR-3
-to CR-5 of published findings on other data; a contradiction here does not
+`cr_long`, and before `fidelity.py` was run. CR-1 and CR-2 are of the theory,
+CR-3 to CR-5 of published findings on other data; a contradiction here does not
 contradict the paper.
 """
 

@@ -3,10 +3,10 @@
   python -m modular_hyperteacher.studies.outer_gradients.costs
 
 Of the linear hypernetwork at laptop scale, one seed, 32 tasks per step. Writes
-data/costs.csv, which figure `cr_costs` and claim CR-6 read. It takes about three
-minutes of one core. CPU time is that of all threads, the smallest of several
-rounds, so other work on the machine matters little. Memory is XLA's figure of a
-compiled step's temporary arrays.
+data/costs.csv, which figure `cr_costs` and claim CR-6 read. It takes about
+three minutes of one core. CPU time is that of all threads, the smallest of
+several rounds, so other work on the machine matters little. Memory is XLA's
+figure of a compiled step's temporary arrays.
 """
 
 from collections.abc import Iterator
@@ -26,10 +26,11 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.studies.outer_gradients.configs import blocks
+from modular_hyperteacher.studies.outer_gradients.configs import cr_long
+from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 
 PATH = pathlib.Path(__file__).parent / 'data' / 'costs.csv'
-_ROUNDS, _STEPS = 5, 4
-_NO_LAST = ('unrolled', 'first_order', 't1_t2')
+_ROUNDS, _STEPS = 3, 4
 
 
 class Measured(NamedTuple):
@@ -41,25 +42,11 @@ class Measured(NamedTuple):
 
 
 def rules() -> Iterator[Measured]:
-  """Yields what is measured: all rules at N = 10 and at N = 50."""
-  shown: dict[str, tuple[int | None, ...]] = {
-      'unrolled': (None,),
-      'truncated': (5, 10, 20),
-      'first_order': (None,),
-      'implicit_cg': (5,),
-      'implicit_neumann': (10,),
-      't1_t2': (None,),
-      'contrastive_standard': (10,),
-      'contrastive_symmetric': (5, 10),
-      'contrastive_second_order': (10,),
-      'contrastive_control': (10,),
-      'linearised_control': (5, 10),
-  }
-  for num_steps in (10, 50):
-    for gradient, lengths in shown.items():
-      for last in lengths:
-        if gradient != 'truncated' or (last or 0) < num_steps:
-          yield Measured(gradient, num_steps, last)
+  """Yields what is measured: the rules of both configs."""
+  for gradient, last in (cr_training.ALL | cr_training.LEARNED).items():
+    yield Measured(gradient, cr_training.NUM_STEPS, last or None)
+  for gradient, last in cr_long.RULES:
+    yield Measured(gradient, cr_long.NUM_STEPS, last)
 
 
 def products(rule: Measured) -> int:

@@ -52,6 +52,10 @@ BETAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 FREE, LAST = (10, 50, 200), (5, 10, 25)
 STEPS = (0, 300)
 _NUM_SEEDS, _NUM_TASKS, _CONVERGED, _ITERATIONS = 5, 16, 2000, 200
+# `contrastive_rescaled` is left out: for small beta it is the standard rule.
+_CONTRASTS = tuple(
+    name for name in surrogates.CONTRASTS if name != 'contrastive_rescaled'
+)
 # Contrasts, and T, where gradients take norms as constants.
 _STOPPED = ('contrastive_symmetric', 'linearised_control')
 _STOPPED_LAST = 10
@@ -64,8 +68,15 @@ _OUTER: dict[str, Any] = {
     'max_consecutive_skips': 0,
 }
 
-_NONE = np.float64(0.0)  # beta of rules without one.
-# (meta_params, task, key, fast parameters after the free phase, beta) -> scalar
+_SOLVES = (
+    ('t1_t2', 0, surrogates.identity),
+    ('implicit_cg', 5, surrogates.conjugate_gradients(5)),
+    ('implicit_neumann', 10, surrogates.neumann(10, blocks.RATE)),
+)
+_EXACT = surrogates.conjugate_gradients(_ITERATIONS)
+
+# (meta_params, task, key, fast parameters after the free phase, beta, T) ->
+# scalar
 _Estimate = Callable[..., jax.Array]
 
 
@@ -78,12 +89,14 @@ class _Point(NamedTuple):
 
 
 def _mean_gradient(estimate: _Estimate) -> Callable[..., jax.Array]:
-  """Returns (point, free [tasks, ...], beta) -> gradient of the mean, [P]."""
+  """Returns (point, free [tasks, ...], beta, T) -> the mean's gradient, [P]."""
 
   @jax.jit
-  def gradient(point: _Point, free: Any, beta: jax.Array) -> jax.Array:
+  def gradient(
+      point: _Point, free: Any, beta: Any = 0.0, num_last: Any = 0
+  ) -> jax.Array:
     def loss(meta_params: Any) -> jax.Array:
-      each = jax.vmap(lambda *x: estimate(meta_params, *x, beta))
+      each = jax.vmap(lambda *x: estimate(meta_params, *x, beta, num_last))
       return each(point.drawn, point.keys, free).mean()
 
     return flatten_util.ravel_pytree(jax.grad(loss)(point.meta_params))[0]
@@ -91,70 +104,112 @@ def _mean_gradient(estimate: _Estimate) -> Callable[..., jax.Array]:
   return gradient
 
 
-class Estimators:
-  """All estimates of one model, compiled once."""
+class _Estimators:
+  """All estimates of one model; each is compiled at its first call.
+
+  Attributes:
+    free: N -> (point) -> fast parameters after N steps, [tasks, ...].
+    rules: N, rule -> gradient of a rule with its own free phase.
+    contrasts: rule -> gradient, given the free phase.
+    implicit: solver -> gradient, given the free phase.
+  """
 
   def __init__(self, built: bilevel.BilevelExperiment) -> None:
     """Takes the task and the model; the inner loop is gradient descent."""
-    self._built = built
+    problems = {n: self._problem(built, n) for n in (*FREE, _CONVERGED)}
+    self.free = {n: self._free(problem) for n, problem in problems.items()}
+    self.rules = {
+        (n, rule): self._rule(rule.make_estimate(problems[n]))
+        for n in FREE
+        for rule in _rules(n)
+    }
+    problem = problems[FREE[0]]  # All have the same losses.
+    self.contrasts = {
+        name: _mean_gradient(
+            functools.partial(self._contrastive, problem, contrast)
+        )
+        for name, contrast in surrogates.CONTRASTS.items()
+    }
+    self.implicit = {
+        solve: _mean_gradient(functools.partial(self._implicit, problem, solve))
+        for solve in (_EXACT, *(solve for *_, solve in _SOLVES))
+    }
 
-  @functools.cache
-  def problem(self, num_steps: int) -> outer_loop.Problem:
-    """Returns the bilevel problem with N inner steps."""
-    task, model = self._built.task, self._built.model
+  @staticmethod
+  def _problem(
+      built: bilevel.BilevelExperiment, num_steps: int
+  ) -> outer_loop.Problem:
     inner = inner_loop.InnerConfig(
         num_steps=num_steps, learning_rate=blocks.RATE, solver='sgd'
     )
-    return outer_loop.make_problem(task, task.objective, model, inner)
+    objective = built.task.objective
+    return outer_loop.make_problem(built.task, objective, built.model, inner)
 
-  @functools.cache
-  def free(self, num_steps: int) -> Callable[[_Point], Any]:
-    """Returns what adapts to a point's tasks."""
-    adapt = self.problem(num_steps).adapt
+  @staticmethod
+  def _free(problem: outer_loop.Problem) -> Callable[[_Point], Any]:
     return jax.jit(
-        lambda point: jax.vmap(lambda *x: adapt(point.meta_params, None, *x))(
-            point.drawn, point.keys
-        )
+        lambda point: jax.vmap(
+            lambda *x: problem.adapt(point.meta_params, None, *x)
+        )(point.drawn, point.keys)
     )
 
-  @functools.cache
-  def of_rule(
-      self, num_free: int, rule: outer_loop.OuterConfig
-  ) -> Callable[..., jax.Array]:
-    """Returns the gradient of a rule with its own free phase."""
-    estimate = rule.make_estimate(self.problem(num_free))
+  @staticmethod
+  def _rule(estimate: outer_loop.Estimate) -> Callable[..., jax.Array]:
     return _mean_gradient(
-        lambda meta_params, task, key, free, beta: estimate(
+        lambda meta_params, task, key, *_: estimate(
             meta_params, None, task, key
         )[0]
     )
 
-  @functools.cache
-  def of_contrast(self, name: str, num_last: int) -> Callable[..., jax.Array]:
-    """Returns the gradient of a contrastive rule, given its free phase."""
-    problem = self.problem(FREE[0])
-    return _mean_gradient(
-        lambda meta_params, task, key, free, beta: surrogates.contrastive(
-            surrogates.bind(problem, task),
-            meta_params,
-            free,
-            surrogates.CONTRASTS[name],
-            beta,
-            optax.sgd(blocks.RATE),
-            num_last,
-            blocks.MAX_QUERY_LOSS,
-        )
+  @staticmethod
+  def _contrastive(
+      problem: outer_loop.Problem,
+      contrast: surrogates.Contrast,
+      meta_params: Any,
+      task: Any,
+      key: jax.Array,
+      free: Any,
+      beta: jax.Array,
+      num_last: jax.Array,
+  ) -> jax.Array:
+    del key
+    return surrogates.contrastive(
+        surrogates.bind(problem, task),
+        meta_params,
+        free,
+        contrast,
+        beta,
+        optax.sgd(blocks.RATE),
+        num_last,
+        blocks.MAX_QUERY_LOSS,
     )
 
-  @functools.cache
-  def of_implicit(self, solve: surrogates.Solve) -> Callable[..., jax.Array]:
-    """Returns the gradient of an implicit rule, given its free phase."""
-    problem = self.problem(FREE[0])
-    return _mean_gradient(
-        lambda meta_params, task, key, free, beta: surrogates.implicit(
-            surrogates.bind(problem, task), meta_params, free, solve
-        )
-    )
+  @staticmethod
+  def _implicit(
+      problem: outer_loop.Problem,
+      solve: surrogates.Solve,
+      meta_params: Any,
+      task: Any,
+      key: jax.Array,
+      free: Any,
+      *_: jax.Array,
+  ) -> jax.Array:
+    del key
+    losses_at = surrogates.bind(problem, task)
+    return surrogates.implicit(losses_at, meta_params, free, solve)
+
+
+def _rules(num_free: int) -> list[outer_loop.OuterConfig]:
+  """Returns rules with a free phase of their own, the unrolled one first."""
+  found = [outer_loop.OuterConfig(**_OUTER)]
+  if num_free < FREE[-1]:
+    found.append(rules.FirstOrder(gradient='first_order', **_OUTER))
+    found += [
+        rules.Truncated(gradient='truncated', num_differentiated=last, **_OUTER)
+        for last in (5, 10)
+        if last < num_free
+    ]
+  return found
 
 
 def _points(
@@ -187,53 +242,27 @@ def _points(
         )
 
 
-_Found = Iterator[tuple[str, int, int, float, np.ndarray]]
-_SOLVES = (
-    ('t1_t2', 0, surrogates.identity),
-    ('implicit_cg', 5, surrogates.conjugate_gradients(5)),
-    ('implicit_cg', 25, surrogates.conjugate_gradients(25)),
-    ('implicit_neumann', 10, surrogates.neumann(10, blocks.RATE)),
-)
-_EXACT = surrogates.conjugate_gradients(_ITERATIONS)
-
-
 def _estimates(
-    estimators: Estimators, point: _Point, stop_norm: bool
-) -> _Found:
+    estimators: _Estimators, point: _Point, stop_norm: bool
+) -> Iterator[tuple[str, int, int, float, np.ndarray]]:
   """Yields rule, N, T (0: none), beta (NaN: none) and the estimate, [P]."""
-  names = _STOPPED if stop_norm else tuple(surrogates.CONTRASTS)
+  names = _STOPPED if stop_norm else _CONTRASTS
   for num_free in FREE:
-    free = estimators.free(num_free)(point)
-    unrolled = outer_loop.OuterConfig(**_OUTER)
-    gradient = estimators.of_rule(num_free, unrolled)(point, free, _NONE)
-    yield 'unrolled', num_free, 0, np.nan, np.asarray(gradient)
+    free = estimators.free[num_free](point)
+    for rule in _rules(num_free)[: 1 if stop_norm else None]:
+      gradient = estimators.rules[num_free, rule](point, free)
+      last = getattr(rule, 'num_differentiated', 0)
+      yield rule.gradient, num_free, last, np.nan, np.asarray(gradient)
     for name, last in itertools.product(names, LAST):
       if stop_norm and last != _STOPPED_LAST:
         continue
-      estimate = estimators.of_contrast(name, last)
       for beta in BETAS:
-        gradient = estimate(point, free, jnp.float64(beta))
+        gradient = estimators.contrasts[name](point, free, beta, last)
         yield name, num_free, last, beta, np.asarray(gradient)
-    if not stop_norm:
-      yield from _without_nudge(estimators, point, num_free, free)
-
-
-def _without_nudge(
-    estimators: Estimators, point: _Point, num_free: int, free: Any
-) -> _Found:
-  others = [rules.FirstOrder(gradient='first_order', **_OUTER)]
-  others += [
-      rules.Truncated(gradient='truncated', num_differentiated=last, **_OUTER)
-      for last in (5, 10)
-      if last < num_free
-  ]
-  for rule in others:
-    gradient = estimators.of_rule(num_free, rule)(point, free, _NONE)
-    last = getattr(rule, 'num_differentiated', 0)
-    yield rule.gradient, num_free, last, np.nan, np.asarray(gradient)
-  for name, last, solve in _SOLVES:
-    gradient = estimators.of_implicit(solve)(point, free, _NONE)
-    yield name, num_free, last, np.nan, np.asarray(gradient)
+    if not stop_norm and num_free < FREE[-1]:
+      for name, last, solve in _SOLVES:
+        gradient = estimators.implicit[solve](point, free)
+        yield name, num_free, last, np.nan, np.asarray(gradient)
 
 
 def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
@@ -251,11 +280,11 @@ def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
   grid = sweeps.grid(model=['measured'])
   (run,) = sweeps.expand(experiment.make(EXPERIMENT, preset, grid, **made))
   built = cast(bilevel.BilevelExperiment, build.build(run.config, 1))
-  estimators = Estimators(built)
+  estimators = _Estimators(built)
   rows = []
   for seed, step, point in _points(built):
-    end = estimators.free(_CONVERGED)(point)
-    exact = np.asarray(estimators.of_implicit(_EXACT)(point, end, _NONE))
+    end = estimators.free[_CONVERGED](point)
+    exact = np.asarray(estimators.implicit[_EXACT](point, end))
     found = list(_estimates(estimators, point, stop_norm))
     unrolled = {n: g for rule, n, _, _, g in found if rule == 'unrolled'}
     for rule, num_free, last, beta, gradient in found:
@@ -270,7 +299,9 @@ def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
 
 @functools.cache
 def load() -> pd.DataFrame:
-  """Returns what was measured; not to be changed."""
+  """Returns what was measured, perhaps nothing; not to be changed."""
+  if not PATH.exists():
+    return pd.DataFrame(columns=['seed', *CELL, *METRICS])
   return pd.read_csv(PATH)
 
 

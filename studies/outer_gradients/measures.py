@@ -106,7 +106,9 @@ def time_to(
   where = cell_long(gradient, last)
   table = over_time(curves, where, gradient, last)
   values = {
-      seed: np.log10(_first(table.index.to_numpy(float), y.to_numpy(), level))
+      seed: np.log10(
+          first_reach(table.index.to_numpy(float), y.to_numpy(), level)
+      )
       for seed, y in table.items()
   }
   lost = comparisons.diverged(curves, where)
@@ -117,7 +119,8 @@ def time_to(
   return comparisons.Sample(shown, series, curves, where, 'ood', name, lost)
 
 
-def _first(times: np.ndarray, values: np.ndarray, level: float) -> float:
+def first_reach(times: np.ndarray, values: np.ndarray, level: float) -> float:
+  """Returns when values first rise to a level, interpolated; else the end."""
   above = np.flatnonzero(values >= level)
   if not len(above):
     return float(times[-1])

@@ -27,7 +27,9 @@ from modular_hyperteacher.models import anil as anil_model
 from modular_hyperteacher.models import base
 from modular_hyperteacher.models import linear_hypernetwork as linear_model
 from modular_hyperteacher.models import maml as maml_model
-from modular_hyperteacher.models import nonlinear_hypernetwork as nonlinear_model
+from modular_hyperteacher.models import (
+    nonlinear_hypernetwork as nonlinear_model,
+)
 from modular_hyperteacher.untrusted import rules
 
 

@@ -97,17 +97,20 @@ def descend(
     loss: Loss,
     optimizer: optax.GradientTransformation,
     carry: Carry,
-    num_steps: int,
+    num_steps: int | jax.Array,
 ) -> Carry:
-  """Returns parameters and the optimiser's state after some steps."""
+  """Returns parameters and the optimiser's state after some steps.
 
-  def step(carry: Carry, _: None) -> tuple[Carry, None]:
+  It can be differentiated in reverse if the number of steps is static.
+  """
+
+  def step(_: jax.Array, carry: Carry) -> Carry:
     fast_params, state = carry
     gradient = jax.grad(loss)(fast_params)
     updates, state = optimizer.update(gradient, state, fast_params)
-    return (optax.apply_updates(fast_params, updates), state), None
+    return optax.apply_updates(fast_params, updates), state
 
-  return lax.scan(step, carry, length=num_steps)[0]
+  return lax.fori_loop(0, num_steps, step, carry)
 
 
 def contrastive(
@@ -117,7 +120,7 @@ def contrastive(
     contrast: Contrast,
     beta: jax.typing.ArrayLike,
     optimizer: optax.GradientTransformation,
-    num_steps: int,
+    num_steps: int | jax.Array,
     max_outer_loss: float | None = None,
 ) -> jax.Array:
   """Returns the surrogate of a contrastive rule.

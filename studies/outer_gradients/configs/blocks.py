@@ -1,4 +1,4 @@
-"""What the study's configs share: the inner loop, and a block for every rule."""
+"""What the study's configs share: the inner loop, and the rules' fields."""
 
 from typing import Any
 

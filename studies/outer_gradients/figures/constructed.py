@@ -79,7 +79,7 @@ def _toy(
 
 
 def draw_fidelity(library: data.Library) -> cells.Drawn:
-  """Returns errors and cosines over beta, and means of all that was measured."""
+  """Returns errors and cosines over beta, and the means of all estimates."""
   del library  # Nothing of it is trained by a config.
   table = fidelity.load()
   panels = {}
