@@ -41,7 +41,7 @@ def _fidelity(
     step: int = fidelity.STEPS[-1],
 ) -> comparisons.Sample:
   where = rule, num_free, num_last, beta, step, False
-  cell = dict(zip(fidelity.CELL, where, strict=True))
+  cell: dict[str, Any] = dict(zip(fidelity.CELL, where, strict=True))
   return comparisons.sample(frame, cell, 'train', metric)
 
 

@@ -98,7 +98,7 @@ def measure(rule: Measured) -> dict[str, Any]:
       built.system, build.root_keys(built.training), build.draw_tasks(built)
   )
   state = compiled.init()
-  analysis = compiled.compile_training(state).memory_analysis()
+  analysis: Any = compiled.compile_training(state).memory_analysis()
   times = []
   for _ in range(_ROUNDS + 1):  # The first warms up.
     started = time.process_time()

@@ -7,7 +7,8 @@ Source: Zucchet*, Schug* et al. (2022), after iMAML. The inner loss has the term
 where omega = init_fast(theta). Without it, a rule that takes adapted parameters
 as constants gives initial fast parameters no gradient; with it, the inner
 problem of ANIL is strictly convex. The strengths lambda are fixed, or one per
-fast parameter is learned, as its logarithm.
+fast parameter is learned, as its logarithm. (Weight decay of the outer loop
+then pulls lambda to one; over the presets' training, by a few percent.)
 
 A hypernetwork normalises embeddings and, as published, its gradient takes the
 norm as a constant. That is the gradient of no loss, so the contrastive rule
@@ -98,7 +99,8 @@ def _penalty(start: Any, fast_params: Any, strengths: Any) -> jax.Array:
   moved = jax.tree.map(lambda x, y: (x - y) ** 2, fast_params, start)
   if not isinstance(strengths, float):
     moved, strengths = jax.tree.map(jnp.multiply, moved, strengths), 1.0
-  return 0.5 * strengths * sum(x.sum() for x in jax.tree.leaves(moved))
+  total = sum((x.sum() for x in jax.tree.leaves(moved)), jnp.zeros(()))
+  return 0.5 * strengths * total
 
 
 def _maker(

@@ -157,7 +157,7 @@ def contrastive(
     start = free, optimizer.init(free)
     return descend(loss, optimizer, start, num_steps)[0]
 
-  strengths = beta * jnp.array(contrast.strengths)
+  strengths: Any = beta * jnp.array(contrast.strengths)
   has_free = 0 in contrast.strengths and not contrast.control
   ends = jax.vmap(nudge)(strengths[1:] if has_free else strengths)
   if has_free:

@@ -79,6 +79,6 @@ def base(preset: str, num_seeds: int = 5) -> experiment.Block:
   if preset != 'smoke':
     changes['seeds'] = tuple(range(2020, 2020 + num_seeds))
   if preset == 'laptop':
-    changes |= {'num_outer_steps': 1500, 'evaluate_every': 250}
+    changes |= {'num_outer_steps': 2000, 'evaluate_every': 250}
   blocks['training'] |= changes
   return blocks

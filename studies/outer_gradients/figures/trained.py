@@ -1,6 +1,7 @@
 """Figures of students trained by every rule."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -40,7 +41,7 @@ _DASHES = {None: 'solid', 5: 'dot', 10: 'dash', 20: 'longdash'}
 def _bars(found: cells.Cells) -> Mapping[str, list[bars.Bar]]:
   """Returns OOD accuracy by rule, a panel per model."""
 
-  def bar(model: str, rule: str, more: Mapping[str, bool]) -> bars.Bar:
+  def bar(model: str, rule: str, more: Mapping[str, Any]) -> bars.Bar:
     where = measures.cell(model, rule, **more)
     name, colour = measures.RULES[rule]
     label = name.replace(', ', ' ').replace(' ', '<br>')

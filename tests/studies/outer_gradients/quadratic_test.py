@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -144,6 +145,6 @@ def test_implicit_gradients_of_a_converged_phase() -> None:
 
 def test_conjugate_gradients_stop_where_curvature_is_not_positive() -> None:
   solve = surrogates.conjugate_gradients(5)
-  curvatures = np.array([1.0, -2.0])
-  found = solve(lambda v: curvatures * v, np.array([0.0, 1.0]))
+  curvatures = jnp.array([1.0, -2.0])
+  found = solve(lambda v: curvatures * v, jnp.array([0.0, 1.0]))
   np.testing.assert_array_equal(np.asarray(found), 0.0)
