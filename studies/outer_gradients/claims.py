@@ -6,7 +6,7 @@ CR-3 to CR-5 of published findings on other data; a contradiction here does not
 contradict the paper.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import functools
 from typing import Any
 
@@ -102,18 +102,20 @@ def _learns_strengths(frame: pd.DataFrame) -> comparisons.Comparisons:
     return comparisons.sample(frame, where, 'test', 'loss')
 
   for rule in ('t1_t2', 'implicit_cg', 'implicit_neumann'):
-    yield loss(rule) - loss(_SYMMETRIC) > -_SAME_LOSS
+    higher = loss(rule) - loss(_SYMMETRIC) > -_SAME_LOSS
+    yield higher.across(*measures.OF_RULES)
 
 
 def _as_unrolled(frame: pd.DataFrame) -> comparisons.Comparisons:
   for model in style.HYPERNETWORKS:
     difference = _at(frame, model, _SYMMETRIC) - _at(frame, model, 'unrolled')
-    yield difference > -_SAME_ACCURACY
+    yield (difference > -_SAME_ACCURACY).across(*measures.OF_RULES)
 
 
 def _above_first_order(frame: pd.DataFrame) -> comparisons.Comparisons:
   for model in (*style.HYPERNETWORKS, 'maml', 'anil'):
-    yield _at(frame, model, _SYMMETRIC) > _at(frame, model, 'first_order')
+    better = _at(frame, model, _SYMMETRIC) > _at(frame, model, 'first_order')
+    yield better.across(*measures.OF_RULES)
 
 
 def _faster(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -122,11 +124,13 @@ def _faster(curves: pd.DataFrame) -> comparisons.Comparisons:
   if accuracies.empty:
     return
   level = _OF_UNROLLED * float(accuracies.iloc[-1].mean())
+  # Not the own time: a cheap rule that fails would seem fast.
+  never = float(accuracies.index[-1])
   unrolled, symmetric = (
-      measures.time_to(curves, rule, last, level)
+      measures.time_to(curves, rule, last, level, never)
       for rule, last in (('unrolled', None), (_SYMMETRIC, 10))
   )
-  yield unrolled > symmetric
+  yield (unrolled > symmetric).across(*measures.OF_RULES)
 
 
 def _truncated_as_good(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -142,7 +146,8 @@ def _truncated_as_good(curves: pd.DataFrame) -> comparisons.Comparisons:
   for last in (5, 10):
     for rule, factor in ((_LINEAR, 1), (_SYMMETRIC, 2)):
       truncated = accuracy('truncated', factor * last)
-      yield truncated - accuracy(rule, last) > -_SAME_ACCURACY
+      as_good = truncated - accuracy(rule, last) > -_SAME_ACCURACY
+      yield as_good.across(*measures.OF_RULES)
 
 
 def _claim(
@@ -184,9 +189,6 @@ def _nothing(frame: pd.DataFrame) -> Sequence[Any]:
   return ()
 
 
-_read_nothing: Callable[..., pd.DataFrame] = (
-    lambda library, experiment: pd.DataFrame()
-)
 CLAIMS = (
     _measured(
         1,
@@ -251,6 +253,5 @@ CLAIMS = (
         _nothing,
         experiment='cr_images',
         cell=measures.CELL,
-        read=_read_nothing,
     ),
 )

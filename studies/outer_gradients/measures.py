@@ -33,6 +33,17 @@ CELL = (
     'model.stop_norm',
     'task.task_support',
 )
+# Fields that only some rules have.
+OF_RULES = tuple(
+    f'model.outer.{field}'
+    for field in (
+        'beta',
+        'max_query_loss',
+        'num_nudged_steps',
+        'num_iterations',
+        'num_differentiated',
+    )
+)
 CELL_LONG = (
     'model.outer.gradient',
     'model.outer.num_differentiated',
@@ -54,7 +65,7 @@ def cell(
       # The default is no part of a run's config.
       None if gradient == UNROLLED else gradient,
       learn_proximal,
-      stop_norm,
+      stop_norm if 'hypernetwork' in model else None,
       task_support,
   )
   return dict(zip(CELL, values, strict=True))
@@ -98,16 +109,17 @@ def time_to(
     gradient: str,
     last: int | None,
     level: float,
+    never: float,
 ) -> comparisons.Sample:
   """Returns log10 of the CPU seconds until OOD accuracy rises to a level.
 
-  Interpolated; a seed that never gets there counts with all of its time.
+  Interpolated; a seed that does not get there counts with `never`.
   """
   where = cell_long(gradient, last)
   table = over_time(curves, where, gradient, last)
   values = {
       seed: np.log10(
-          first_reach(table.index.to_numpy(float), y.to_numpy(), level)
+          first_reach(table.index.to_numpy(float), y.to_numpy(), level, never)
       )
       for seed, y in table.items()
   }
@@ -119,11 +131,13 @@ def time_to(
   return comparisons.Sample(shown, series, curves, where, 'ood', name, lost)
 
 
-def first_reach(times: np.ndarray, values: np.ndarray, level: float) -> float:
-  """Returns when values first rise to a level, interpolated; else the end."""
+def first_reach(
+    times: np.ndarray, values: np.ndarray, level: float, never: float
+) -> float:
+  """Returns when values first rise to a level, interpolated; or `never`."""
   above = np.flatnonzero(values >= level)
   if not len(above):
-    return float(times[-1])
+    return never
   i = above[0]
   if i == 0:
     return max(float(times[0]), 1e-3)

@@ -145,7 +145,7 @@ def draw_costs(library: data.Library) -> cells.Drawn:
       panels[f'{title},<br>N = {num_steps}'] = [
           _cost_bar(row, column, of_largest=table[column].max())
           for row in pick.rows(table, {'num_steps': num_steps}).itertuples()
-          if getattr(row, 'num_last_steps') != 20
+          if row.num_last_steps != 20
       ]
   figure = bars.draw(
       panels,

@@ -221,5 +221,5 @@ def test_products_are_those_of_the_specification(
 
 def test_a_level_is_reached_between_evaluations() -> None:
   times, values = np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])
-  assert measures.first_reach(times, values, 0.6) == pytest.approx(15.0)
-  assert measures.first_reach(times, values, 0.9) == 20.0
+  assert measures.first_reach(times, values, 0.6, 99.0) == pytest.approx(15.0)
+  assert measures.first_reach(times, values, 0.9, 99.0) == 99.0
