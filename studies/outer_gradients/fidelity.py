@@ -321,8 +321,9 @@ def as_runs() -> pd.DataFrame:
   table = load().melt(
       ['seed', *CELL], METRICS, var_name='metric', value_name='value'
   )
-  name = table[list(CELL)].astype(str).agg('-'.join, axis=1)
-  return data.as_runs(table, name, split='train')
+  cells = table[list(CELL)].itertuples(index=False)
+  names = ['-'.join(map(str, cell)) for cell in cells]
+  return data.as_runs(table, pd.Series(names, table.index), split='train')
 
 
 def main() -> None:
