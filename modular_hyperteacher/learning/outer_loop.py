@@ -121,9 +121,9 @@ AdaptToTask = Callable[
 ]
 
 
-# As `AdaptToTask` -> a number whose gradient with respect to the meta-parameters
-# is the estimate, and metrics. So the mean over many tasks is differentiated at
-# once, and no task's gradient is stored.
+# As `AdaptToTask` -> a number whose gradient by the meta-parameters is the
+# estimate, and metrics. So the mean over many tasks is differentiated at once,
+# and no task's gradient is stored.
 Estimate = Callable[
     [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array], _Loss
 ]

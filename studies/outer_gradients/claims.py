@@ -3,7 +3,8 @@
 They were fixed, with all bounds and levels, before any run of `cr_training` or
 `cr_long`, and before `fidelity.py` was run. CR-1 and CR-2 are of the theory,
 CR-3 to CR-5 of published findings on other data; a contradiction here does not
-contradict the paper.
+contradict the paper. The inner rate and lambda of `fidelity.py` were changed
+after a first measurement, which had no bilevel gradient; see README.md.
 """
 
 from collections.abc import Sequence
