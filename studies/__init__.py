@@ -15,6 +15,7 @@ BUILT_IN = (
     'meta_seq2seq',
     'in_context',
     'learning_dynamics',
+    'outer_gradients',
 )
 # Of other packages: each entry point names a `Study`.
 ENTRY_POINTS = 'modular_hyperteacher.studies'

@@ -44,6 +44,8 @@ class Study:
     tasks: name in configs -> a function that returns a `TaskDistribution`, or a
       `components.TaskEntry`.
     models: name in configs -> a function that returns a `MetaModel`.
+    gradients: `model.outer.gradient` in configs -> a subclass of
+      `outer_loop.OuterConfig`, which estimates the outer gradient.
     systems: further ways of learning.
     figures: name -> `registry.Figure`, in the order of the chapter.
     claims: tuple of `verdicts.Claim`.
@@ -64,6 +66,7 @@ class Study:
   configs: tuple[str, ...] = ()
   tasks: Mapping[str, str] = dataclasses.field(default_factory=dict)
   models: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  gradients: Mapping[str, str] = dataclasses.field(default_factory=dict)
   systems: tuple[System, ...] = ()
   figures: str = ''
   claims: str = ''

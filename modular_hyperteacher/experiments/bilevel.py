@@ -19,6 +19,7 @@ from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import chunks
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
@@ -54,8 +55,20 @@ def blocks(
           components.known_models(), 'model', dict(model)
       ),
       'model.inner': inner_loop.InnerConfig,
-      'model.outer': outer_loop.OuterConfig,
+      'model.outer': _outer_config(model.get('outer', {})),
   }
+
+
+def _outer_config(outer: Mapping[str, Any]) -> type[outer_loop.OuterConfig]:
+  """Returns the class of the outer loop's settings, by its `gradient`."""
+  known: dict[str, Any] = {outer_loop.UNROLLED: outer_loop.OuterConfig}
+  for study in plugins.studies():
+    known |= study.gradients
+  name = outer.get('gradient', outer_loop.UNROLLED)
+  untrusted.check(name, str, 'model.outer.gradient')
+  errors.require_choice('model.outer.gradient', name, known)
+  entry = known[name]
+  return plugins.resolve(entry) if isinstance(entry, str) else entry
 
 
 def build(
@@ -77,7 +90,8 @@ def build(
       checked.block(config['model'], 'inner'),
   )
   inner_loop.check(inner, task.objective)
-  outer = checked.call_outer(outer_loop.OuterConfig, config['model'], training)
+  outer_class = _outer_config(checked.block(config['model'], 'outer'))
+  outer = checked.call_outer(outer_class, config['model'], training)
   model = _make_model(config['model'], task)
   _check_start(inner, model)
   _check_fit(config['model'], model, task)

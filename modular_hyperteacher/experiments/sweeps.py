@@ -36,6 +36,7 @@ _NEUTRAL = {
     ('task', 'repeat_ood'): False,
     ('task', 'encoding'): None,
     ('task', 'shared_inputs'): False,
+    ('model', 'outer', 'gradient'): 'unrolled',
 }
 # Configs that have a constant of this name have this preset.
 _OPTIONAL = 'desktop'
@@ -295,9 +296,10 @@ def _make_run(
       *parents, leaf = path.split('.')
       functools.reduce(operator.getitem, parents, identity)[leaf] = value
   identity = json.loads(json.dumps(identity))
-  for (block, field), value in _NEUTRAL.items():
-    if identity[block].get(field) == value:
-      identity[block].pop(field, None)
+  for (*parents, field), value in _NEUTRAL.items():
+    block = functools.reduce(lambda tree, x: tree.get(x, {}), parents, identity)
+    if block.get(field) == value:
+      block.pop(field, None)
   # The hash distinguishes lists.
   words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
   return Run(

@@ -34,6 +34,10 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
 Draw = Callable[[jax.Array], tasks.Batch]
+# (fast_params, meta_params, batch with encodings in place of inputs) -> scalar.
+SupportLoss = Callable[
+    [models.FastParams, models.MetaParams, tasks.Batch], jax.Array
+]
 _Carry = tuple[models.FastParams, optax.OptState]
 # (meta_params, initial fast_params, draw, key) -> fast parameters adapted to a
 # task. `draw(key)` returns the batch of one inner step, with encodings in place
@@ -63,6 +67,7 @@ class InnerConfig(rules.Record):
       gradients NaN.
     batch_size: support examples per step, drawn with replacement; None for
       the whole support set at every step.
+    momentum: of SGD; 0 for none.
     solver: 'adamw', 'sgd', or 'levenberg_marquardt' for objectives that are
       sums of squares. The latter uses the whole support set and, of the
       settings above, only `num_steps`.
@@ -90,6 +95,7 @@ class InnerConfig(rules.Record):
   fresh_support: bool = False
   random_start: bool = False
   first_order: bool = False
+  momentum: rules.Dropout = 0.0
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -103,12 +109,12 @@ class InnerConfig(rules.Record):
         'first_order',
         'with second_order it must be False',
     )
-    needed: dict[str, Any] = {}
+    needed: dict[str, Any] = {} if self.solver == 'sgd' else {'momentum': 0}
     if self.solver == 'levenberg_marquardt':
       orders = {'second_order': False, 'first_order': False}
-      needed = orders | {'fresh_support': False, 'batch_size': None}
+      needed |= orders | {'fresh_support': False, 'batch_size': None}
     elif self.num_steps and self.solver == 'sgd':
-      needed = {'weight_decay': 0, 'eps_root': 0}
+      needed |= {'weight_decay': 0, 'eps_root': 0}
     for field, value in needed.items():
       rule = f'with solver {self.solver} it must be {value}'
       self._require(getattr(self, field) == value, field, rule)
@@ -138,7 +144,7 @@ def check(config: InnerConfig, objective: tasks.Objective) -> None:
 def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
   """Returns the inner loop's optimiser, AdamW or SGD."""
   if config.solver == 'sgd':
-    return optax.sgd(config.learning_rate)
+    return optax.sgd(config.learning_rate, config.momentum or None)
   return optax.adamw(
       config.learning_rate,
       eps_root=config.eps_root,
@@ -186,10 +192,10 @@ def make_adapt(
   return adapt
 
 
-def _make_descend(
-    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
-) -> Adapt:
-  """Returns gradient descent with AdamW or SGD."""
+def make_support_loss(
+    model: models.MetaModel, objective: tasks.Objective
+) -> SupportLoss:
+  """Returns what the inner loop descends, the model's penalty included."""
 
   def support_loss(
       fast_params: models.FastParams,
@@ -197,7 +203,19 @@ def _make_descend(
       batch: tasks.Batch,
   ) -> jax.Array:
     outputs = model.decode(meta_params, fast_params, batch.inputs)
-    return objective.loss(outputs, batch)
+    loss = objective.loss(outputs, batch)
+    if model.penalty is not None:
+      loss += model.penalty(meta_params, fast_params)
+    return loss
+
+  return support_loss
+
+
+def _make_descend(
+    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
+) -> Adapt:
+  """Returns gradient descent with AdamW or SGD."""
+  support_loss = make_support_loss(model, objective)
 
   def descend(
       meta_params: models.MetaParams,

@@ -11,6 +11,7 @@ n depends only on the seed, n and i.
 
 from collections.abc import Callable, Mapping
 import dataclasses
+import functools
 from typing import Annotated, Any, cast, ClassVar, NamedTuple
 
 import jax
@@ -27,6 +28,7 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
 DEVICE_AXIS = 'devices'
+UNROLLED = 'unrolled'
 Metrics = Mapping[str, jax.Array]
 _Loss = tuple[jax.Array, dict[str, jax.Array]]  # loss, metric -> scalar
 
@@ -67,6 +69,8 @@ class OuterConfig(OuterSettings):
       1 for a constant learning rate.
     gate_learning_rate: for learned gates, whose own AdamW decays no weights and
       clips their gradients apart.
+    gradient: how the gradient is estimated: 'unrolled' differentiates through
+      the adaptation. Studies add other names, with subclasses of this one.
     task_chunk_size: tasks per gradient computation; None for all of a device's
       tasks. Bounds memory; changes results by rounding only.
   """
@@ -78,6 +82,11 @@ class OuterConfig(OuterSettings):
   gate_learning_rate: rules.Positive = 0.0075
   decay_vectors: bool = True
   task_chunk_size: int | None = None
+  gradient: str = UNROLLED
+
+  def make_estimate(self, problem: 'Problem') -> 'Estimate':
+    """Returns the estimate of a task's gradient."""
+    return unrolled(problem)
 
 
 class TrainState(NamedTuple):
@@ -113,6 +122,51 @@ AdaptToTask = Callable[
     [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
     models.FastParams,
 ]
+
+
+# As `AdaptToTask` -> a number whose gradient by the meta-parameters is the
+# estimate, and metrics. So the mean over many tasks is differentiated at once,
+# and no task's gradient is stored.
+Estimate = Callable[
+    [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array], _Loss
+]
+
+
+class Problem(NamedTuple):
+  """What an estimate of the outer gradient is made from."""
+
+  task_distribution: tasks.TaskDistribution
+  objective: tasks.Objective
+  model: models.MetaModel
+  inner: inner_loop.InnerConfig
+  start: Callable[..., Any]  # (meta_params, task, key) -> fast parameters, key
+  adapt: Callable[..., models.FastParams]  # AdaptToTask, or with inputs_key.
+
+  def score(
+      self,
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      batch: tasks.Batch,
+  ) -> _Loss:
+    """Returns the loss on a batch, and metrics."""
+    outputs = self.model.predict(meta_params, fast_params, batch.inputs)
+    metrics = self.objective.measure(outputs, batch)
+    return metrics['loss'], metrics
+
+
+def unrolled(problem: Problem) -> Estimate:
+  """Returns the query loss, differentiated through the adaptation."""
+
+  def estimate(
+      meta_params: models.MetaParams,
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+  ) -> _Loss:
+    fast_params = problem.adapt(meta_params, task_params, task, key)
+    return problem.score(meta_params, fast_params, task.query)
+
+  return estimate
 
 
 # As `AdaptToTask` -> ({metric: scalar}, adapted parameters).
@@ -222,16 +276,9 @@ def make_learner(
       shared_inputs,
       'without model.inner.fresh_support it must be False',
   )
-  start, adapt = _make_adapt(task_distribution, objective, model, inner)
-
-  def score(
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      batch: tasks.Batch,
-  ) -> _Loss:
-    outputs = model.predict(meta_params, fast_params, batch.inputs)
-    metrics = objective.measure(outputs, batch)
-    return metrics['loss'], metrics
+  problem = make_problem(task_distribution, objective, model, inner)
+  start, adapt, score = problem.start, problem.adapt, problem.score
+  estimate = outer.make_estimate(problem)
 
   def mean_loss(
       meta_params: models.MetaParams,
@@ -239,16 +286,17 @@ def make_learner(
       keys: jax.Array,
       step_key: jax.Array,
   ) -> _Loss:
-    inputs_key = None
+    estimate_task = estimate
     if shared_inputs:
       # `vmap` does not map it, so the inputs have no axis of tasks.
       inputs_key = randomness.stream(step_key, 'shared_inputs')
+      shared = functools.partial(adapt, inputs_key=inputs_key)
+      estimate_task = outer.make_estimate(problem._replace(adapt=shared))
 
     def one_task(key: jax.Array) -> _Loss:
       sample_key, adapt_key = jax.random.split(key)
       task = task_distribution.sample(task_params, sample_key, 'train')
-      fast_params = adapt(meta_params, task_params, task, adapt_key, inputs_key)
-      return score(meta_params, fast_params, task.query)
+      return estimate_task(meta_params, task_params, task, adapt_key)
 
     loss, metrics = jax.vmap(one_task)(keys)
     return loss.mean(), jax.tree.map(jnp.mean, metrics)
@@ -279,13 +327,13 @@ def make_learner(
   return Learner(*training, adapt, evaluate_task)
 
 
-def _make_adapt(
+def make_problem(
     task_distribution: tasks.TaskDistribution,
     objective: tasks.Objective,
     model: models.MetaModel,
     inner: inner_loop.InnerConfig,
-) -> tuple[Callable[..., Any], Callable[..., models.FastParams]]:
-  """Returns where a task's fast parameters start, and where they end."""
+) -> Problem:
+  """Returns where a task's fast parameters start and end, and their loss."""
   solve = inner_loop.make_adapt(model, objective, inner)
 
   def start(
@@ -323,7 +371,7 @@ def _make_adapt(
     draw_key = key if inputs_key is None else inputs_key
     return solve(meta_params, fast_params, draw, draw_key)
 
-  return start, adapt
+  return Problem(task_distribution, objective, model, inner, start, adapt)
 
 
 def make_training(

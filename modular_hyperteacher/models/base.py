@@ -44,6 +44,8 @@ class MetaModel(NamedTuple):
   reads_compact: bool = False
   # -> tree like `init_fast`'s, haiku parameters; multiplies every inner update.
   gate: Callable[[MetaParams], Any] | None = None
+  # -> what the support loss adds, such as a proximal term; None for nothing.
+  penalty: Callable[[MetaParams, FastParams], Array] | None = None
   # -> tree of bool, True for leaves that the gates' own optimiser learns.
   is_gate: Callable[[MetaParams], Any] | None = None
   # -> the analysis that decodes latents; None to decode fast parameters.

@@ -1,0 +1,1 @@
+"""Configs of this study."""

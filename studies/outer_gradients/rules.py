@@ -1,0 +1,241 @@
+"""The rules for outer gradients that configs name: `model.outer.gradient`.
+
+Each is a class of settings of the outer loop. A rule checks that the inner loop
+suits it: the theorem behind the contrastive rule needs the stationary point of
+one loss, the same in all phases and derivatives.
+"""
+
+import dataclasses
+from typing import Annotated, Any
+
+import jax
+from jax import lax
+
+from modular_hyperteacher import errors
+from modular_hyperteacher.learning import inner_loop
+from modular_hyperteacher.learning import outer_loop
+from modular_hyperteacher.models import base as models
+from modular_hyperteacher.studies.outer_gradients import surrogates
+from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.untrusted import rules
+
+
+def _check(
+    gradient: str, problem: outer_loop.Problem, solver: str | None = None
+) -> None:
+  """Raises UserError if a rule cannot use this inner loop or model."""
+  inner, model = problem.inner, problem.model
+  needed: dict[str, Any] = {
+      'batch_size': None,
+      'fresh_support': False,
+      'second_order': True,
+      'first_order': False,
+  }
+  if solver:
+    needed['solver'] = solver
+  for field, value in needed.items():
+    errors.require(
+        getattr(inner, field) == value,
+        f'model.inner.{field}',
+        getattr(inner, field),
+        f'with model.outer.gradient {gradient} it must be {value}',
+    )
+  errors.require(
+      model.infer is None and model.gate is None,
+      'model.outer.gradient',
+      gradient,
+      'models that predict their fast parameters, or gate them, need unrolled',
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FirstOrder(outer_loop.OuterConfig):
+  """Inner updates are constants, but for the initial fast parameters."""
+
+  def make_estimate(self, problem: outer_loop.Problem) -> outer_loop.Estimate:
+    """Returns unrolling with `InnerConfig.first_order`."""
+    _check(self.gradient, problem)
+    inner = dataclasses.replace(
+        problem.inner, second_order=False, first_order=True
+    )
+    return outer_loop.unrolled(
+        outer_loop.make_problem(
+            problem.task_distribution, problem.objective, problem.model, inner
+        )
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Truncated(outer_loop.OuterConfig):
+  """Differentiates through the last inner steps; earlier ones are constants.
+
+  Attributes:
+    num_differentiated: T, inner steps.
+  """
+
+  num_differentiated: rules.Count
+
+  def make_estimate(self, problem: outer_loop.Problem) -> outer_loop.Estimate:
+    """Returns the query loss after both parts of the inner loop."""
+    _check(self.gradient, problem)
+    num_steps = problem.inner.num_steps
+    self._require(
+        self.num_differentiated <= num_steps,
+        'num_differentiated',
+        f'it must be at most model.inner.num_steps, {num_steps}',
+    )
+    optimizer = inner_loop.make_optimizer(problem.inner)
+
+    def estimate(
+        meta_params: models.MetaParams,
+        task_params: tasks.TaskParams,
+        task: tasks.Task,
+        key: jax.Array,
+    ) -> tuple[jax.Array, Any]:
+      del task_params
+      losses_at = surrogates.bind(problem, task)
+      start, _ = problem.start(meta_params, task, key)
+      fixed, fixed_start = lax.stop_gradient((meta_params, start))
+      before, state = lax.stop_gradient(
+          surrogates.descend(
+              losses_at(fixed).inner,
+              optimizer,
+              (fixed_start, optimizer.init(fixed_start)),
+              num_steps - self.num_differentiated,
+          )
+      )
+      # Where the first part ends moves as its start does, as in first order.
+      before = jax.tree.map(
+          lambda x, y, z: z + (x - y), start, fixed_start, before
+      )
+      fast_params, _ = surrogates.descend(
+          losses_at(meta_params).inner,
+          optimizer,
+          (before, state),
+          self.num_differentiated,
+      )
+      return problem.score(meta_params, fast_params, task.query)
+
+    return estimate
+
+
+class _FromFreePhase(outer_loop.OuterConfig):
+  """A rule that takes the adapted parameters as constants."""
+
+  def _surrogate(
+      self,
+      problem: outer_loop.Problem,
+      losses_at: surrogates.Bind,
+      meta_params: models.MetaParams,
+      free: models.FastParams,
+  ) -> jax.Array:
+    raise NotImplementedError
+
+  def make_estimate(self, problem: outer_loop.Problem) -> outer_loop.Estimate:
+    """Returns the surrogate, with metrics after the free phase."""
+    _check(self.gradient, problem, solver='sgd')
+
+    def estimate(
+        meta_params: models.MetaParams,
+        task_params: tasks.TaskParams,
+        task: tasks.Task,
+        key: jax.Array,
+    ) -> tuple[jax.Array, Any]:
+      fixed = lax.stop_gradient(meta_params)
+      free = problem.adapt(fixed, task_params, task, key)
+      _, metrics = problem.score(fixed, free, task.query)
+      losses_at = surrogates.bind(problem, task)
+      return self._surrogate(problem, losses_at, meta_params, free), metrics
+
+    return estimate
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Implicit(_FromFreePhase):
+  """Implicit differentiation: 'implicit_cg', 'implicit_neumann', 't1_t2'.
+
+  Attributes:
+    num_iterations: of conjugate gradients, or terms of the Neumann series,
+      whose rate is the inner loop's; None for T1-T2.
+  """
+
+  num_iterations: rules.Count | None = None
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    none = self.gradient == 't1_t2'
+    self._require(
+        (self.num_iterations is None) == none,
+        'num_iterations',
+        f'with gradient {self.gradient} it must be'
+        f' {"None" if none else "a number"}',
+    )
+
+  def _surrogate(
+      self,
+      problem: outer_loop.Problem,
+      losses_at: surrogates.Bind,
+      meta_params: models.MetaParams,
+      free: models.FastParams,
+  ) -> jax.Array:
+    number = self.num_iterations or 0
+    solve = {
+        'implicit_cg': surrogates.conjugate_gradients(number),
+        'implicit_neumann': surrogates.neumann(
+            number, problem.inner.learning_rate
+        ),
+        't1_t2': surrogates.identity,
+    }[self.gradient]
+    return surrogates.implicit(losses_at, meta_params, free, solve)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Contrastive(_FromFreePhase):
+  """The contrastive rule; `gradient` is a name in `surrogates.CONTRASTS`.
+
+  Attributes:
+    beta: b, the strength of the nudge.
+    num_nudged_steps: T, steps of each nudged phase.
+    nudged_learning_rate: of its SGD; None for the inner loop's.
+    max_query_loss: nats above which the query loss no longer nudges; None for
+      never. A negative phase descends minus the query loss, which is unbounded.
+  """
+
+  beta: rules.Positive
+  num_nudged_steps: rules.Count
+  nudged_learning_rate: (
+      Annotated[float, rules.positive(", or None for the inner loop's")] | None
+  ) = None
+  max_query_loss: (
+      Annotated[float, rules.positive(', or None for no bound')] | None
+  ) = None
+
+  def __post_init__(self) -> None:
+    super().__post_init__()
+    contrast = surrogates.CONTRASTS[self.gradient]
+    self._require(
+        min(contrast.strengths) >= 0 or self.max_query_loss is not None,
+        'max_query_loss',
+        f'with gradient {self.gradient} it must be a number, as the negative'
+        ' phase descends an unbounded loss',
+    )
+
+  def _surrogate(
+      self,
+      problem: outer_loop.Problem,
+      losses_at: surrogates.Bind,
+      meta_params: models.MetaParams,
+      free: models.FastParams,
+  ) -> jax.Array:
+    rate = self.nudged_learning_rate or problem.inner.learning_rate
+    nudged = dataclasses.replace(problem.inner, learning_rate=rate)
+    return surrogates.contrastive(
+        losses_at,
+        meta_params,
+        free,
+        surrogates.CONTRASTS[self.gradient],
+        self.beta,
+        inner_loop.make_optimizer(nudged),
+        self.num_nudged_steps,
+        self.max_query_loss,
+    )
