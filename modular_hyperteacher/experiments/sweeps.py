@@ -303,8 +303,8 @@ def _make_run(
   # The hash distinguishes lists.
   words = [str(v) for v in point.values() if not isinstance(v, (tuple, list))]
   return Run(
-      experiment=config.experiment,
-      preset=config.preset,
+      experiment=str(config.experiment),
+      preset=str(config.preset),
       config=identity | {'execution': execution},
       run_id='-'.join([*words, hash_identity(identity)]),
       point=point,
