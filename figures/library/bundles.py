@@ -217,8 +217,11 @@ def write_bundle(
     curves.append(frame[frame['run_id'].isin(new)])
   target.mkdir(parents=True, exist_ok=True)
   bundle = FinishedRuns(pd.concat(values, ignore_index=True), runs)
+  curve = pd.concat(curves, ignore_index=True)
+  # Empty values say nothing, but for losses, which tell that a seed diverged.
+  curve = curve[curve['value'].notna() | (curve['metric'] == 'loss')]
   packed = {
-      _CURVES: _compress(pd.concat(curves, ignore_index=True)),
+      _CURVES: _compress(curve),
       _RESULTS: _compress(bundle.values),
   }
   digests = {n: hashlib.sha256(x).hexdigest() for n, x in packed.items()}
