@@ -147,10 +147,10 @@ def summarise(
       for entry in of_paper
       if entry['verdict'] == 'SUPPORTED' and (entry['p'] or 0) > _NARROW
   ]
-  named = f' Narrowly supported (p above {_NARROW:g}): {", ".join(narrow)}.'
+  named = f' Supported with p above {_NARROW:g}: {", ".join(narrow)}.'
   return (
-      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (without"
-      f' variants: -adam, TH-1-d).{named if narrow else ""}'
+      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (those of"
+      f' Adam, and TH-1-d, do not count).{named if narrow else ""}'
   )
 
 
