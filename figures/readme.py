@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import dataclasses
 import functools
 import pathlib
-import re
 import textwrap
 
 import pandas as pd
@@ -26,14 +25,12 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.extensions import over_training
-from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
 from modular_hyperteacher.figures.paper import published_scale
-from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import overview
 
@@ -42,9 +39,6 @@ README = _ROOT / 'README.md'
 RESULTS = _ROOT / 'docs' / 'results.md'
 VERDICTS = _ROOT / 'docs' / 'verdicts.md'
 LEARNERS = _ROOT / 'docs' / 'learners.md'
-_GROUPS = {'hypernetworks': style.HYPERNETWORKS, 'others': style.MONOLITHIC}
-# A claim, and its entry of claims.json.
-Judged = tuple[verdicts.Claim, verdicts.Entry]
 
 
 def main() -> None:
@@ -71,7 +65,7 @@ def pages(
   known = claims.known()
   judged = list(zip(known, entries, strict=True))
 
-  def of(some: Sequence[verdicts.Claim]) -> list[Judged]:
+  def of(some: Sequence[verdicts.Claim]) -> list[overview.Judged]:
     return [(claim, entry) for claim, entry in judged if claim in some]
 
   total, rule = (
@@ -112,7 +106,9 @@ def pages(
   }
 
 
-def figure_table(library: data.Library, judged: Sequence[Judged]) -> str:
+def figure_table(
+    library: data.Library, judged: Sequence[overview.Judged]
+) -> str:
   """Returns the README's table: a row per figure or table of the paper."""
   rows = []
   for artefact, finding in overview.FINDINGS.items():
@@ -123,14 +119,14 @@ def figure_table(library: data.Library, judged: Sequence[Judged]) -> str:
     rows.append({
         'figure': artefact,
         'the paper': finding['published'],
-        'here': _fill(finding['here'], library, of_artefact),
+        'here': overview.found_here(artefact, library, of_artefact),
         'verdict': f'[{verdict}](docs/{finding["page"]})',
         'flag of `main`': _flag(experiment[0]),
     })
   return tables.to_markdown(pd.DataFrame(rows))
 
 
-def _verdict(judged: Sequence[Judged]) -> str:
+def _verdict(judged: Sequence[overview.Judged]) -> str:
   """Returns 'A', or 'A (ID), B (ID)'; then what claims with Adam have."""
   ids: dict[str, list[str]] = {}
   for claim, entry in judged:
@@ -144,32 +140,15 @@ def _verdict(judged: Sequence[Judged]) -> str:
   return f'{named}; Adam: {", ".join(adam)}' if adam.keys() - ids else named
 
 
-def _fill(text: str, library: data.Library, judged: Sequence[Judged]) -> str:
-  """Returns a finding with its numbers.
-
-  Args:
-    text: '{min hypernetworks fig3b random accuracy}' stands for the lower of
-      two means, and '{A10}' for the size of this claim's effect.
-    library: the finished runs.
-    judged: the claims of the finding.
-  """
-  effects = {c.id: abs(entry['effect'] or 0) for c, entry in judged}
-
-  def number(match: re.Match[str]) -> str:
-    words = match[1].split()
-    value = effects[words[0]] if len(words) == 1 else _level(library, *words)
-    return f'{value:.2f}'
-
-  return re.sub('{(.*?)}', number, text)
-
-
 def published_table(library: data.Library, experiments: Sequence[str]) -> str:
   """Returns a row per published number with a finished run; '' without any."""
   rows = published_scale.rows(library, list(experiments))
   return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
 
 
-def claim_table(library: data.Library, judged: Sequence[Judged]) -> str:
+def claim_table(
+    library: data.Library, judged: Sequence[overview.Judged]
+) -> str:
   """Returns a row per claim."""
   rows, seen = [], set()
   for claim, entry in judged:
@@ -239,38 +218,6 @@ def _of_preset(read: verdicts.Read) -> verdicts.Read:
     return frame[frame['seed'].isin(seeds)]
 
   return read_few
-
-
-def _level(
-    library: data.Library,
-    end: str,
-    group: str,
-    experiment: str,
-    task_support: str,
-    metric: str,
-) -> float:
-  """Returns the lowest or highest mean of some models on OOD tasks.
-
-  Means are at the last step, over the seeds that all models have. If a model
-  has several widths, the one with the best mean counts.
-
-  Args:
-    library: the finished runs.
-    end: 'min' or 'max'.
-    group: a model, 'hypernetworks', or 'others', which are ANIL and MAML.
-    experiment: whose runs.
-    task_support: the runs' support.
-    metric: 'accuracy', ...
-  """
-  frame = library.values(experiment)
-  cell = {students.SUPPORT: task_support}
-  seeds = {
-      model: students.best_width(frame, model, cell, metric)
-      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
-  }
-  shared = pd.DataFrame(seeds).dropna(axis='columns', how='all').dropna()
-  means = shared.mean().reindex(_GROUPS.get(group, (group,)))
-  return float(means.min() if end == 'min' else means.max())
 
 
 def _flag(experiment: str, preset: str = '') -> str:

@@ -4,12 +4,16 @@ import collections
 from collections.abc import Iterable, Mapping, Sequence
 import math
 import pathlib
+import re
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.judging import written
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -31,6 +35,11 @@ _VARIANTS = ('-adam', 'TH-1-d')  # Of claims that count once.
 _NARROW = 0.02  # A supported claim's p above which it is named.
 _EDGE = 30.0  # Marks beyond this are drawn at the edge.
 TICKS = (-30, -10, -3, 0, 3, 10, 30)
+
+
+_GROUPS = {'hypernetworks': style.HYPERNETWORKS, 'others': style.MONOLITHIC}
+# A claim, and its entry of claims.json.
+Judged = tuple[verdicts.Claim, verdicts.Entry]
 
 
 class Claim(NamedTuple):
@@ -152,6 +161,61 @@ def summarise(
       f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (those of"
       f' Adam, and TH-1-d, do not count).{named if narrow else ""}'
   )
+
+
+def found_here(
+    artefact: str, library: data.Library, judged: Sequence[Judged]
+) -> str:
+  """Returns the finding on a part of the paper, with its numbers.
+
+  In `FINDINGS`, '{min hypernetworks fig3b random accuracy}' stands for the
+  lower of two means, and '{A10}' for the size of this claim's effect.
+
+  Args:
+    artefact: the part.
+    library: the finished runs.
+    judged: its claims.
+  """
+  effects = {c.id: abs(entry['effect'] or 0) for c, entry in judged}
+
+  def number(match: re.Match[str]) -> str:
+    words = match[1].split()
+    value = effects[words[0]] if len(words) == 1 else _level(library, *words)
+    return f'{value:.2f}'
+
+  return re.sub('{(.*?)}', number, FINDINGS[artefact]['here'])
+
+
+def _level(
+    library: data.Library,
+    end: str,
+    group: str,
+    experiment: str,
+    task_support: str,
+    metric: str,
+) -> float:
+  """Returns the lowest or highest mean of some models on OOD tasks.
+
+  Means are at the last step, over the seeds that all models have. If a model
+  has several widths, the one with the best mean counts.
+
+  Args:
+    library: the finished runs.
+    end: 'min' or 'max'.
+    group: a model, 'hypernetworks', or 'others', which are ANIL and MAML.
+    experiment: whose runs.
+    task_support: the runs' support.
+    metric: 'accuracy', ...
+  """
+  frame = library.values(experiment)
+  cell = {students.SUPPORT: task_support}
+  seeds = {
+      model: students.best_width(frame, model, cell, metric)
+      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
+  }
+  shared = pd.DataFrame(seeds).dropna(axis='columns', how='all').dropna()
+  means = shared.mean().reindex(_GROUPS.get(group, (group,)))
+  return float(means.min() if end == 'min' else means.max())
 
 
 def _measured(entry: Mapping[str, Any]) -> str:

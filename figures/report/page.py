@@ -150,6 +150,7 @@ class Report:
         ],
         'table': tables.texts(table.head(_MAX_ROWS)),
         'num_rows': len(table),
+        'findings': self._findings(name),
         'runs': [
             {
                 'config': plugins.config_of(e),
@@ -159,6 +160,23 @@ class Report:
         ],
         **_picture(name, registry.figures()[name].title, figure),
     }
+
+  def _findings(self, name: str) -> list[str]:
+    """Returns what was found on the parts of the paper that a figure shows.
+
+    Findings are of the bundled results: a user's own runs have none.
+    """
+    judged = [
+        (claim, entry)
+        for claim, entry in zip(self.claims, self.entries, strict=True)
+        if claim.figure == name and entry['source'] == 'bundled'
+    ]
+    parts = dict.fromkeys(claim.artefact for claim, _ in judged)
+    return [
+        overview.found_here(part, self.library, judged)
+        for part in parts
+        if part in overview.FINDINGS
+    ]
 
   @functools.cached_property
   def _described(self) -> dict[str, overview.Claim]:
@@ -185,7 +203,8 @@ def picture_page(figure: go.Figure, name: str, title: str) -> str:
     name: of its file.
     title: its heading.
   """
-  picture = {'claims': [], 'table': {}, 'num_rows': 0, 'runs': []}
+  picture = {'claims': [], 'findings': [], 'table': {}, 'num_rows': 0}
+  picture |= {'runs': []}
   picture |= _picture(name, title, figure)
   return render('figure.html', title, figure=picture)
 

@@ -73,7 +73,9 @@ def test_every_row_of_every_table_says_its_scale(
 def test_names_between_backticks_are_code() -> None:
   picture = dict(name='a', title='t', chart=None, caption=[], claims=[])
   table = {'choice': ['set `a_b` & c']}
-  figure = dict(picture, table=table, num_rows=1, max_rows=1, runs=[])
+  figure = dict(
+      picture, table=table, num_rows=1, max_rows=1, runs=[], findings=[]
+  )
   text = report.render('figure.html', 't', figure=figure)
   assert 'set <code>a_b</code> &amp; c' in text
 
