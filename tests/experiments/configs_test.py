@@ -147,8 +147,9 @@ def test_a_variant_is_chosen_after_a_colon(name: str) -> None:
   for wrong in ('pocket', 'pocket:smoke', ''):
     with pytest.raises(errors.UserError, match=f'of .*{config.variant}'):
       config.module.get_config(wrong)
+  file = f'configs/{config.name}.py' if config.is_paper else config.name
   assert sweeps.config_flag(name, 'smoke') == (
-      f'--config=configs/{config.name}.py:{config.variant}:smoke'
+      f'--config={file}:{config.variant}:smoke'
   )
 
 

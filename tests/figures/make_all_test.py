@@ -205,7 +205,7 @@ def test_parameters_stay_with_the_runs_that_they_gave(
 
 _LONG = 'x' * 300
 _REFUSED = {
-    '--only=fig9': "--only is 'fig9'; choose one of fig2c",
+    '--only=fig9': "--only is 'fig9'; choose one of summary",
     '--format=gif': "--format is 'gif'; choose one of html, svg, png,",
     '--results=/nowhere': "--results is '/nowhere'; it must be a folder",
     f'--results={_LONG}': f"--results is '{_LONG}', which cannot be a folder",

@@ -151,6 +151,8 @@ def test_parts_hold_files_of_runs_only(
 def test_what_cannot_be_packed_is_told(
     values: dict[str, str], message: str
 ) -> None:
+  if 'pack' not in flags.FLAGS:
+    parts.define_flags()
   flags.FLAGS(['tests'])
   with flagsaver.flagsaver(**values):
     with pytest.raises(errors.UserError, match=message):

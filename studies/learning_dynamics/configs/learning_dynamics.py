@@ -7,7 +7,7 @@ scale, one seed of one of the 18 runs takes about a minute of one core.
 
   python -m modular_hyperteacher.main --config=learning_dynamics
   python -m modular_hyperteacher.main --config=learning_dynamics:early
-  python figures/make_all.py --only=ld_times,ld_order,ld_collapse
+  python figures/make_all.py --only=ld_times,ld_order,ld_order_early,ld_collapse
 """
 
 from collections.abc import Iterable
@@ -62,9 +62,8 @@ def _early(preset: str) -> experiment.Config:
   config = get_config(preset)
   if preset == 'laptop':
     config.training.update({'num_outer_steps': 200, 'evaluate_every': 4})
-  if preset != 'smoke':
-    runs = (run for run in supports.RUNS if supports.modules_differ(*run))
-    config.sweep = tuple(_sweep(runs))
+  runs = [run for run in supports.RUNS if supports.modules_differ(*run)]
+  config.sweep = tuple(_sweep(runs[-1:] if preset == 'smoke' else runs))
   return config
 
 
