@@ -14,6 +14,7 @@ from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import readme
+from modular_hyperteacher.figures.extensions import teacher_size
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -61,7 +62,7 @@ def fixture_entries(library: data.Library) -> list[verdicts.Entry]:
 
 
 @pytest.fixture(scope='module', name='judged')
-def fixture_judged(entries: list[verdicts.Entry]) -> list[readme.Judged]:
+def fixture_judged(entries: list[verdicts.Entry]) -> list[overview.Judged]:
   return list(zip(claims.known(), entries, strict=True))
 
 
@@ -93,7 +94,7 @@ def _is_of_the_paper(claim: verdicts.Claim) -> bool:
 
 
 def test_every_figure_has_a_row_with_all_its_verdicts(
-    library: data.Library, judged: list[readme.Judged]
+    library: data.Library, judged: list[overview.Judged]
 ) -> None:
   table = readme.figure_table(library, judged)
   for claim, entry in judged:
@@ -104,7 +105,7 @@ def test_every_figure_has_a_row_with_all_its_verdicts(
 
 
 def test_findings_are_short(
-    library: data.Library, judged: list[readme.Judged]
+    library: data.Library, judged: list[overview.Judged]
 ) -> None:
   rows = readme.figure_table(library, judged).splitlines()[2:]
   for row in rows:
@@ -116,7 +117,7 @@ def test_findings_are_short(
 
 
 def test_numbers_that_findings_state_are_measured(
-    library: data.Library, judged: list[readme.Judged]
+    library: data.Library, judged: list[overview.Judged]
 ) -> None:
   _, table = fig2c.draw(library)
   converged = table[table['solver'] == 'levenberg_marquardt']
@@ -135,7 +136,7 @@ def test_numbers_that_findings_state_are_measured(
 
 @pytest.mark.parametrize('figure', ['3B', '4E'])
 def test_numbers_in_findings_are_means_over_seeds(
-    library: data.Library, judged: list[readme.Judged], figure: str
+    library: data.Library, judged: list[overview.Judged], figure: str
 ) -> None:
   table = readme.figure_table(library, judged)
   (row,) = [row for row in table.splitlines() if f'| Figure {figure} |' in row]
@@ -192,7 +193,7 @@ def test_the_summary_names_narrow_verdicts_of_the_paper(
 
 
 def test_different_verdicts_are_shown_with_their_claims(
-    library: data.Library, judged: list[readme.Judged]
+    library: data.Library, judged: list[overview.Judged]
 ) -> None:
   def table(changed: dict[str, str]) -> str:
     other: Any = [
@@ -242,6 +243,18 @@ def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
       f'nine sizes with each column: {alike.min()} to {alike.max()} fit as well'
   )
   assert text in ' '.join(_PAGES['docs/theory.md'].split())
+
+
+@pytest.mark.parametrize('size', [(4, 6, 256), (16, 32, 256), (16, 32, 32)])
+def test_the_page_says_how_small_teachers_hide_modules(
+    library: data.Library, size: tuple[int, int, int]
+) -> None:
+  _, table = teacher_size.FIGURE.make(library)
+  columns = ['input dim', 'teacher hidden dim', 'shots']
+  row = pick.rows(table, dict(zip(columns, size))).squeeze()
+  assert row['num_seeds'] == 3
+  text = f'{row["r2_mean"]:.2f} ± {row["r2_se"]:.2f}'
+  assert text in ' '.join(_PAGES['docs/hyperteacher.md'].split())
 
 
 def test_every_file_and_config_that_pages_name_exists() -> None:
