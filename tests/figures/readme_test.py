@@ -251,7 +251,8 @@ def test_the_page_says_how_small_teachers_hide_modules(
 ) -> None:
   _, table = teacher_size.FIGURE.make(library)
   columns = ['input dim', 'teacher hidden dim', 'shots']
-  row = pick.rows(table, dict(zip(columns, size))).squeeze()
+  rows: Any = pick.rows(table, dict(zip(columns, size)))
+  (row,) = rows.to_dict('records')
   assert row['num_seeds'] == 3
   text = f'{row["r2_mean"]:.2f} ± {row["r2_se"]:.2f}'
   assert text in ' '.join(_PAGES['docs/hyperteacher.md'].split())
