@@ -71,7 +71,7 @@ def _describe(
     panels: runs -> what `plot` takes, such as `split` returns.
     measures: column of the table -> split, metric; or runs -> table.
     notes: lines below the figure, or functions of the runs that return some.
-    ticks: of the x axis, or a function of the runs that returns them.
+    ticks: the ticks of the x axis, or a function of the runs that returns them.
     read: library, experiment -> runs; values at the last step, or curves.
     **options: of `plot`.
   """
@@ -128,7 +128,7 @@ def over(
   """Returns what fills a panel with accuracies over a column, by model.
 
   Args:
-    column: of the x axis.
+    column: the column of the x axis.
     splits: split -> dash. A single one needs no entry in the legend.
   """
 

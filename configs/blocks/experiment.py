@@ -46,7 +46,7 @@ def make(
   """Returns a config of these blocks.
 
   Args:
-    name: of the experiment.
+    name: the name of the experiment.
     preset: one of `presets.PRESETS`.
     sweep: one grid or several, as made by `sweeps.grid`.
     task: the fields of the task.

@@ -26,8 +26,9 @@ def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
   """Returns all models on compositional and non-compositional support.
 
   Args:
-    preset: of the config. 'workstation' adds ANIL and MAML of a width at which
-      they have as many meta-parameters as the linear hypernetwork.
+    preset: the preset of the config. 'workstation' adds ANIL and MAML of a
+      width at which they have as many meta-parameters as the linear
+      hypernetwork.
     matched_width: that width.
   """
   supports = ['random', 'non_compositional']

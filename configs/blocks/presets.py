@@ -52,7 +52,7 @@ def scale(preset: str) -> str:
   """Returns the preset whose scale a preset has: itself, or 'laptop'.
 
   Args:
-    preset: of a config that has `WORKSTATION`.
+    preset: the preset of a config that has `WORKSTATION`.
 
   Raises:
     UserError: if there is no such preset.

@@ -25,7 +25,7 @@ def add(
   """Returns a `get_config` of 'PRESET', 'VARIANT' or 'VARIANT:PRESET'.
 
   Args:
-    name: of the config's file.
+    name: the name of the config's file.
     get_config: returns the config itself; it refuses unknown presets.
     variants: name -> what returns the variant.
   """

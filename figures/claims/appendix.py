@@ -32,9 +32,9 @@ def more_tasks_for_more_modules(
   """Returns slopes of log2 tasks over M, each at the level of `_level`.
 
   Args:
-    curves: of all runs.
+    curves: the curves of all runs.
     experiment: that they are of.
-    levels: of OOD accuracy to choose from.
+    levels: the levels of OOD accuracy to choose from.
     num_sizes: values of M that it takes at least.
   """
   selected = cells.select(experiment, curves, fig_a3.CELL)
@@ -89,7 +89,7 @@ def tasks_to_level(
   """Returns log2 of the tasks that each seed needs to reach a level.
 
   Args:
-    curves: of all runs.
+    curves: the curves of all runs.
     bounds: as of `scaling_levels`.
     values: model, K and M.
     level: OOD accuracy to reach.

@@ -50,7 +50,7 @@ def _part(
   """Returns a claim on the runs of `configs/<experiment>_<runs>.py`.
 
   Args:
-    id_: of the whole claim.
+    id_: the id of the whole claim.
     what: the part of it that these runs can decide.
     sentence: what is tested of it.
     runs: how these runs differ, 'longer' if they take four times the steps.

@@ -114,7 +114,7 @@ def _students(
   Args:
     frame: the runs of `configs/theorem.py`.
     task_support: 'ring' or 'triangles'.
-    name: of the measure.
+    name: the name of the measure.
     measure: rows of `theorem.make_table` -> one number each.
   """
   students = theorem.make_table(frame)
@@ -180,7 +180,7 @@ def _per_solver(
   """Returns the claim and, with a suffix, that of the published solver.
 
   Args:
-    id_: of the claim about the headline solver.
+    id_: the id of the claim about the headline solver.
     sentence: what is tested.
     figure: as of `verdicts.of_figure`.
     compare: (table, solver) -> comparisons.

@@ -66,7 +66,7 @@ def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
   """Returns a compiled function that infers `num_tasks` tasks.
 
   Args:
-    config: of a run.
+    config: the config of a run.
     num_tasks: how many. Their examples are drawn once, for all calls.
   """
   keys = iter(jax.random.split(jax.random.key(0), 4))

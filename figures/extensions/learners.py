@@ -84,7 +84,8 @@ class Comparison(NamedTuple):
   Attributes:
     title: one line.
     rows: returns the learners, from top to bottom.
-    preset: of the runs that count; None chooses it as other figures do.
+    preset: the preset of the runs that count; None chooses it as other figures
+      do.
     exact: whether R2 of decoding is that of exact ridge regression, where it
       was measured, or that of 10 iterations.
     scales: presets whose inference was timed.

@@ -50,7 +50,7 @@ def draw(
   Args:
     claims: those without runs have no panel.
     library: all finished runs.
-    title: of the figure.
+    title: the title of the figure.
     caption: further lines below it.
   """
   entries = {claim.id: verdicts.evaluate(claim, library) for claim in claims}

@@ -337,9 +337,9 @@ def better(
 
   Args:
     frame: all runs.
-    pairs: of cells.
+    pairs: the pairs of cells.
     metric: the lower, the better if it is 'loss'; else the higher.
-    split: of the tasks.
+    split: the split of the tasks.
     bound: that every difference must exceed.
 
   Yields:

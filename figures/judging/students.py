@@ -97,7 +97,7 @@ def best_width(
     model: its name.
     rest: further fields of the cell, such as the support.
     metric: 'loss' is best if low, others if high.
-    split: of the values that are returned.
+    split: the split of the values that are returned.
   """
   best: Any = min if metric == 'loss' else max
   width = best(

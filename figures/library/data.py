@@ -222,7 +222,7 @@ def as_runs(
 
   Args:
     measured: a row per value; has columns 'seed' and 'value'.
-    name: of the run that a row belongs to.
+    name: the name of the run that a row belongs to.
     **fields: further columns with a single value, such as split='test'.
   """
   return measured.assign(

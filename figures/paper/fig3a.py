@@ -29,9 +29,9 @@ def draw_task(
   """Returns the figure of a task and the table of its examples' targets.
 
   Args:
-    seed: of the teacher and of the task.
-    title: of the figure.
-    preset: of Figure 3B, whose teacher is drawn.
+    seed: the seed of the teacher and of the task.
+    title: the title of the figure.
+    preset: the preset of Figure 3B, whose teacher is drawn.
   """
   world, key = sampled.make('hyperteacher', seed, preset)
   sample = jax.jit(world.distribution.sample, static_argnums=2)

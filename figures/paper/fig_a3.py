@@ -116,8 +116,8 @@ def tasks_to_reach(
 
   Args:
     tasks: until each evaluation.
-    accuracy: of each.
-    level: of accuracy; NaN is returned if it is never reached.
+    accuracy: the accuracy of each.
+    level: the level of accuracy; NaN is returned if it is never reached.
   """
   reached = tasks[accuracy >= level]
   return float(reached.min()) if reached.size else math.nan

@@ -48,7 +48,7 @@ def draw(
 
   Args:
     panels: title -> bars.
-    title: of the figure.
+    title: the title of the figure.
     y_title: with the unit.
     caption: lines below.
     y_range: the same for all panels; None fits the data.

@@ -40,13 +40,13 @@ def draw(
 
   Args:
     panels: title -> cells; axes are numbers, evenly spaced.
-    title: of the figure.
+    title: the title of the figure.
     x_title: with the unit.
     y_title: with the unit.
     z_title: with the unit.
     caption: lines below.
     num_columns: panels side by side.
-    z_range: of the colours; None fits the data.
+    z_range: the range of the colours; None fits the data.
     higher_is_better: whether bright colours mark high values or low ones.
   """
   figure, num_rows, num_columns = layout.make_grid(list(panels), num_columns)

@@ -54,7 +54,7 @@ def draw(
 
   Args:
     panels: title -> lines.
-    title: of the figure.
+    title: the title of the figure.
     x_title: with the unit.
     y_title: with the unit.
     caption: lines below.

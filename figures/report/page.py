@@ -121,7 +121,7 @@ class Report:
     """Returns the page of one figure.
 
     Args:
-      name: of the figure.
+      name: the name of the figure.
       home: file name of the page of all figures.
       downloads: endings of the files beside it.
     """
@@ -200,7 +200,7 @@ def picture_page(figure: go.Figure, name: str, title: str) -> str:
 
   Args:
     figure: what is drawn.
-    name: of its file.
+    name: the name of its file.
     title: its heading.
   """
   picture = {'claims': [], 'findings': [], 'table': {}, 'num_rows': 0}

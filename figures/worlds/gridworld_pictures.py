@@ -23,12 +23,12 @@ def make_preferences(
   """Returns the picture of an instance of preferences and an agent's path.
 
   Args:
-    title: of the picture.
+    title: the title of the picture.
     instance: leaves without the axis of instances.
     shown: what the agent does; leaves without the axis of instances.
-    values: of all actions before any object is collected, [free cells,
-      actions].
-    worth: of the colours.
+    values: the values of all actions before any object is collected, [free
+      cells, actions].
+    worth: the worth of the colours.
   """
   cells = preferences.FREE_CELLS
   by_action = {}
@@ -60,11 +60,11 @@ def make_goals(
   """Returns the picture of an instance of goals and an agent's path.
 
   Args:
-    title: of the picture.
-    walls: of all mazes, [mazes, cells].
+    title: the title of the picture.
+    walls: the walls of all mazes, [mazes, cells].
     instance: the maze, and where everything is in it.
     path: the agent's cells.
-    factors: of the goal, [4].
+    factors: the factors of the goal, [4].
   """
   side = math.isqrt(walls.shape[-1])
   target = int(instance.target)

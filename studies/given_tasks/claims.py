@@ -187,7 +187,7 @@ def _over_runs(
     measures: name -> a function of a table with a row per run: R2 'y', and R2
       of decoding from the last hidden layer, 'x', and from the code, 'code'.
       Only seeds that all runs have are measured.
-    code: of the task, if only its runs count.
+    code: the code of the task, if only its runs count.
   """
   grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   samples, rows = [], []

@@ -84,7 +84,7 @@ def respond(
   """Returns the targets [N, Y] of a task.
 
   Args:
-    params: of the teacher.
+    params: the parameters of the teacher.
     scaled: z / sqrt(K), [M].
     inputs: [N, X].
   """

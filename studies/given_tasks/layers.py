@@ -77,11 +77,11 @@ def score_layers(
   """Returns the metrics of test and OOD tasks.
 
   Args:
-    features: of test tasks; 'code' if tasks have one, then layer -> [tasks, F],
-      the readout last.
-    latents: of test tasks, [tasks, L, M].
-    new_features: of OOD tasks.
-    new_latents: of OOD tasks.
+    features: the features of test tasks; 'code' if tasks have one, then layer
+      -> [tasks, F], the readout last.
+    latents: the latents of test tasks, [tasks, L, M].
+    new_features: the features of OOD tasks.
+    new_latents: the latents of OOD tasks.
   """
   half = len(latents) // 2
   metrics: dict[str, dict[str, float]] = {'test': {}, 'ood': {}}

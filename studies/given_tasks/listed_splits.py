@@ -59,7 +59,7 @@ def draw(
     max_active: K.
     fraction_ood: share of the masks to hold out; 'non_compositional' ignores
       it.
-    key: of the draw.
+    key: the key of the draw.
 
   Raises:
     UserError: if there is no such split; names the field.

@@ -56,7 +56,7 @@ def activations(
   """Returns every layer's output before its ReLU, the readout's last.
 
   Args:
-    meta_params: of the network.
+    meta_params: the meta-parameters of the network.
     inputs: [N, X].
   """
   outputs = []

@@ -42,7 +42,7 @@ def make(
   """Returns the transformer.
 
   Args:
-    input_dim: of an input with the task's code before it.
+    input_dim: the size of an input with the task's code before it.
     output_dim: Y.
     example_dim: X, of an input without the code.
     embedding_dim: E.

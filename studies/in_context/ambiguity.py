@@ -33,7 +33,7 @@ def find(panels: np.ndarray, num_values: int) -> Ambiguous:
   """Searches all orders and rules.
 
   Args:
-    panels: of N instances, [N, 3 rows, 3 columns, K].
+    panels: the panels of N instances, [N, 3 rows, 3 columns, K].
     num_values: F.
   """
   strict, lenient = _allow(panels, num_values)

@@ -33,7 +33,7 @@ class Kind(NamedTuple):
   Attributes:
     normalise: how scores [..., A, T, T] are normalised.
     is_hyla: whether scores also mix the heads' values, per key.
-    activation: of these mixtures.
+    activation: the activation of these mixtures.
   """
 
   normalise: Callable[[jax.Array], jax.Array]
@@ -159,7 +159,7 @@ def mix_values(kind: Kind, scores: jax.Array, values: jax.Array) -> jax.Array:
   """Returns what every query reads from all tokens, [..., Tq, A, K].
 
   Args:
-    kind: of attention.
+    kind: the kind of attention.
     scores: [..., A, Tq, T].
     values: [..., T, A, K].
   """

@@ -53,7 +53,7 @@ def make_model(
   """Returns the model of a config.
 
   Args:
-    config: of a run.
+    config: the config of a run.
     task: what it learns.
   """
   block = dict(config['model'])

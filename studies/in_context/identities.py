@@ -44,7 +44,7 @@ def as_hypernetwork(params: Any, tokens: jax.Array, kind: str) -> jax.Array:
   """Returns the outputs [T, E] of a layer, computed as by a hypernetwork.
 
   Args:
-    params: of a layer with `_A` heads of `_K` features.
+    params: the parameters of a layer with `_A` heads of `_K` features.
     tokens: [T, E].
     kind: 'softmax' or 'linear'.
   """
@@ -75,7 +75,7 @@ def hypernetwork_error(kind: str, key: jax.Array) -> float:
 
   Args:
     kind: 'softmax' or 'linear'.
-    key: of tokens and parameters, biases among them.
+    key: the key of tokens and parameters, biases among them.
 
   Returns:
     The largest difference, relative to the largest output.
@@ -141,7 +141,7 @@ def construction_error(key: jax.Array) -> float:
   """Returns how far the construction is from the hypernetwork.
 
   Args:
-    key: of six modules of the paper's size, the latent and the input.
+    key: the key of six modules of the paper's size, the latent and the input.
 
   Returns:
     The largest difference, relative to the largest output.

@@ -23,11 +23,12 @@ class OuterConfig(outer_loop.OuterSettings):
   """How a model is trained.
 
   Attributes:
-    learning_rate: of AdamW, after the warm-up.
+    learning_rate: the learning rate of AdamW, after the warm-up.
     warmup_fraction: share of the steps over which the rate rises from zero.
-    final_fraction: of the rate at the end of a cosine decay. As in the released
-      code, that end comes before the last step, by the length of the warm-up.
-    weight_decay: of AdamW, on all arrays that are not vectors.
+    final_fraction: the final fraction of the rate at the end of a cosine decay.
+      As in the released code, that end comes before the last step, by the
+      length of the warm-up.
+    weight_decay: the weight decay of AdamW, on all arrays that are not vectors.
     task_chunk_size: sequences per gradient computation; None for all of a
       device's. Bounds memory; changes results by rounding only.
   """

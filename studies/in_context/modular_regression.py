@@ -90,7 +90,7 @@ def respond(
   """Returns the targets [N, Y] of a task.
 
   Args:
-    params: of the teacher.
+    params: the parameters of the teacher.
     latent: [M].
     inputs: [N, X].
   """

@@ -73,7 +73,7 @@ def make_analyse(
 
   Args:
     naming: what is named.
-    splits: of the evaluation latents.
+    splits: the splits of the evaluation latents.
     seed_tasks: one per seed; latents [splits, tasks, L, M] have a 1 for each
       class that is present, and are 0 elsewhere. For L > 1 there are L codes
       for each task, [tasks, L, blocks, A].

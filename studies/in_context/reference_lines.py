@@ -44,10 +44,10 @@ def measure(
   """Returns the R^2 of every predictor: 1 - mean error / mean variance.
 
   Args:
-    params: of the teacher.
+    params: the parameters of the teacher.
     task_support: a name in `modular_regression.SUPPORTS`.
     split: from which the new tasks are drawn.
-    key: of the inputs and the tasks.
+    key: the key of the inputs and the tasks.
     num_tasks: over which means are taken.
   """
   num_modules, input_dim, hidden_dim = params.modules.shape
@@ -113,10 +113,11 @@ def measure_accuracy(
   """Returns the accuracy of every predictor, for tasks with soft labels.
 
   Args:
-    distribution: of finitely many tasks, with `EXAMPLES` examples.
-    params: of the tasks.
+    distribution: the distribution of finitely many tasks, with `EXAMPLES`
+      examples.
+    params: the parameters of the tasks.
     split: from which the new tasks are drawn.
-    key: of the inputs and the tasks.
+    key: the key of the inputs and the tasks.
     num_tasks: over which means are taken.
   """
   input_key = randomness.stream(key, 'inputs')

@@ -78,7 +78,7 @@ def draw_feature(key: jax.Array, rule: jax.Array, num_values: int) -> jax.Array:
   """Returns one feature of nine panels, [3 rows, 3 columns].
 
   Args:
-    key: of all draws.
+    key: the key of all draws.
     rule: index in `RULES`.
     num_values: F.
   """
@@ -100,8 +100,8 @@ def draw_panels(
   """Returns an instance, panels [3 rows, 3 columns, K].
 
   Args:
-    key: of all draws.
-    rules: of the features, [K].
+    key: the key of all draws.
+    rules: the rules of the features, [K].
     num_values: F.
     is_permuted: whether each column has an order of features of its own.
   """

@@ -186,7 +186,7 @@ def measure(
   """Returns the metrics of one task, whose means `prediction_r2` needs.
 
   Args:
-    objective: of the task.
+    objective: the objective of the task.
     outputs: the predictions, [Q, Y].
     support: S examples.
     query: Q examples.
@@ -221,7 +221,7 @@ def _decode(
   """Returns how well latents are decoded, by split.
 
   Args:
-    features: of every split, name -> [tasks, F].
+    features: the features of every split, name -> [tasks, F].
     latents: [splits, tasks, L M].
     fitted_on: the split whose tasks the regression is fitted on.
   """

@@ -23,7 +23,7 @@ class TransformerConfig(rules.Record):
     embedding_dim: E.
     num_layers: blocks.
     num_heads: A.
-    qkv_dim: of queries, keys and values, over all heads; None for E.
+    qkv_dim: the size of queries, keys and values, over all heads; None for E.
     feedforward_dim: hidden units of a block's feed-forward network.
     attention: a name in `attention.KINDS`.
     attention_dropout: share of the pairs of tokens that are dropped from the

@@ -37,9 +37,9 @@ def second_moment(
   With c = 1, E[s] and E[s^2] are exponential integrals; with c = 0, s = 1.
 
   Args:
-    masks: of the families, [C, M], which may repeat.
+    masks: the masks of the families, [C, M], which may repeat.
     latent_type: 'discrete' or 'continuous'.
-    sampler: of continuous latents, a name in `latents.SAMPLERS`.
+    sampler: the sampler of continuous latents, a name in `latents.SAMPLERS`.
   """
   total = np.zeros((masks.shape[1],) * 2)
   for mask in np.asarray(masks, float):

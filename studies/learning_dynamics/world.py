@@ -60,8 +60,8 @@ def make(
   Args:
     num_modules: M, as all others in `teacher_student.make`.
     task_support: a name in `supports.NAMES`.
-    latent_type: of training.
-    sampler: of continuous latents.
+    latent_type: the latent type of training.
+    sampler: the sampler of continuous latents.
     input_dim: X.
     output_dim: Y.
     teacher_hidden_dim: H.

@@ -36,8 +36,8 @@ class EpisodeDistribution(abc.ABC):
   """A distribution of episodes.
 
   Attributes:
-    input_vocab: of commands.
-    output_vocab: of actions.
+    input_vocab: the vocabulary of commands.
+    output_vocab: the vocabulary of actions.
     has_support: whether episodes have a support set. If not, they are batches
       for a standard network.
     num_rows: split -> number of different rows that it is drawn from.
@@ -132,10 +132,10 @@ def chunk(
 
   Args:
     rows: N queries.
-    supports: of equal shapes.
+    supports: the support sets of equal shapes.
     size: most rows per episode.
     num_devices: the number of episodes becomes a multiple of this.
-    weights: of the rows, [N].
+    weights: the weights of the rows, [N].
   """
   number = rows.outputs.lengths.shape[0]
   size = min(size, number)

@@ -25,7 +25,7 @@ class OuterConfig(outer_loop.OuterSettings):
   """How the network is trained.
 
   Attributes:
-    learning_rate: of Adam, initially.
+    learning_rate: the learning rate of Adam, initially.
     decay_after: fraction of the steps after which the rate decays, once.
     decay_factor: the rate is multiplied by this.
     reset_at_decay: whether to reset Adam's moments at the decay.

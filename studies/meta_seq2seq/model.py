@@ -37,7 +37,7 @@ class ModelConfig(rules.Record):
     input_vocab: V, of inputs.
     output_vocab: V, of outputs.
     hidden_dim: H, everywhere.
-    num_layers: of every LSTM.
+    num_layers: the number of layers of every LSTM.
     dropout_rate: on embeddings, and between layers.
     use_memory: False for a standard sequence-to-sequence network.
     use_decoder_attention: False for a decoder that sees only its initial state,

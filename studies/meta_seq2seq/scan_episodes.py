@@ -75,11 +75,13 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       num_query: N.
       num_extra: words added to SCAN's, and as many actions; 0 for 'permuted'
         and 'fixed'.
-      max_actions: of any command; fewer than SCAN's 48 make a smaller dataset.
-      max_query_actions: of training queries; 'length' tests longer ones. At
-        least `max_actions` in other splits.
-      max_support_actions: of the support set in training; training queries of
-        'length' are longer. At least `max_actions` in other splits.
+      max_actions: the most actions of any command; fewer than SCAN's 48 make a
+        smaller dataset.
+      max_query_actions: the most actions of training queries; 'length' tests
+        longer ones. At least `max_actions` in other splits.
+      max_support_actions: the most actions of the support set in training;
+        training queries of 'length' are longer. At least `max_actions` in other
+        splits.
 
     Raises:
       UserError: if a value is invalid, or if values contradict each other.

@@ -274,7 +274,7 @@ def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
 
   Args:
     stop_norm: whether gradients take norms of embeddings as constants.
-    preset: of the task and the model.
+    preset: the preset of the task and the model.
   """
   made = blocks.base(preset, _NUM_SEEDS)
   model = blocks.proximal(

@@ -30,8 +30,8 @@ def make_problem(
 
   Args:
     curvatures: the diagonal of A, [n].
-    num_steps: of the free phase.
-    momentum: of the inner loop.
+    num_steps: the number of steps of the free phase.
+    momentum: the momentum of the inner loop.
   """
 
   def loss(outputs: jax.Array, batch: tasks.Batch) -> jax.Array:

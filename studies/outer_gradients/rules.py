@@ -155,8 +155,8 @@ class Implicit(_FromFreePhase):
   """Implicit differentiation: 'implicit_cg', 'implicit_neumann', 't1_t2'.
 
   Attributes:
-    num_iterations: of conjugate gradients, or terms of the Neumann series,
-      whose rate is the inner loop's; None for T1-T2.
+    num_iterations: the number of iterations of conjugate gradients, or terms of
+      the Neumann series, whose rate is the inner loop's; None for T1-T2.
   """
 
   num_iterations: rules.Count | None = None
@@ -196,7 +196,8 @@ class Contrastive(_FromFreePhase):
   Attributes:
     beta: b, the strength of the nudge.
     num_nudged_steps: T, steps of each nudged phase.
-    nudged_learning_rate: of its SGD; None for the inner loop's.
+    nudged_learning_rate: the nudged learning rate of its SGD; None for the
+      inner loop's.
     max_query_loss: nats above which the query loss no longer nudges; None for
       never. A negative phase descends minus the query loss, which is unbounded.
   """

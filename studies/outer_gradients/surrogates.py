@@ -126,13 +126,14 @@ def contrastive(
   """Returns the surrogate of a contrastive rule.
 
   Args:
-    losses_at: of the task.
+    losses_at: the losses of the task.
     meta_params: theta.
     free: fast parameters after the free phase.
     contrast: the phases.
     beta: the strength of the nudge.
-    optimizer: of the nudged phases, which all start from its initial state.
-    num_steps: of the nudged phases.
+    optimizer: the optimizer of the nudged phases, which all start from its
+      initial state.
+    num_steps: the number of steps of the nudged phases.
     max_outer_loss: above it, the outer loss no longer nudges; None for never.
   """
 
@@ -185,7 +186,7 @@ def implicit(
   """Returns the surrogate of the implicit function theorem.
 
   Args:
-    losses_at: of the task.
+    losses_at: the losses of the task.
     meta_params: theta.
     free: fast parameters after the free phase.
     solve: how to approximate v.

@@ -85,7 +85,7 @@ def _check(
 
   Args:
     compiled: what trains.
-    path: of the run.
+    path: the path of the run.
     expected: metrics and checkpoint of an undisturbed run.
     *planned: which write of a process fails, from 1, and how.
   """

@@ -97,7 +97,7 @@ def exact(
   """Returns the claim that identities hold.
 
   Args:
-    id_: of the claim.
+    id_: the id of the claim.
     sentence: what is tested.
     artefact: the section that says it.
     figure: that it is shown with.

@@ -64,7 +64,8 @@ def grids(
 
   Args:
     preset: one of `presets.PRESETS`.
-    laptop_steps: of the transformer and of the bottleneck, at laptop scale.
+    laptop_steps: the steps of the transformer and of the bottleneck, at laptop
+      scale.
     **axes: field -> values.
   """
   if preset != 'laptop':

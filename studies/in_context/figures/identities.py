@@ -29,7 +29,7 @@ def measure(identity: str, seed: int) -> float:
 
   Args:
     identity: a kind of attention, or `CONSTRUCTION`.
-    seed: of parameters and tokens.
+    seed: the seed of parameters and tokens.
   """
   key = jax.random.key(seed)
   if identity == CONSTRUCTION:

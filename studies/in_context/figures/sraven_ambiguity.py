@@ -39,8 +39,8 @@ def measure(
   Args:
     num_features: K.
     num_values: F.
-    seed: of the instances, whose multisets of rules are uniform.
-    number: of instances.
+    seed: the seed of the instances, whose multisets of rules are uniform.
+    number: the number of instances.
   """
   multisets = jnp.asarray(sraven.list_multisets(num_features))
   rule_key, panel_key = jax.random.split(jax.random.key(seed))

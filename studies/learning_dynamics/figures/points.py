@@ -14,9 +14,9 @@ class Points(NamedTuple):
 
   Attributes:
     name: in the legend, once for all panels.
-    colour: of all.
+    colour: the colour of all.
     table: columns 'x', 'y', 'error' (NaN for none) and 'label'; may be empty.
-    symbol: of plotly.
+    symbol: the symbol of plotly.
     path: whether a line joins them.
   """
 
@@ -39,7 +39,7 @@ def draw(
 
   Args:
     panels: title -> points.
-    title: of the figure.
+    title: the title of the figure.
     x_title: with the unit.
     y_title: with the unit.
     caption: lines below.

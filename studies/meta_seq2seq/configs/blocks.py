@@ -33,7 +33,7 @@ def blocks(
     preset: one of `presets.PRESETS`.
     task: its fields; see `scan_task`.
     num_outer_steps: at laptop scale.
-    dropout_rate: of small networks, as are the next two.
+    dropout_rate: the dropout rate of small networks, as are the next two.
     learning_rate: at their first step.
     decay_after: share of their steps after which it is lower.
   """

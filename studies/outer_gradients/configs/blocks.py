@@ -47,7 +47,7 @@ def proximal(
 
   Args:
     blocks: as `base` returns them.
-    model: of the paper.
+    model: the model of the paper.
     num_steps: N, inner steps.
     outer: changes of its outer loop, such as `rule` returns.
     **fields: other changes.

@@ -105,7 +105,7 @@ def look(path: pathlib.Path, width: int, anchor: str = '') -> dict[str, Any]:
 
   Args:
     path: the page.
-    width: of the window, in pixels.
+    width: the width of the window, in pixels.
     anchor: where it is opened, such as '#configs'.
   """
   frame = path.parent / 'frame.html'
