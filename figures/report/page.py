@@ -40,7 +40,7 @@ from modular_hyperteacher.figures.report import facts
 from modular_hyperteacher.figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
-_MAX_ROWS = 20  # Of a table on the page; the CSV file has all.
+_MAX_ROWS = 10  # Of a table on the page; the CSV file has all.
 _TITLE = (
     'Discovering modular solutions that generalize compositionally: a'
     ' reproduction'
