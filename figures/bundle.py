@@ -102,7 +102,7 @@ def main() -> None:
   before = _rows(target)
   gone = {run.run_id for run in fates}
   finished = bundles.write_bundle(source, target, gone)
-  # Of runs that were trained again, whose parameters are out of date.
+  # These runs were trained again: their parameters are out of date.
   changed = {run_id for run_id, *_ in before ^ _rows(target)}
   parameters = target / pretrained.FOLDER
   removed = weights.remove(parameters, changed | gone)

@@ -47,7 +47,7 @@ from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.figures.report import site
 
-# Of linux/prctl.h.
+# From linux/prctl.h.
 _PR_SET_PDEATHSIG = 1
 
 

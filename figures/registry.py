@@ -59,7 +59,7 @@ def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
   return Figure(title, (), lambda library: draw(fig4a.SEED, title))
 
 
-# Of the paper: heading -> name -> figure, in the order of the report.
+# The paper's: heading -> name -> figure, in the order of the report.
 _PAPER = {
     'In short': {
         'summary': Figure(summary.TITLE, summary.EXPERIMENTS, summary.draw)

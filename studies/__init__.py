@@ -17,7 +17,7 @@ BUILT_IN = (
     'learning_dynamics',
     'outer_gradients',
 )
-# Of other packages: each entry point names a `Study`.
+# In other packages, each entry point names a `Study`.
 ENTRY_POINTS = 'modular_hyperteacher.studies'
 
 

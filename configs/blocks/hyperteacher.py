@@ -67,7 +67,7 @@ def blocks(
       # Examples per task.
       'num_support': 256,
       'num_query': 256,
-      # Of the targets' softmax.
+      # The softmax of targets has it.
       'temperature': 0.1,
       # Inputs that outputs are standardised on, per task.
       'num_standardisation': 1000,

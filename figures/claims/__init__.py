@@ -18,7 +18,7 @@ PAPER: tuple[verdicts.Claim, ...] = (
     *appendix.CLAIMS,
     *gridworlds.CLAIMS,
 )
-# Of our own, about the paper's tasks.
+# Our own, about the paper's tasks.
 BEYOND: tuple[verdicts.Claim, ...] = beyond.CLAIMS
 # Parts of the paper's claims on other runs; a figure shows them, not the list.
 PARTS: tuple[verdicts.Claim, ...] = parts.CLAIMS

@@ -129,7 +129,7 @@ GRADIENTS = Kind('gradients, no hypernetwork', style.COLOURS['maml'])
 _STEPS, _READOUT = '10 gradient steps', '100 steps, readout'
 _MAML, _ANIL = {'model.name': 'maml'}, {'model.name': 'anil'}
 _AS_LARGE = {'model.hidden_dim': 218}  # As many parameters as hypernetworks.
-# Of the paper.
+# Those of the paper.
 PAPER = tuple(
     Learner(name, infers, 'fig3b', fields, kind)
     for name, infers, fields, kind in (

@@ -100,7 +100,7 @@ class Sample(_Single):
 
   name: str
   values: pd.Series  # By seed, finite; empty if there is no finished run.
-  frame: pd.DataFrame  # Of all cells.
+  frame: pd.DataFrame  # The runs of all cells.
   cell: Mapping[str, Any]  # Column -> value.
   split: str
   metric: str

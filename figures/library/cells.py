@@ -30,7 +30,7 @@ class Cells(NamedTuple):
   num_described: int  # How many the config has.
   left_out: Mapping[str, tuple[Any, ...]]  # As of `pick.select_conditions`.
   notes: tuple[str, ...] = ()  # More lines of the caption.
-  flag: str = ''  # Of the command that trains all runs.
+  flag: str = ''  # What trains all runs.
 
   def caption(self, *notes: str) -> list[str]:
     """Returns the scale, what is missing or left out, and notes."""

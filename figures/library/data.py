@@ -22,7 +22,7 @@ from modular_hyperteacher.figures.library import facts
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import store
 
-BUNDLED = plugins.bundled_roots()[0]  # Of the paper.
+BUNDLED = plugins.bundled_roots()[0]  # Those of the paper.
 _OWN, _BUNDLED = 'own', 'bundled'
 _NEAREST_FIRST = presets.SCALES[::-1]  # To the paper's scale.
 # (source, preset), best first: the user's own results, then bundled ones. Smoke

@@ -30,7 +30,7 @@ def seeds(frame: pd.DataFrame, cell: Mapping[str, Any]) -> set[int]:
 def has_diverged(frame: pd.DataFrame) -> pd.Series:
   """Returns which rows, of results or curves, say that a seed diverged."""
   did = frame['metric'] == bundles.DIVERGED
-  if 'step' in frame:  # Of curves.
+  if 'step' in frame:  # These are curves.
     last = frame.groupby('run_id', observed=True)['step'].transform('max')
     is_loss = (frame['split'] == 'valid') & (frame['metric'] == 'loss')
     did |= is_loss & (frame['step'] == last) & ~np.isfinite(frame['value'])

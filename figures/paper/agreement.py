@@ -43,7 +43,7 @@ class Agreement(NamedTuple):
   """How many values agree."""
 
   compared: list[Value]
-  num_seeds: int  # Of ours: the fewest of these values.
+  num_seeds: int  # The fewest seeds behind one of our values.
   differ: list[str]  # Those that do not agree, with both numbers.
   empty: list[str]  # No such tasks in ours; the authors repeat a single one.
   no_run: list[str]  # Cells, not values.

@@ -31,7 +31,7 @@ SYMBOLS = {
     'UNDECIDED': '◇',
     'NOT RUN': '✕',
 }
-_VARIANTS = ('-adam', 'TH-1-d')  # Of claims that count once.
+_VARIANTS = ('-adam', 'TH-1-d')  # They do not count as claims of their own.
 _NARROW = 0.02  # A supported claim's p above which it is named.
 _EDGE = 30.0  # Marks beyond this are drawn at the edge.
 TICKS = (-30, -10, -3, 0, 3, 10, 30)

@@ -40,7 +40,7 @@ from modular_hyperteacher.figures.report import facts
 from modular_hyperteacher.figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
-_MAX_ROWS = 10  # Of a table on the page; the CSV file has all.
+_MAX_ROWS = 10  # On the page; the CSV file has all.
 _TITLE = (
     'Discovering modular solutions that generalize compositionally: a'
     ' reproduction'
@@ -334,7 +334,7 @@ def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
         for p in sorted(paper.glob('[a-z]*.py'))
     }
   for name, path in list(paths.values()):
-    blocks = path.parent / 'blocks.py'  # Of a study.
+    blocks = path.parent / 'blocks.py'  # A study has them in one file.
     if blocks.exists():
       study = f'{path.parents[1].name}/blocks'
       paths[study] = (f'{name.rpartition("/")[0]}/blocks.py', blocks)

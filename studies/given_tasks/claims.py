@@ -23,7 +23,7 @@ from modular_hyperteacher.studies.given_tasks.figures import given_tasks
 
 _PUBLISHED = 'beyond the paper: Redhardt et al. (2025), analogue'
 _LEVEL = 0.8  # R2 that all sizes reach at laptop scale.
-_SMALL = 0.05  # Of a loss of R2.
+_SMALL = 0.05  # A loss of R2 that does not count.
 _SAME_ACCURACY = 0.02
 _LAST = f'{given_tasks.DECODING}_last'
 _CODE = f'{given_tasks.DECODING}_code'

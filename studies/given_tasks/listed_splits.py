@@ -20,7 +20,7 @@ from modular_hyperteacher.tasks.supports import families
 
 _MAX_REDRAWS = 1000
 _MAX_MASKS = 2**23
-_MAX_CANDIDATES = 512  # Of each side, for a swap.
+_MAX_CANDIDATES = 512  # Per side, for a swap.
 
 
 class Split(NamedTuple):

@@ -22,7 +22,7 @@ from modular_hyperteacher.models import base
 from modular_hyperteacher.studies.given_tasks import layers
 from modular_hyperteacher.untrusted import rules
 
-_BASE = 10_000.0  # Of the wavelengths of rotary positions, in tokens.
+_BASE = 10_000.0  # Base of the wavelengths of rotary positions, in tokens.
 # Variance 1/fan_in, cut at two standard deviations.
 _OUTER = hk.initializers.VarianceScaling(1.0, 'fan_in', 'truncated_normal')
 _BLOCK = hk.initializers.VarianceScaling(1.0, 'fan_avg', 'uniform')  # Xavier.

@@ -110,7 +110,7 @@ def measure(
   by_split: dict[str, dict[str, float]] = {split: {} for split in naming.scored}
   for block in range(codes.shape[2]):
     x = codes[:, :, block]
-    if not np.isfinite(x).all():  # Of a seed that diverged.
+    if not np.isfinite(x).all():  # The seed diverged.
       for split in naming.scored:
         by_split[split][naming.metric(block)] = np.nan
       continue

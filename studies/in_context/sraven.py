@@ -43,7 +43,7 @@ from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.untrusted import rules
 
-STEPS = (0, 1, 2, -1, -2)  # Of the first five rules; 0 is 'constant'.
+STEPS = (0, 1, 2, -1, -2)  # The first five rules add these; 0 is 'constant'.
 RULES = (
     'constant',
     *(f'progression by {step:+d}' for step in STEPS[1:]),

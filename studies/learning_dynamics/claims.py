@@ -26,7 +26,7 @@ _HALF_TIME_ERROR = 0.05
 # Training of the disconnected support may take at most this much longer.
 _AS_FAST = 1.25
 _OOD_RATIO = 10.0
-_EARLY = 0.1  # Of training.
+_EARLY = 0.1  # Share of training.
 _RANK_CORRELATION = 0.5
 _EXPONENT = 0.3
 

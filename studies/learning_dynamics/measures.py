@@ -26,9 +26,9 @@ CELL_MODULES = ('task.num_modules',)
 RELATIVE_LOSS = 'pooled_relative_loss'
 ALIGNED = 0.9  # Module alignment on new combinations.
 DECODED = 0.9  # R2 of a module's latent on new combinations.
-# Of the relative loss on training families; it is 0.5 for outputs of zero.
+# Relative loss on training families; it is 0.5 for outputs of zero.
 LEARNED = 0.05
-# Of the loss on seen combinations, in nats. The means of Figure A3's bundled
+# Loss on seen combinations, in nats. The means of Figure A3's bundled
 # runs, which were known before, reach it with four to ten modules.
 LEVEL_MODULES = 0.4
 

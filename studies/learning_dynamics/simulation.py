@@ -24,7 +24,7 @@ from modular_hyperteacher.studies.learning_dynamics import theory
 from modular_hyperteacher.tasks.supports import families
 
 PATH = pathlib.Path(__file__).parent / 'data' / 'linear.csv.gz'
-EXPERIMENT = 'ld_linear'  # Of LD-1; there is no config of this name.
+EXPERIMENT = 'ld_linear'  # For LD-1; there is no config of this name.
 CELL = ('latent_type', 'task_support')
 RUNS = tuple(families.TABLE_A9[name] for name in ('DC1', 'DD1', 'CD1', 'CD3'))
 SEEDS = (0, 1, 2, 3, 4)

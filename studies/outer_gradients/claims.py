@@ -29,7 +29,7 @@ _SAME_ACCURACY = 0.02
 _SAME_LOSS = 0.02  # Nats.
 _OF_UNROLLED = 0.95  # Share of unrolling's last OOD accuracy, of CR-6.
 _T = 10  # Steps of nudged phases of CR-2 and CR-8.
-_LONG_T = 25  # Of CR-1.
+_LONG_T = 25  # Nudged steps of CR-1.
 
 
 def _fidelity(

@@ -45,7 +45,7 @@ from modular_hyperteacher.studies.outer_gradients import surrogates
 from modular_hyperteacher.studies.outer_gradients.configs import blocks
 
 PATH = pathlib.Path(__file__).parent / 'data' / 'fidelity.csv.gz'
-EXPERIMENT = 'cr_fidelity'  # Of claims; there is no config of this name.
+EXPERIMENT = 'cr_fidelity'  # For claims; there is no config of this name.
 CELL = ('rule', 'num_free', 'num_last', 'beta', 'step', 'stop_norm')
 METRICS = ('error', 'cosine', 'error_unrolled', 'cosine_unrolled')
 BETAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

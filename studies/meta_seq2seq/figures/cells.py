@@ -21,7 +21,7 @@ class Network(NamedTuple):
 
   name: str  # In the tables.
   colour: str
-  fields: dict[str, Any]  # Of its config.
+  fields: dict[str, Any]  # By path in its config.
 
 
 META = Network(
