@@ -85,7 +85,12 @@ def draw(
       )
   all_lines = [line for lines in panels.values() for line in lines]
   _explain(figure, all_lines)
-  figure.update_xaxes(type=x_type, matches='x' if same_x else None)
+  figure.update_xaxes(type=x_type)
+  if same_x:
+    figure.update_xaxes(matches='x')
+    figure.update_layout(
+        xaxis={'matches': None}
+    )  # It is the one that others match.
   figure.update_yaxes(type=y_type, range=y_range)
   if y_type == 'log':
     figure.update_yaxes(exponentformat='power')
