@@ -36,8 +36,7 @@ _FILE = re.compile(
 
 
 def define_flags() -> None:
-  """Defines the flags when the command runs, not at import."""
-  command_line.define_results_flag()
+  """Defines the flags, without --results, when the command runs."""
   flags.DEFINE_string('pack', '', 'Folder to write parts to.')
   flags.DEFINE_string('unpack', '', 'Folder to read parts from.')
 
@@ -151,5 +150,6 @@ def main() -> None:
 
 
 if __name__ == '__main__':
+  command_line.define_results_flag()
   define_flags()
   script.run(main)

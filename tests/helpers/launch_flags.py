@@ -4,12 +4,13 @@ from absl import flags
 
 from modular_hyperteacher.launch import campaign
 from modular_hyperteacher.launch import local
+from modular_hyperteacher.launch import parts
 from modular_hyperteacher.launch import plan
 
 
 def parse() -> None:
   """Gives all of them their defaults."""
   if 'workers' not in flags.FLAGS:
-    for module in (plan, local, campaign):
+    for module in (plan, local, campaign, parts):
       module.define_flags()
   flags.FLAGS(['tests'])

@@ -6,7 +6,6 @@ import pathlib
 from typing import Any
 import zipfile
 
-from absl import flags
 from absl.testing import flagsaver
 import pytest
 
@@ -18,6 +17,7 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from tests.helpers import commands
+from tests.helpers import launch_flags
 from tests.helpers import small_sweep
 
 _STOPPED_AT = 20
@@ -151,9 +151,7 @@ def test_parts_hold_files_of_runs_only(
 def test_what_cannot_be_packed_is_told(
     values: dict[str, str], message: str
 ) -> None:
-  if 'pack' not in flags.FLAGS:
-    parts.define_flags()
-  flags.FLAGS(['tests'])
+  launch_flags.parse()
   with flagsaver.flagsaver(**values):
     with pytest.raises(errors.UserError, match=message):
       parts.main()
