@@ -67,7 +67,7 @@ class InnerConfig(rules.Record):
       gradients NaN.
     batch_size: support examples per step, drawn with replacement; None for
       the whole support set at every step.
-    momentum: of SGD; 0 for none.
+    momentum: the momentum of SGD; 0 for none.
     solver: 'adamw', 'sgd', or 'levenberg_marquardt' for objectives that are
       sums of squares. The latter uses the whole support set and, of the
       settings above, only `num_steps`.
