@@ -121,23 +121,28 @@ def figure_table(
         'the paper': finding['published'],
         'here': overview.found_here(artefact, library, of_artefact),
         'verdict': f'[{verdict}](docs/{finding["page"]})',
-        'flag of `main`': _flag(experiment[0]),
+        'trained by': _flag(experiment[0]),
     })
   return tables.to_markdown(pd.DataFrame(rows))
 
 
 def _verdict(judged: Sequence[overview.Judged]) -> str:
-  """Returns 'A', or 'A (ID), B (ID)'; then what claims with Adam have."""
+  """Returns 'A', or 'A (ID), B (ID)'; then the same for claims with Adam."""
+  adam = '-adam'
+  main_claims = [j for j in judged if not j[0].id.endswith(adam)]
+  named = _name_verdicts(main_claims)
+  others = _name_verdicts([j for j in judged if j not in main_claims], adam)
+  return f'{named}; Adam: {others}' if others not in ('', named) else named
+
+
+def _name_verdicts(judged: Sequence[overview.Judged], suffix: str = '') -> str:
   ids: dict[str, list[str]] = {}
   for claim, entry in judged:
-    if not claim.id.endswith('-adam'):
-      ids.setdefault(entry['verdict'], []).append(claim.id)
-  adam = {e['verdict']: 0 for c, e in judged if c.id.endswith('-adam')}
-  named = ', '.join(
+    ids.setdefault(entry['verdict'], []).append(claim.id.removesuffix(suffix))
+  return ', '.join(
       f'{verdict} ({", ".join(of)})' if len(ids) > 1 else verdict
       for verdict, of in ids.items()
   )
-  return f'{named}; Adam: {", ".join(adam)}' if adam.keys() - ids else named
 
 
 def published_table(library: data.Library, experiments: Sequence[str]) -> str:
@@ -162,7 +167,7 @@ def claim_table(
         'p': tables.number(entry['p']),
         'seeds': str(entry['num_seeds'] or ''),
         'scale': scale,
-        'flag of `main`': _flag(claim.experiment, scale),
+        'trained by': _flag(claim.experiment, scale),
         'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
     })
   return tables.to_markdown(pd.DataFrame(rows))
@@ -195,7 +200,7 @@ def one_point_table(library: data.Library) -> str:
     if over_training.is_one_point(claim, library):
       ids.setdefault(claim.experiment, []).append(claim.id)
   rows = [
-      {'claims': ', '.join(of_experiment), 'flag of `main`': _flag(experiment)}
+      {'claims': ', '.join(of_experiment), 'trained by': _flag(experiment)}
       for experiment, of_experiment in ids.items()
   ]
   return tables.to_markdown(pd.DataFrame(rows))
@@ -222,7 +227,7 @@ def _of_preset(read: verdicts.Read) -> verdicts.Read:
 
 def _flag(experiment: str, preset: str = '') -> str:
   if not reference.described_runs(experiment, 'laptop'):
-    return 'none: constructed'
+    return 'nothing to train'
   return f'`{sweeps.config_flag(experiment, preset or "laptop")}`'
 
 

@@ -34,15 +34,21 @@ _FAMILIES = {
 # Those of no model.
 _THEORY_COLOURS = {'connected': '#007A59', 'disconnected': '#8C4B75'}
 _SUPPORTS = {
-    'random': 'all modules<br>in training',
+    'random': 'every module<br>in training',
     'non_compositional': 'one module<br>left out',
 }
 _MODELS = (*style.MONOLITHIC, *style.HYPERNETWORKS)
 # Panel -> title, y axis.
 _PANELS = {
-    'theory': ('Theory', 'alignment with the teacher'),
-    fig3b.EXPERIMENT: ('Hyperteacher', 'accuracy on new combinations'),
-    fig4e.EXPERIMENT: ('Goals in mazes', 'accuracy on new goals'),
+    'theory': ('Theory (Figure 2C)', 'alignment with the teacher'),
+    fig3b.EXPERIMENT: (
+        'Hyperteacher, K = 3 (3B)',
+        'accuracy on new combinations',
+    ),
+    fig4e.EXPERIMENT: (
+        'Goals in mazes (4E, 4F)',
+        'accuracy on new combinations',
+    ),
 }
 
 
@@ -100,13 +106,17 @@ def _models(library: data.Library) -> Iterator[_Bar]:
   for experiment in (fig3b.EXPERIMENT, fig4e.EXPERIMENT):
     frame = library.values(experiment)
     for support, group in _SUPPORTS.items():
+      cell = {students.SUPPORT: support}
+      every = {m: students.best_width(frame, m, cell) for m in _MODELS}
+      # A comparison needs the seeds that all models have.
+      shared = pd.DataFrame(every).dropna()
       for model in _MODELS:
         yield _Bar(
             experiment,
             group,
             style.MODEL_NAMES[model],
             style.COLOURS[model],
-            students.best_width(frame, model, {students.SUPPORT: support}),
+            shared[model],
             _preset(frame),
         )
 

@@ -158,8 +158,8 @@ def summarise(
   ]
   named = f' Supported with p above {_NARROW:g}: {", ".join(narrow)}.'
   return (
-      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (those of"
-      f' Adam, and TH-1-d, do not count).{named if narrow else ""}'
+      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (not counted:"
+      f' TH-1-d, and claims on Adam).{named if narrow else ""}'
   )
 
 
@@ -181,7 +181,7 @@ def found_here(
   def number(match: re.Match[str]) -> str:
     words = match[1].split()
     value = effects[words[0]] if len(words) == 1 else _level(library, *words)
-    return f'{value:.2f}'
+    return f'{value:.3f}'
 
   return re.sub('{(.*?)}', number, FINDINGS[artefact]['here'])
 
