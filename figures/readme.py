@@ -155,7 +155,7 @@ def claim_table(
     library: data.Library, judged: Sequence[overview.Judged]
 ) -> str:
   """Returns a row per claim."""
-  rows, seen = [], set()
+  rows, seen = [], {}
   for claim, entry in judged:
     scale = entry['preset'] or ''
     rows.append({
@@ -168,7 +168,7 @@ def claim_table(
         'seeds': str(entry['num_seeds'] or ''),
         'scale': scale,
         'trained by': _flag(claim.experiment, scale),
-        'cost': _cost(library, claim.experiment, seen, scale or 'laptop'),
+        'cost': _cost(library, claim, seen, scale or 'laptop'),
     })
   return tables.to_markdown(pd.DataFrame(rows))
 
@@ -233,15 +233,17 @@ def _flag(experiment: str, preset: str = '') -> str:
 
 def _cost(
     library: data.Library,
-    experiment: str,
-    seen: set[str],
-    preset: str = 'laptop',
+    claim: verdicts.Claim,
+    seen: dict[str, str],
+    preset: str,
 ) -> str:
-  """Returns the time of the bundled runs; adds the experiment to `seen`."""
+  """Returns the time of the bundled runs, once; `seen` has whose row says it."""
+  experiment = claim.experiment
   described = sweeps.described_conditions(experiment, preset)
-  if experiment in seen or not described:
-    return 'as above' if described else ''
-  seen.add(experiment)
+  if not described:
+    return ''
+  if seen.setdefault(experiment, claim.id) != claim.id:
+    return f'as {seen[experiment]}'
   runs = library.values(experiment, preset).drop_duplicates('run_id')
   runs = runs[runs['condition'].isin(described)]
   if runs.empty:

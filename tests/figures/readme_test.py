@@ -126,7 +126,7 @@ def test_numbers_that_findings_state_are_measured(
   )['alignment_mean']
   low, high = alignment.min()[True], alignment.max()[False]
   assert (
-      f'alignment {low:.2f} against {high:.2f}'
+      f'alignment {low:.2f} or more, against {high:.2f}'
       in overview.FINDINGS['Figure 2C']['here']
   )
   (effect,) = [entry['effect'] for claim, entry in judged if claim.id == 'A1']
