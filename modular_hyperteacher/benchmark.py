@@ -34,7 +34,7 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.devices import precision
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -132,11 +132,11 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   """Returns the measurements of one run's outer step."""
   seeds = list(range(flags.FLAGS.seeds))
   config = config | {'training': config['training'] | {'seeds': seeds}}
-  built = memory.build(config, jax.device_count())
+  built = memory.build_experiment(config, jax.device_count())
   compiled = programs.Programs(
       built.system,
-      experiments.root_keys(built.training),
-      experiments.draw_tasks(built),
+      build.root_keys(built.training),
+      build.draw_tasks(built),
       built.execution.optimise,
   )
   state = compiled.init()

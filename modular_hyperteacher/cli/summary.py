@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher.cli import formats
-from modular_hyperteacher.experiments import published as published_values
+from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
@@ -149,7 +149,7 @@ def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
   task = run.config['task']
   own = {f: task[f] for f in ('num_modules', 'max_active') if f in task}
   values = {
-      published_values.accuracy(
+      published.accuracy(
           {**other.config, 'task': {**other.config['task'], **own}}, 'ood'
       )
       for other in sweeps.counterparts(run, paper_runs)

@@ -29,11 +29,11 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import files
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import bilevel
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
-from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.pretrained import student as students
@@ -83,7 +83,7 @@ class Pretrained:
   config: dict[str, Any]
   kind: str
   folder: pathlib.Path
-  experiment: base.Experiment
+  experiment: settings.Experiment
   meta_params: Any
   drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -105,7 +105,7 @@ class Pretrained:
       UserError: if the seed has no parameters, or the model does not adapt.
     """
     if not isinstance(self.experiment, bilevel.BilevelExperiment):
-      package = experiments.system_package(self.config)
+      package = build.system_package(self.config)
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
           ' adapt to tasks; pass its meta_params to the functions in'
@@ -119,15 +119,15 @@ class Pretrained:
         self.config,
         self.experiment,
         seed,
-        experiments.root_keys(self.experiment.training)[index],
+        build.root_keys(self.experiment.training)[index],
         *self._seed_tasks[index],
         jax.tree.map(lambda x: x[index], self.meta_params),
     )
 
   @functools.cached_property
   def _seed_tasks(self) -> list[programs.SeedTasks]:
-    tasks = experiments.draw_tasks(self.experiment)
-    now = experiments.digest_tasks(self.experiment, tasks)
+    tasks = build.draw_tasks(self.experiment)
+    now = build.digest_tasks(self.experiment, tasks)
     told = {draws.compare(self.drawn.get(seed), d) for seed, d in now.items()}
     for text in filter(None, told):
       warnings.warn(
@@ -204,7 +204,7 @@ def available(
 
 
 def _load(trained: _Trained, kind: str) -> Pretrained:
-  experiment = memory.build(trained.config, num_devices=1)
+  experiment = memory.build_experiment(trained.config, num_devices=1)
   if trained.kind is None:
     run = run_folder.RunFolder(trained.source)
     meta_params = weights.restore(run, experiment, kind)
@@ -236,7 +236,7 @@ def _remake(
     *arrays: Any,
 ) -> Pretrained:
   components.allow(config)
-  experiment = experiments.build(config, num_devices=1)
+  experiment = build.build(config, num_devices=1)
   return Pretrained(run_id, config, kind, folder, experiment, *arrays)
 
 

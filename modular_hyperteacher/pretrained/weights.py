@@ -19,7 +19,7 @@ from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import draws
-from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
@@ -32,7 +32,7 @@ _INDEX = 'index.json'
 
 
 def restore(
-    folder: run_folder.RunFolder, experiment: base.Experiment, kind: str
+    folder: run_folder.RunFolder, experiment: settings.Experiment, kind: str
 ) -> Any:
   """Returns the meta-parameters [R, ...] of one of KINDS from a checkpoint.
 
@@ -171,7 +171,7 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
 
 
 @jax_settings.fixed()
-def state_shapes(experiment: base.Experiment) -> Any:
+def state_shapes(experiment: settings.Experiment) -> Any:
   """Returns an `outer_loop.TrainState` of shapes [R, ...]."""
   keys = jax.random.split(jax.random.key(0), len(experiment.training.seeds))
   return jax.eval_shape(jax.vmap(experiment.system.init), keys)

@@ -16,7 +16,7 @@ import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import settings
 
 _TASK_BYTES = 24  # A task has two keys and two metrics.
@@ -35,10 +35,12 @@ def reported() -> Iterator[None]:
     ) from error
 
 
-def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
+def build_experiment(
+    config: Mapping[str, Any], num_devices: int
+) -> settings.Experiment:
   """Returns a config's experiment; UserError if it is wrong or too large."""
   with reported():
-    experiment = experiments.build(dict(config), num_devices)
+    experiment = build.build(dict(config), num_devices)
     check(experiment, config)
   return experiment
 

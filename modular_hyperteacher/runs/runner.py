@@ -18,9 +18,9 @@ import pandas as pd
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import draws
-from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import memory
@@ -41,10 +41,10 @@ class PlannedRun:
   drawn: dict[str, list[programs.SeedTasks]]  # Cache that planned runs share.
 
   @functools.cached_property
-  def experiment(self) -> base.Experiment:
+  def experiment(self) -> settings.Experiment:
     """The experiment; ValueError if the config is wrong or too large."""
     try:
-      return memory.build(self.spec.config, jax.device_count())
+      return memory.build_experiment(self.spec.config, jax.device_count())
     except ValueError as error:
       if str(error).startswith('model.') and 'model' in self.spec.point:
         block = f'config.models.{self.spec.point["model"]}'
@@ -57,14 +57,14 @@ class PlannedRun:
     key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
       with memory.reported():
-        drawn = experiments.draw_tasks(self.experiment)
+        drawn = build.draw_tasks(self.experiment)
         self.drawn[key] = jax.block_until_ready(drawn)
     return self.drawn[key]
 
   def make_programs(self) -> programs.Programs:
     """Returns the run's programs, not yet compiled."""
     built = self.experiment
-    roots = experiments.root_keys(built.training)
+    roots = build.root_keys(built.training)
     optimise = built.execution.optimise
     return programs.Programs(built.system, roots, self.tasks, optimise)
 
@@ -197,7 +197,7 @@ def execute(
     folder.write('provenance.json', record)
 
   def make_trainer() -> trainer.Trainer:
-    roots = experiments.root_keys(built.training)
+    roots = build.root_keys(built.training)
     return trainer.Trainer(
         (prepare or planned.make_programs)(),
         folder,
@@ -212,7 +212,7 @@ def execute(
 
   # Drawing tasks and compiling may be interrupted.
   with _bugs_stay_bugs():
-    digests = guard.call(experiments.digest_tasks, built, planned.tasks)
+    digests = guard.call(build.digest_tasks, built, planned.tasks)
     _check_drawn(run, drawn_before, digests)
     training = guard.call(make_trainer)
   session |= provenance.describe() | {'first_step': training.step}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.cli import summary as report
+from modular_hyperteacher.cli import summary
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.experiments import plugins
@@ -106,12 +106,12 @@ def test_rows_of_the_table_can_be_told_apart(
 ) -> None:
   runs = _select('fig3e', 'laptop', model='linear_hypernetwork')
   metrics = {split: {'accuracy': [0.5, 0.7]} for split in ('test', 'ood')}
-  summary = {'seeds': [0, 1], 'last': metrics, 'best_validation': metrics}
-  folder = types.SimpleNamespace(read=lambda name, record: summary)
+  results = {'seeds': [0, 1], 'last': metrics, 'best_validation': metrics}
+  folder = types.SimpleNamespace(read=lambda name, record: results)
   planned: list[Any] = [
       types.SimpleNamespace(spec=run, folder=folder) for run in runs
   ]
-  report.print_table(planned, _runs('fig3e', 'paper'))
+  summary.print_table(planned, _runs('fig3e', 'paper'))
   header, *lines = capsys.readouterr().out.strip().splitlines()
   assert header.split() == [
       *('model', 'support', 'num_modules', 'max_active', 'test', 'OOD', 'OOD'),

@@ -9,7 +9,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -277,8 +277,8 @@ def test_the_bridge_has_the_teacher_of_figure_3b() -> None:
   drawn = []
   for run in (ours, theirs):
     training = run.config['training'] | {'num_evaluation_tasks': 8}
-    built = experiments.build(run.config | {'training': training}, 1)
-    drawn.append(experiments.draw_tasks(built)[0])
+    built = build.build(run.config | {'training': training}, 1)
+    drawn.append(build.draw_tasks(built)[0])
   for x, y in zip(*map(jax.tree.leaves, drawn)):
     np.testing.assert_array_equal(
         jax.random.key_data(x)

@@ -11,7 +11,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -348,7 +348,7 @@ def test_unknown_fields_are_refused() -> None:
       'execution': dict(log_every=2, checkpoint_every_s=60.0),
   }
   with pytest.raises(errors.UserError, match='task.num_queries does not exist'):
-    experiments.build(config, 1)
+    build.build(config, 1)
 
 
 # Operations.
@@ -411,9 +411,9 @@ def test_a_few_steps_on_scan_lower_the_loss(fields: dict[str, Any]) -> None:
   model = dict(run.config['model'])
   for name, value in fields.items():
     model[name] = model[name] | value if isinstance(value, dict) else value
-  built = experiments.build(run.config | {'model': model}, num_devices=8)
-  worlds = experiments.draw_tasks(built)
-  roots = experiments.root_keys(built.training)
+  built = build.build(run.config | {'model': model}, num_devices=8)
+  worlds = build.draw_tasks(built)
+  roots = build.root_keys(built.training)
   compiled = programs.Programs(built.system, roots, worlds)
   state, first = compiled.train(compiled.init(), 1)
   state, last = compiled.train(state, 20)
