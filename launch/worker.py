@@ -113,7 +113,8 @@ def train(
           outcomes[run.run_id] = OUT_OF_TIME
           continue
         components.allow(run.config)  # The launcher's user asked for this.
-        planned = runner.plan_one(run, pathlib.Path(settings.results))
+        root = pathlib.Path(settings.results)
+        (planned,) = runner.plan([run], root, borrow=False)
         one = _measure_one if settings.measure else _train_one
         outcomes[run.run_id] = one(planned, settings, guard)
       except Exception as error:  # pylint: disable=broad-exception-caught
