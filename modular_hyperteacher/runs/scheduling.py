@@ -73,8 +73,6 @@ def _take(
         del waiting[index]
         continue
       holder = held.holder(folder)
-      if not holder and not held.is_free(folder):
-        holder = 'an unknown process'
       if wait and holder and reported.get(index) != holder:
         reported[index] = holder
         print(
