@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import json
 import operator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import ml_collections
 
@@ -26,6 +26,7 @@ from modular_hyperteacher.experiments import plugins
 
 # Field -> the values it takes.
 Grid: TypeAlias = dict[str, Sequence[Any]]
+_Run = TypeVar('_Run')  # A `Run`, or what has a `run_id` and a `config`, too.
 
 IDENTITY = ('task', 'model', 'training')
 # Fields added after results were bundled -> their default. A field at its
@@ -173,13 +174,16 @@ def check_sweep(sweep: Any) -> Sequence[Grid]:
 
 
 def select(
-    runs: list[Run], only: list[str], flag: str = '--only', what: str = 'run'
-) -> list[Run]:
+    runs: list[_Run],
+    only: Sequence[str],
+    flag: str = '--only',
+    what: str = 'run',
+) -> list[_Run]:
   """Returns the runs for which every 'field=value' of `only` holds.
 
-  A field is a path such as 'model.name', or the end of one if unambiguous;
-  'model' means 'model.name'. 'field=a,b' holds for either value. Errors name
-  the flag that gave the conditions, and what it selects.
+  A field is 'run_id', a path such as 'model.name', or the end of one if
+  unambiguous; 'model' and 'task' mean their names. 'field=a,b' holds for either
+  value. Errors name the flag that gave the conditions, and what it selects.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -189,14 +193,15 @@ def select(
     if not equals:
       raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
-    given = {run.run_id: _lookup(run, field, flag) for run in runs}
-    present = dict.fromkeys(v for values in given.values() for v in values)
+    given = [_lookup(run, field, flag) for run in runs]
+    present = dict.fromkeys(v for values in given for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
-    if not any(given.values()):
+    if not any(given):
+      first: Any = runs[0]
       raise errors.UserError(
           f"{flag}: '{field}' is not a field of a {what};"
-          f' {suggest(field, runs[0].config)}'
+          f' {suggest(field, first.config)}'
       )
     for unknown in (value for value in wanted if value not in present):
       others = f' and {" and ".join(only[:i])}' if i else ''
@@ -204,7 +209,7 @@ def select(
           f"{flag}: no {what} has {field} '{unknown}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
-    runs = [run for run in runs if {*wanted} & {*given[run.run_id]}]
+    runs = [run for run, own in zip(runs, given) if {*wanted} & {*own}]
   return runs
 
 
@@ -348,10 +353,10 @@ def condition(config: Mapping[str, Any]) -> str:
   return hash_identity({**config, 'training': training})
 
 
-def _lookup(run: Run, field: str, flag: str) -> list[str]:
+def _lookup(run: Any, field: str, flag: str) -> list[str]:
   """Returns [value as text]; [] if the run has no such field."""
-  leaves = dict(flatten(run.config))
-  field = 'model.name' if field == 'model' else field
+  leaves = dict(flatten(run.config)) | {'run_id': run.run_id}
+  field = f'{field}.name' if field in ('model', 'task') else field
   return [str(leaves[path]) for path in matches(field, leaves, flag)]
 
 

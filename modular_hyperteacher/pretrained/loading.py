@@ -30,7 +30,6 @@ from modular_hyperteacher import files
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
-from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
@@ -66,7 +65,7 @@ class _Trained(store.Finished):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pretrained:
+class Pretrained(students.Rebuilt):
   """A trained run.
 
   Attributes:
@@ -86,11 +85,6 @@ class Pretrained:
   experiment: settings.Experiment
   meta_params: Any
   drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
-
-  def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles arrays and the config, from which functions are built again."""
-    told = self.run_id, self.config, self.kind, self.folder
-    return _remake, (*told, self.meta_params, self.drawn)
 
   @property
   def seeds(self) -> tuple[int, ...]:
@@ -119,7 +113,6 @@ class Pretrained:
         self.config,
         self.experiment,
         seed,
-        build.root_keys(self.experiment.training)[index],
         *self._seed_tasks[index],
         jax.tree.map(lambda x: x[index], self.meta_params),
     )
@@ -170,12 +163,19 @@ def load(
     runs = _read_run(folder)
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
-    root = files.locate(results_root, 'results_root')
     fields |= {'run_id': run_id} if run_id else {}
-    trained = _find(root, _roots(bundled_root))
+    trained = _find(results_root, bundled_root)
     runs = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
-  for field, value in fields.items():
-    runs = _narrow(runs, field, value)
+  runs = sweeps.select(
+      runs,
+      # Lists, as in JSON.
+      [
+          f'{f}={list(v) if isinstance(v, tuple) else v}'
+          for f, v in fields.items()
+      ],
+      "pretrained.load(**{'PATH': ...})",
+      f'run of {runs[0].name}',
+  )
   if len(runs) > 1:
     raise errors.UserError(
         f'{len(runs)} runs of {name} match; add one of {_differences(runs)}.'
@@ -188,19 +188,14 @@ def available(
     bundled_root: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
-  root = files.locate(results_root, 'results_root')
-  columns = ('name', 'model', 'run_id', 'seeds', 'folder')
-  rows = [
-      (
-          t.name,
-          t.config['model']['name'],
-          t.run_id,
-          tuple(t.config['training']['seeds']),
-          str(t.source),
-      )
-      for t in _find(root, _roots(bundled_root))
-  ]
-  return pd.DataFrame(rows, columns=list(columns))
+  runs = _find(results_root, bundled_root)
+  return pd.DataFrame({
+      'name': [run.name for run in runs],
+      'model': [run.config['model']['name'] for run in runs],
+      'run_id': [run.run_id for run in runs],
+      'seeds': [tuple(run.config['training']['seeds']) for run in runs],
+      'folder': [str(run.source) for run in runs],
+  })
 
 
 def _load(trained: _Trained, kind: str) -> Pretrained:
@@ -227,32 +222,16 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
   )
 
 
-@jax_settings.always
-def _remake(
-    run_id: str,
-    config: dict[str, Any],
-    kind: str,
-    folder: pathlib.Path,
-    *arrays: Any,
-) -> Pretrained:
-  components.allow(config)
-  experiment = build.build(config, num_devices=1)
-  return Pretrained(run_id, config, kind, folder, experiment, *arrays)
-
-
-def _roots(
-    bundled_root: str | os.PathLike[str] | None,
-) -> tuple[pathlib.Path, ...]:
-  """Returns the folders of bundles."""
-  if bundled_root is None:
-    return plugins.bundled_roots()
-  return (files.locate(bundled_root, 'bundled_root'),)
-
-
 def _find(
-    root: pathlib.Path, roots: tuple[pathlib.Path, ...]
+    results_root: str | os.PathLike[str],
+    bundled_root: str | os.PathLike[str] | None,
 ) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
+  root, roots = files.locate(results_root, 'results_root'), ()
+  if bundled_root is None:
+    roots = plugins.bundled_roots()
+  else:
+    roots = (files.locate(bundled_root, 'bundled_root'),)
   paths = [
       path.parent
       for path in sorted(root.glob('*/*/*/summary.json'))
@@ -321,33 +300,6 @@ def _named(
   raise errors.UserError(
       f"there are no trained parameters of '{name.rstrip('/')}'{known}.{train}"
   )
-
-
-def _narrow(runs: list[_Trained], field: str, value: Any) -> list[_Trained]:
-  """Returns the runs with this value of a field."""
-  value = list(value) if isinstance(value, tuple) else value  # As in JSON.
-  kept = [trained for trained in runs if _get(trained, field) == value]
-  if not kept:
-    present = dict.fromkeys(repr(_get(t, field)) for t in runs)
-    if list(present) == ['None']:
-      raise errors.UserError(
-          f"no run of {runs[0].name} has a field '{field}';"
-          f' {sweeps.suggest(field, runs[0].config)}'
-      )
-    raise errors.UserError(
-        f'no run of {runs[0].name} has {field} {value!r}; choose one of'
-        f' {", ".join(present)}.'
-    )
-  return kept
-
-
-def _get(trained: _Trained, field: str) -> Any:
-  """Returns the value of a field, given by its path or the end of its path."""
-  leaves = dict(sweeps.flatten(trained.config)) | {'run_id': trained.run_id}
-  if field in ('model', 'task'):
-    field = f'{field}.name'
-  paths = sweeps.matches(field, leaves, "pretrained.load(**{'PATH': ...})")
-  return leaves[paths[0]] if paths else None
 
 
 def _differences(runs: Sequence[_Trained]) -> str:

@@ -32,15 +32,29 @@ Decode = Callable[[models.FastParams], np.ndarray]
 _FITTED_ON = 'test'  # Module combinations seen in training.
 
 
+class Rebuilt:
+  """Pickles arrays and `config`, from which `experiment` is built again."""
+
+  def __getstate__(self) -> dict[str, Any]:
+    fields: Any = self  # A dataclass.
+    names = [field.name for field in dataclasses.fields(fields)]
+    return {name: getattr(self, name) for name in names if name != 'experiment'}
+
+  @jax_settings.always
+  def __setstate__(self, state: dict[str, Any]) -> None:
+    components.allow(state['config'])
+    experiment = build.build(state['config'], num_devices=1)
+    vars(self).update(state, experiment=experiment)
+
+
 @dataclasses.dataclass(frozen=True)
-class Student:
+class Student(Rebuilt):
   """A trained model and its task distribution.
 
   Attributes:
     config: the run's config.
     experiment: the run's task, model and learner.
     seed: seed of the task distribution and of training.
-    root: the seed's root key.
     task_params: parameters of the seed's task distribution.
     evaluation_latents: [splits, tasks, L, M], latents of the evaluation tasks.
     meta_params: the trained parameters.
@@ -49,15 +63,15 @@ class Student:
   config: dict[str, Any]
   experiment: bilevel.BilevelExperiment
   seed: int
-  root: jax.Array
   task_params: Any
   evaluation_latents: Any
   meta_params: models.MetaParams
 
-  def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles arrays and the config, from which functions are built again."""
-    drawn = self.task_params, self.evaluation_latents
-    return _remake, (self.config, self.seed, *drawn, self.meta_params)
+  @functools.cached_property
+  def root(self) -> jax.Array:
+    """The seed's root key."""
+    training = self.experiment.training
+    return build.root_keys(training)[training.seeds.index(self.seed)]
 
   @property
   def splits(self) -> tuple[str, ...]:
@@ -254,15 +268,6 @@ class Student:
         {name: values[0] for name, values in metrics.items()},
         jax.tree.map(lambda x: x[0, 0], kept),
     )
-
-
-@jax_settings.always
-def _remake(config: dict[str, Any], seed: int, *arrays: Any) -> Student:
-  components.allow(config)
-  experiment: Any = build.build(config, num_devices=1)
-  index = experiment.training.seeds.index(seed)
-  root = build.root_keys(experiment.training)[index]
-  return Student(config, experiment, seed, root, *arrays)
 
 
 def _as_key(key: Any) -> jax.Array:

@@ -98,7 +98,6 @@ def test_trained_models_keep_their_level() -> None:
       run.config,
       experiment,
       experiment.training.seeds[0],
-      root,
       *drawn,
       experiment.system.init(root).meta_params,
   )

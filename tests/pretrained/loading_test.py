@@ -457,14 +457,19 @@ def test_runs_of_one_model_are_told_apart_by_its_fields(
         (
             'fig3b/smoke',
             {'task_support': 'randm'},
-            "choose one of 'non_comp.*', 'r",
+            'no run of fig3b/smoke has task_s.*; choose one of non_comp.*, r',
         ),
         (
             'fig3b/smoke',
             {},
             "2 runs of fig3b/smoke match; .* task_support: 'non",
         ),
-        ('fig3b/smoke', {'spport': 3}, "has a field 'spport'; did you mean"),
+        ('fig3b/smoke', {'run_id': 'maml-1'}, "has run_id 'maml-1'; choose"),
+        (
+            'fig3b/smoke',
+            {'spport': 3},
+            "'spport' is not a field of a run of fig3b/smoke; did you mean",
+        ),
         (
             'fig3b/smoke',
             {'weight_decay': 3},
@@ -597,7 +602,6 @@ def test_a_student_that_draws_fresh_examples_needs_the_task() -> None:
       run.config,
       experiment,
       run.config['training']['seeds'][0],
-      root,
       *build.draw_tasks(experiment)[0],
       experiment.model.init(root),
   )
