@@ -71,7 +71,7 @@ def load(argument: str) -> dict[str, Any]:
   try:
     namespace = runpy.run_path(str(path))
   except _ANYTHING as error:
-    what = _describe(error)
+    what = errors.describe(error)
     if not isinstance(error, SyntaxError):  # It names its own line.
       *_, (frame, line) = traceback.walk_tb(error.__traceback__)
       what += f' ({frame.f_code.co_filename}, line {line})'
@@ -98,7 +98,8 @@ def read(argument: str) -> ml_collections.ConfigDict:
     raise errors.UserError(f'--config: {text}') from error
   except _ANYTHING as error:
     raise errors.UserError(
-        f"--config is '{argument}'; its get_config raises {_describe(error)}."
+        f"--config is '{argument}'; its get_config raises"
+        f' {errors.describe(error)}.'
     ) from error
   check(config)
   return config
@@ -134,7 +135,7 @@ def expand(
   except (AttributeError, IndexError, KeyError, TypeError) as error:
     raise errors.UserError(
         f'--config: expanding its sweep {untrusted.shorten(config.sweep)}'
-        f' raises {_describe(error)}.'
+        f' raises {errors.describe(error)}.'
     ) from error
   for run in runs:  # A sweep may set a field to anything.
     for block, kind in (
@@ -159,7 +160,7 @@ def check(config: Any) -> None:
     blocks = config.to_dict()
   except Exception as error:
     raise errors.UserError(
-        f'--config: reading its fields raises {_describe(error)}.'
+        f'--config: reading its fields raises {errors.describe(error)}.'
     ) from error
   for field in (*_NAMES, *_BLOCKS, 'sweep'):
     if field not in blocks:
@@ -183,9 +184,3 @@ def check(config: Any) -> None:
     raise errors.UserError(
         f'config.sweep has {number} runs; the maximum is {_MAX_RUNS}.'
     )
-
-
-def _describe(error: BaseException) -> str:
-  """Returns an error on one line."""
-  text = ' '.join(f'{type(error).__name__} {error}'.split())
-  return text if len(text) < 300 else f'{text[:300]}...'

@@ -122,11 +122,10 @@ def allow(config: Mapping[str, Any]) -> None:
       try:
         _allowed[name] = getattr(importlib.import_module(module), attribute)
       except (Exception, SystemExit) as error:  # A module can raise anything.
-        what = ' '.join(f'{type(error).__name__}: {error}'.split())
         raise errors.UserError(
-            f"{block}.name is '{name}', which cannot be imported: {what}. It"
-            " must be 'package.module:function' of an installed package or of"
-            ' one in the working folder.'
+            f"{block}.name is '{name}', which cannot be imported:"
+            f" {errors.describe(error)}. It must be 'package.module:function'"
+            ' of an installed package or of one in the working folder.'
         ) from error
       if not callable(_allowed[name]):
         del _allowed[name]
