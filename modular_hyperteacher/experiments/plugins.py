@@ -45,8 +45,10 @@ class Config(NamedTuple):
     return self.module.get_config(variant + preset)
 
   def has(self, preset: str) -> bool:
-    """Returns whether there is a preset that few configs have."""
-    return not self.variant and hasattr(self.module, preset.upper())
+    """Returns whether there is a preset; few have those of `OPTIONAL`."""
+    presets = importlib.import_module(f'{PACKAGE}.configs.blocks.presets')
+    has_constant = hasattr(self.module, preset.upper()) and not self.variant
+    return preset not in presets.OPTIONAL or has_constant
 
   def flag(self, preset: str = 'laptop', *, by_name: bool = False) -> str:
     """Returns what trains it: '--config=configs/fig3e.py:teacher'.

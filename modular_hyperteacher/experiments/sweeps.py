@@ -39,8 +39,6 @@ _NEUTRAL = {
     ('task', 'shared_inputs'): False,
     ('model', 'outer', 'gradient'): 'unrolled',
 }
-# Configs that have a constant of this name have this preset.
-_OPTIONAL = 'desktop'
 # Fields that define the scientific question, at any scale.
 _QUESTION = (
     'model.name',
@@ -126,7 +124,7 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
   With 'laptop', these include runs of its preset 'workstation', if any.
   """
   config = plugins.find_config(experiment)
-  if config is None or (preset == _OPTIONAL and not config.has(preset)):
+  if config is None or not config.has(preset):
     return ()
   return tuple(expand(config.get_config(full_preset(experiment, preset))))
 

@@ -141,7 +141,7 @@ class Record:
   def __post_init__(self) -> None:
     check(types_of(type(self)), self.BLOCK, vars(self))
 
-  def _require(self, allowed: Any, field: str, rule: str) -> None:
+  def require(self, allowed: Any, field: str, rule: str) -> None:
     """Raises UserError unless allowed; see `errors.require`."""
     value = getattr(self, field)
     errors.require(allowed, f'{self.BLOCK}.{field}', value, rule)
