@@ -27,22 +27,14 @@ from modular_hyperteacher.learning import programs
 _SET_ELSEWHERE = ('num_outer_steps', 'task_chunk_size')
 
 
-def _find_system(config: Mapping[str, Any]) -> Any:
-  """Returns the `studies.study.System` of a config; None for the two loops."""
-  for study in plugins.studies():
-    for system in study.systems:
-      if (
-          config['model'].get('name') in system.models
-          or config['task'].get('name') in system.tasks
-      ):
-        return system
-  return None
-
-
 def _builder(config: Mapping[str, Any]) -> types.ModuleType:
   """Returns the module that builds a config's experiment."""
-  system = _find_system(config)
-  return bilevel if system is None else importlib.import_module(system.module)
+  task, model = config['task'].get('name'), config['model'].get('name')
+  for study in plugins.studies():
+    for system in study.systems:
+      if model in system.models or task in system.tasks:
+        return importlib.import_module(system.module)
+  return bilevel
 
 
 def system_package(config: Mapping[str, Any]) -> str:
@@ -90,10 +82,9 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
 def optional_fields(
     task: Mapping[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Any]:
-  """Returns the optional fields of a run with these blocks.
+  """Returns what a run with these blocks need not set, with the defaults.
 
-  Returns:
-    'block.field' -> default, such as 'model.outer.final_fraction' -> 0.0.
+  For example, 'model.outer.final_fraction' -> 0.0.
   """
   made_of: dict[str, Callable[..., Any]] = {
       'training': settings.TrainingConfig,
@@ -112,18 +103,12 @@ def optional_fields(
 @jax_settings.fixed()
 def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
   """Returns one root key per seed."""
-  return [
-      randomness.root_key(seed, training.prng_impl) for seed in training.seeds
-  ]
+  return [randomness.root_key(seed) for seed in training.seeds]
 
 
 @jax_settings.fixed()
 def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
-  """Returns every seed's task parameters and evaluation latents.
-
-  Raises:
-    ValueError: if the task support cannot be drawn.
-  """
+  """Returns every seed's tasks; ValueError if the support cannot be drawn."""
   draw = experiment.system.draw_tasks
   return [draw(root) for root in root_keys(experiment.training)]
 

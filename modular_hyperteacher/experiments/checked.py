@@ -29,19 +29,20 @@ def call(
     parameters = inspect.signature(function).parameters
   except ValueError as error:  # A function in C may have none.
     raise errors.UserError(f'{block}.name: {error}.') from error
-  kinds = {parameter.kind for parameter in parameters.values()}
+  variadic = (
+      inspect.Parameter.VAR_KEYWORD,
+      inspect.Parameter.VAR_POSITIONAL,
+  )
+  takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
   for field in fields:
-    if field not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+    if field not in parameters and not takes_any:
       raise errors.UserError(
           f'{block}.{field} does not exist; {block} has'
           f' {", ".join(parameters)}.'
       )
   for field, parameter in parameters.items():
-    needed = parameter.default is parameter.empty and parameter.kind not in (
-        parameter.VAR_KEYWORD,
-        parameter.VAR_POSITIONAL,
-    )
-    if needed and field not in fields:
+    needed = parameter.default is parameter.empty
+    if needed and parameter.kind not in variadic and field not in fields:
       raise errors.UserError(f'{block}.{field} is missing.')
   kinds_of = rules.types_of(function)
   for field, value in fields.items():

@@ -43,22 +43,18 @@ def _decode(
 
 
 class TaskEntry(NamedTuple):
-  """A task distribution, its analyses, and its chunk sizes on a CPU.
+  """A task distribution, its analyses, and its chunk sizes on a CPU."""
 
-  Attributes:
-    make: `make(**fields of the config's task block) -> TaskDistribution`.
-    make_analyses: `make(task, model) -> Analysis` of adapted parameters.
-    cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
-      whose caches they share.
-    cpu_chunk_sizes: exceptions, by model.
-  """
-
+  # `make(**fields of the config's task block)`.
   make: Callable[..., tasks.TaskDistribution]
+  # `make(task, model)` returns an analysis of adapted parameters.
   make_analyses: tuple[
       Callable[[tasks.TaskDistribution, models.MetaModel], analyses.Analysis],
       ...,
   ] = (_decode,)
+  # The fastest number of tasks to compute together: they share caches.
   cpu_chunk_size: int = 2
+  # Exceptions, by model.
   cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
 
 

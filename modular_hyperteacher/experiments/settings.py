@@ -5,13 +5,11 @@ import dataclasses
 from typing import Annotated, Any, ClassVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.untrusted import rules
 
-# JAX's other generators draw all numbers of a `vmap` from its first key: a task
-# would depend on the tasks beside it, and rejection sampling might never end.
-PRNG_IMPLEMENTATIONS = ('threefry2x32',)
 _Number = Annotated[int, rules.at_least(1)]
 
 
@@ -24,9 +22,9 @@ def _check_seeds(seeds: Sequence[Any], field: str) -> None:
 
 
 def _check_prng(name: str, field: str) -> None:
-  rule = f'the only choice is {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws'
-  rule += ' for a task do not depend on other tasks'
-  errors.require(name in PRNG_IMPLEMENTATIONS, field, repr(name), rule)
+  rule = f'the only choice is {randomness.GENERATOR}, whose draws for a task do'
+  rule += ' not depend on other tasks'
+  errors.require(name == randomness.GENERATOR, field, repr(name), rule)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,7 +63,7 @@ def make_system(name: str = 'transformer', **body: Any) -> programs.System:
 def make_programs(
     system: programs.System, seeds: list[int]
 ) -> tuple[programs.Programs, list[programs.SeedTasks]]:
-  roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
+  roots = [randomness.root_key(seed) for seed in seeds]
   drawn = [system.draw_tasks(root) for root in roots]
   return programs.Programs(system, roots, drawn), drawn
 
@@ -190,7 +190,7 @@ def test_evaluation_written_out(name: str) -> None:
   assert splits == ('valid', 'test', 'ood', 'ood_common', 'unrelated')
   params = jax.tree.map(lambda x: x[0], programs.fetch(state.meta_params))
   model = models_test.make(name)
-  root = randomness.root_key(3, 'threefry2x32')
+  root = randomness.root_key(3)
   keys = jax.random.split(randomness.stream(root, 'evaluation'), len(splits))
   latents = [*drawn.evaluation_latents, drawn.evaluation_latents[0]]
   features, targets = {}, {}

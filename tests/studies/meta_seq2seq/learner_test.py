@@ -66,7 +66,7 @@ def make_system(network: models.Model | None = None, **outer: Any) -> Any:
 def make_programs(
     system: Any, seeds: Sequence[int]
 ) -> tuple[programs.Programs, list[programs.SeedTasks], list[jax.Array]]:
-  roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
+  roots = [randomness.root_key(seed) for seed in seeds]
   worlds = [system.draw_tasks(root) for root in roots]
   return programs.Programs(system, roots, worlds), worlds, roots
 
@@ -184,7 +184,7 @@ def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
     return network.apply(params, key, support, query, is_training)
 
   system = make_system(network._replace(apply=apply), support_loss=support_loss)
-  root = randomness.root_key(0, 'threefry2x32')
+  root = randomness.root_key(0)
   params = system.draw_tasks(root).task_params
   state = system.init(root)
   step = jax.vmap(
