@@ -24,12 +24,9 @@ def join(
 ) -> None:
   """Connects this process with the others; call before JAX is initialised.
 
-  Args:
-    coordinator: HOST:PORT of process 0. If all arguments are None, JAX finds
-      the processes by itself: under SLURM, on TPU pods, under Open MPI, on
-      Kubernetes.
-    num_processes: how many processes there are.
-    process_id: index of this process, 0 <= process_id < num_processes.
+  `coordinator` is HOST:PORT of process 0. If all arguments are None, JAX finds
+  the processes by itself: under SLURM, on TPU pods, under Open MPI, on
+  Kubernetes.
 
   Raises:
     UserError: if the arguments are inconsistent, or joining fails.
@@ -95,17 +92,13 @@ def broadcast_from_primary(tree: Any) -> Any:
   if number() == 1:
     return tree
   # As bytes: JAX broadcasts by adding zeros, and -0.0 + 0.0 is 0.0.
-  arrays = jax.tree.map(np.asarray, tree)
-  as_bytes = jax.tree.map(
-      lambda x: np.frombuffer(x.tobytes(), np.uint8), arrays
+  arrays, structure = jax.tree.flatten(jax.tree.map(np.asarray, tree))
+  received = multihost_utils.broadcast_one_to_all(
+      [np.frombuffer(x.tobytes(), np.uint8) for x in arrays]
   )
-  received = multihost_utils.broadcast_one_to_all(as_bytes)
-  return jax.tree.map(
-      lambda x, b: np.frombuffer(np.asarray(b).tobytes(), x.dtype).reshape(
-          x.shape
-      ),
-      arrays,
-      received,
+  return structure.unflatten(
+      np.frombuffer(np.asarray(b).tobytes(), x.dtype).reshape(x.shape)
+      for x, b in zip(arrays, received)
   )
 
 

@@ -53,20 +53,13 @@ _QUESTION = (
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One point of a sweep.
+  """One point of a sweep."""
 
-  Attributes:
-    experiment: name of the config, such as 'fig3b'.
-    preset: 'smoke', 'laptop' or 'paper'.
-    config: nested dict with `task`, `model`, `training`, `execution`.
-    run_id: readable slug plus the hash of `identity`.
-    point: field -> value for the swept fields; {} if unknown.
-  """
-
-  experiment: str
+  experiment: str  # name of the config, such as 'fig3b'
   preset: str
-  config: dict[str, Any]
-  run_id: str
+  config: dict[str, Any]  # nested: `task`, `model`, `training`, `execution`
+  run_id: str  # readable slug plus the hash of `identity`
+  # Field -> value for the swept fields; {} if unknown.
   point: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
@@ -102,9 +95,7 @@ def expand(
 ) -> list[Run]:
   """Returns the runs of a config, in the order of its sweep.
 
-  Args:
-    config: a config with a sweep.
-    overrides: path -> the value that replaces those of a swept field.
+  `overrides` maps paths to the values that replace those of swept fields.
 
   Raises:
     UserError: if the sweep is malformed, or names an unknown field or model.
@@ -217,25 +208,15 @@ def counterparts(run: Run, published: list[Run]) -> list[Run]:
   They agree in all fields of `_QUESTION`, such as model and task support, and
   differ in the fewest others; several in case of a tie.
   """
-  same = [other for other in published if other.run_id == run.run_id]
-  if same:
-    return same
   asked = _question(run)
-  distances = {
-      i: len(_differences(run, other))
-      for i, other in enumerate(published)
-      if _question(other) == asked
-  }
-  nearest = min(distances.values(), default=None)
-  return [published[i] for i, d in distances.items() if d == nearest]
+  alike = [other for other in published if _question(other) == asked]
+  distances = [len(_differences(run, other)) for other in alike]
+  least = min(distances, default=0)
+  return [other for other, d in zip(alike, distances) if d == least]
 
 
 def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """Returns the fields in which a run differs from the published scale.
-
-  Args:
-    run: a run of any preset.
-    published: the runs of the same config's 'paper' preset.
 
   Returns:
     path -> {'value': ..., 'published': ...}, compared with the first of the

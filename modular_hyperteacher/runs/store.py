@@ -54,10 +54,9 @@ def find(
 
   Args:
     runs: all finished runs, the preferred ones first.
-    experiment: such as 'fig3e'.
-    preset: such as 'laptop'.
-    borrow: whether runs that the config describes count in other folders, too;
-      those in its own folder are preferred.
+    experiment: its own runs precede those of others.
+    preset: as part of the name of the experiment's own folder.
+    borrow: whether runs that the config describes count in other folders, too.
 
   Raises:
     UserError: if the experiment has no such preset.
