@@ -51,29 +51,21 @@ def define_flags() -> None:
   command_line.define_config_flags('configs/fig3b.py:paper')
   command_line.define_host_devices_flag()
   flags.DEFINE_string('json', None, 'File to write the measurements to.')
-  flags.DEFINE_integer(
-      'repeats',
-      5,
-      'Number of timings; the median is reported.',
-      lower_bound=1,
-      upper_bound=1_000_000,
-  )
-  flags.DEFINE_integer(
-      'steps',
-      1,
-      'Outer steps per program that is timed. Use more on a GPU or TPU, where'
-      ' starting a program may take longer than a step; the programs of'
-      ' training take about a second.',
-      lower_bound=1,
-      upper_bound=1_000_000,
-  )
-  flags.DEFINE_integer(
-      'seeds',
-      1,
-      'Number of seeds trained together.',
-      lower_bound=1,
-      upper_bound=10_000,
-  )
+  for name, default, most, text in (
+      ('repeats', 5, 1_000_000, 'Number of timings; the median is reported.'),
+      (
+          'steps',
+          1,
+          1_000_000,
+          (
+              'Outer steps per program that is timed. Use more on a GPU or TPU,'
+              ' where starting a program may take longer than a step; the'
+              ' programs of training take about a second.'
+          ),
+      ),
+      ('seeds', 1, 10_000, 'Number of seeds trained together.'),
+  ):
+    flags.DEFINE_integer(name, default, text, lower_bound=1, upper_bound=most)
 
 
 def main(argv: list[str]) -> int:

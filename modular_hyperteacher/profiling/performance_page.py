@@ -81,13 +81,9 @@ def cases() -> list[Case]:
       Case('steps', world, model) for world in _WORLDS for model in _MODELS
   ]
   linear = 'hyperteacher', 'linear_hypernetwork'
-  seeds = [
-      Case('seeds', *linear, f'{number} seeds', seeds=number)
-      for number in (1, 3, 10)
-  ]
+  seeds = [Case('seeds', *linear, f'{n} seeds', seeds=n) for n in (1, 3, 10)]
   devices = [
-      Case('devices', *linear, f'{number} devices', devices=number)
-      for number in (1, 2)
+      Case('devices', *linear, f'{n} devices', devices=n) for n in (1, 2)
   ]
   growth = [
       Case('growth', *linear, f'{words} {value}', {field: value})
@@ -224,22 +220,13 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
 
 def pages(rows: dict[str, dict[str, Any]]) -> dict[pathlib.Path, str]:
   """Returns the text of both pages with their tables, by the page's path."""
-  frames: dict[pathlib.Path, dict[str, pd.DataFrame]] = {_PAGE: {}, _LOG: {}}
+  texts = {path: path.read_text('utf-8') for path in (_PAGE, _LOG)}
   for name, frame in tables(rows).items():
-    frames[_PAGE if name in _ON_PAGE else _LOG][name] = frame
-  return {
-      path: fill(path.read_text('utf-8'), tables_of_page)
-      for path, tables_of_page in frames.items()
-  }
-
-
-def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
-  """Returns the page with its tables replaced; see `formats.fill`."""
-  filled = {}
-  for name, frame in frames.items():
     cells = frame.fillna('')
-    filled[name] = formats.table({str(c): cells[c].tolist() for c in cells})
-  return formats.fill(page, filled)
+    table = formats.table({str(c): cells[c].tolist() for c in cells})
+    path = _PAGE if name in _ON_PAGE else _LOG
+    texts[path] = formats.fill(texts[path], {name: table})
+  return texts
 
 
 def define_flags() -> None:

@@ -111,17 +111,31 @@ def test_the_pages_are_those_that_are_written_and_short() -> None:
   assert len(pages[performance_page._PAGE].splitlines()) <= 150
 
 
-def test_tables_go_between_their_markers_again_and_again() -> None:
-  frames = performance_page.tables({})
-  page = ''.join(
-      f'Before.\n<!-- table: {name} -->\nold\n<!-- end -->\n' for name in frames
-  )
-  filled = performance_page.fill(page, frames)
-  assert 'old' not in filled and filled.count('Before.') == len(frames)
-  assert '| hyperteacher | maml | not measured |' in filled
-  assert performance_page.fill(filled, frames) == filled
-  with pytest.raises(ValueError, match="no markers for the table 'steps'"):
-    performance_page.fill('', frames)
+def test_tables_go_between_their_markers_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+  names = performance_page.tables({})
+  for attribute in ('_PAGE', '_LOG'):
+    page = tmp_path / attribute
+    page.write_text(
+        ''.join(
+            f'Before.\n<!-- table: {name} -->\nold\n<!-- end -->\n'
+            for name in names
+            if (attribute == '_PAGE') == (name in performance_page._ON_PAGE)
+        )
+    )
+    monkeypatch.setattr(performance_page, attribute, page)
+  for _ in range(2):
+    pages = performance_page.pages({})
+    filled = ''.join(pages.values())
+    assert 'old' not in filled and filled.count('Before.') == len(names)
+    assert '| hyperteacher | maml | not measured |' in filled
+    for path, text in pages.items():
+
+      path.write_text(text)
+  performance_page._LOG.write_text('')
+  with pytest.raises(ValueError, match='no markers for the table'):
+    performance_page.pages({})
 
 
 def _guard(
