@@ -58,8 +58,8 @@ from modular_hyperteacher.launch import cost
 from modular_hyperteacher.launch import local
 from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import schedule
+from modular_hyperteacher.launch import timings
 from modular_hyperteacher.launch import worker
-from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import runner
 
 _ENGINES = {

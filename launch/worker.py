@@ -30,7 +30,7 @@ from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.profiling import timings
+from modular_hyperteacher.launch import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
