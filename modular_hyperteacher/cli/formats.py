@@ -17,14 +17,10 @@ def table(columns: Mapping[str, Sequence[str]]) -> str:
 
 
 def fill(page: str, tables: Mapping[str, str]) -> str:
-  """Returns the page with each table between its markers replaced.
+  """Returns a page with the tables of these names replaced.
 
-  Args:
-    page: Markdown with the lines '<!-- table: NAME -->' and '<!-- end -->'.
-    tables: NAME -> table.
-
-  Raises:
-    ValueError: if the page lacks a table's markers.
+  They stand between the lines '<!-- table: NAME -->' and '<!-- end -->'.
+  ValueError if a table has no such place.
   """
   for name, text in tables.items():
     page, number = re.subn(

@@ -29,10 +29,7 @@ _ANYTHING = (Exception, SystemExit)
 def locate(argument: str) -> str:
   """Returns the path of an installed config: 'fig3b:paper' -> '...py:paper'.
 
-  Any other argument is returned unchanged.
-
-  Raises:
-    UserError: if it is a variant's experiment, such as 'fig3b_pairs'.
+  Other arguments stay. UserError for a variant's experiment, 'fig3b_pairs'.
   """
   name, colon, choice = argument.partition(':')
   if not re.fullmatch(r'\w+', name) or os.path.exists(name):
@@ -51,9 +48,7 @@ def locate(argument: str) -> str:
 def load(argument: str) -> dict[str, Any]:
   """Returns what the file of 'path/to/config.py' or 'path:preset' defines.
 
-  Raises:
-    UserError: if there is no such file, it cannot be run, or it has no
-      `get_config`.
+  UserError unless there is such a file, it can be run, and has `get_config`.
   """
   name, _, choice = locate(argument).partition(':')
   path = pathlib.Path(name)
@@ -106,11 +101,7 @@ def read(argument: str) -> ml_collections.ConfigDict:
 
 
 def published(argument: str) -> list[sweeps.Run]:
-  """Returns the runs of a config at the published scale, if it has one.
-
-  Args:
-    argument: as for `read`; the runs are of the same variant.
-  """
+  """Returns the runs of a config, as for `read`, at the published scale."""
   defined = load(argument)
   variant, *_ = argument.partition(':')[2].split(':')
   try:

@@ -51,10 +51,7 @@ def infer_maker(config: Mapping[str, Any]) -> Callable[..., Any] | None:
 def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   """Returns the experiment that a run's config describes.
 
-  Args:
-    config: nested dict with the blocks `task`, `model`, `training` and
-      `execution`, as in `sweeps.Run.config`.
-    num_devices: how many devices share every meta-batch.
+  So many devices share every meta-batch.
 
   Raises:
     ValueError: names a missing, unknown or invalid field, its value, and what

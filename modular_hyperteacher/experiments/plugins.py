@@ -16,17 +16,11 @@ _FOLDER = pathlib.Path(__file__).parents[1]
 
 
 class Config(NamedTuple):
-  """A config, or a variant of one.
+  """A config, or a variant of one."""
 
-  Attributes:
-    name: what its file is called, such as 'fig3e'.
-    variant: such as 'teacher'; '' for the config itself.
-    module: its Python module.
-  """
-
-  name: str
-  variant: str
-  module: Any
+  name: str  # what its file is called, such as 'fig3e'
+  variant: str  # such as 'teacher'; '' for the config itself
+  module: Any  # its Python module
 
   @property
   def is_paper(self) -> bool:
@@ -53,9 +47,7 @@ class Config(NamedTuple):
   def flag(self, preset: str = 'laptop', *, by_name: bool = False) -> str:
     """Returns what trains it: '--config=configs/fig3e.py:teacher'.
 
-    Args:
-      preset: which one.
-      by_name: whether to write '--config=fig3e:teacher' for the paper's, too.
+    By name, that of the paper's is '--config=fig3e:teacher', too.
     """
     first = self.path if self.is_paper and not by_name else self.name
     preset = '' if preset == 'laptop' else preset

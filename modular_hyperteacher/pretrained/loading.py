@@ -66,24 +66,15 @@ class _Trained(store.Finished):
 
 @dataclasses.dataclass(frozen=True)
 class Pretrained(students.Rebuilt):
-  """A trained run.
-
-  Attributes:
-    run_id: the run's id.
-    config: nested dict with the blocks task, model, training and execution.
-    kind: 'last' or 'best_validation'.
-    folder: where the parameters were read from.
-    experiment: the run's task, model and learner.
-    meta_params: leaves [R, ...], one slice per seed of `seeds`.
-    drawn: seed -> the digest of the tasks on which it was trained, if known.
-  """
+  """A trained run."""
 
   run_id: str
-  config: dict[str, Any]
-  kind: str
-  folder: pathlib.Path
-  experiment: settings.Experiment
-  meta_params: Any
+  config: dict[str, Any]  # nested: task, model, training and execution
+  kind: str  # 'last' or 'best_validation'
+  folder: pathlib.Path  # where the parameters were read from
+  experiment: settings.Experiment  # task, model and learner
+  meta_params: Any  # leaves [R, ...], one slice per seed of `seeds`
+  # Seed -> the digest of the tasks on which it was trained, if known.
   drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
 
   @property

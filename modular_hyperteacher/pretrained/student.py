@@ -49,23 +49,14 @@ class Rebuilt:
 
 @dataclasses.dataclass(frozen=True)
 class Student(Rebuilt):
-  """A trained model and its task distribution.
+  """A trained model and its task distribution."""
 
-  Attributes:
-    config: the run's config.
-    experiment: the run's task, model and learner.
-    seed: seed of the task distribution and of training.
-    task_params: parameters of the seed's task distribution.
-    evaluation_latents: [splits, tasks, L, M], latents of the evaluation tasks.
-    meta_params: the trained parameters.
-  """
-
-  config: dict[str, Any]
-  experiment: bilevel.BilevelExperiment
-  seed: int
-  task_params: Any
-  evaluation_latents: Any
-  meta_params: models.MetaParams
+  config: dict[str, Any]  # of the run
+  experiment: bilevel.BilevelExperiment  # task, model and learner
+  seed: int  # of the task distribution and of training
+  task_params: Any  # of the task distribution
+  evaluation_latents: Any  # [splits, tasks, L, M], of the evaluation tasks
+  meta_params: models.MetaParams  # trained
 
   @functools.cached_property
   def root(self) -> jax.Array:

@@ -109,13 +109,10 @@ class PlannedRun:
 def plan(
     runs: list[sweeps.Run], root: pathlib.Path, borrow: bool = True
 ) -> list[PlannedRun]:
-  """Returns the runs with their folders.
+  """Returns the runs with their folders below the folder of results.
 
-  Args:
-    runs: the runs of a sweep.
-    root: the folder of results.
-    borrow: whether to look for finished runs that other experiments share.
-      There may be thousands, on a slow network file system.
+  `borrow` says whether to look for finished runs that other experiments share.
+  There may be thousands, on a slow network file system.
 
   Raises:
     UserError: if a folder holds a different run, or its name is not valid.

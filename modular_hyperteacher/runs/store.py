@@ -52,14 +52,9 @@ def find(
 ) -> dict[Key, _Run]:
   """Returns the runs of an experiment and preset by condition and seed.
 
-  Args:
-    runs: all finished runs, the preferred ones first.
-    experiment: its own runs precede those of others.
-    preset: as part of the name of the experiment's own folder.
-    borrow: whether runs that the config describes count in other folders, too.
-
-  Raises:
-    UserError: if the experiment has no such preset.
+  `runs` are all finished runs, the preferred ones first; `borrow` says whether
+  runs that the config describes count in other folders, too. UserError if the
+  experiment has no such preset.
   """
   where = experiment, preset
   ours = [run for run in runs if run.where == where]

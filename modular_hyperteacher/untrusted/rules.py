@@ -82,13 +82,7 @@ def types_of(function: Callable[..., Any]) -> dict[str, Any]:
 def check(
     kinds: Mapping[str, Any], block: str, fields: Mapping[str, Any]
 ) -> None:
-  """Raises UserError for the first field that breaks a rule of its type.
-
-  Args:
-    kinds: field -> its type, as `types_of` returns them.
-    block: name of the fields' block in a config, such as 'task'.
-    fields: field -> value.
-  """
+  """Raises UserError for the first field that breaks a rule of its type."""
   for field, value in fields.items():
     _apply(kinds.get(field), value, f'{block}.{field}')
 
@@ -107,12 +101,9 @@ def enforce(block: str) -> Callable[[_Function], _Function]:
   """Returns a decorator: the function's keyword arguments obey their rules.
 
   Example:
-    @rules.enforce('task')
+    @rules.enforce('task')  # The arguments' block in a config.
     def make(*, num_modules: rules.Count) -> base.TaskDistribution:
       ...
-
-  Args:
-    block: name of the arguments' block in a config.
   """
 
   def decorate(function: _Function) -> _Function:
@@ -130,13 +121,9 @@ def enforce(block: str) -> Callable[[_Function], _Function]:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-  """A dataclass whose fields obey the rules of their types.
+  """A dataclass whose fields obey the rules of their types."""
 
-  Attributes:
-    BLOCK: name of the fields' block in a config.
-  """
-
-  BLOCK: ClassVar[str]
+  BLOCK: ClassVar[str]  # name of the fields' block in a config
 
   def __post_init__(self) -> None:
     check(types_of(type(self)), self.BLOCK, vars(self))
