@@ -44,9 +44,8 @@ def call(
     needed = parameter.default is parameter.empty
     if needed and parameter.kind not in variadic and field not in fields:
       raise errors.UserError(f'{block}.{field} is missing.')
-  kinds_of = rules.types_of(function)
+  rules.check(rules.types_of(function), block, fields)
   for field, value in fields.items():
-    untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
     if isinstance(value, int) and not -_MAX_INT < value < _MAX_INT:
       raise untrusted.wrong(f'{block}.{field}', value, 'below 2**31')
   made = function(**fields)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import functools
 import math
-import types
 import typing
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 
 Rule: TypeAlias = Callable[[Any, str], None]
 _Function = TypeVar('_Function', bound=Callable[..., Any])
@@ -82,19 +82,9 @@ def types_of(function: Callable[..., Any]) -> dict[str, Any]:
 def check(
     kinds: Mapping[str, Any], block: str, fields: Mapping[str, Any]
 ) -> None:
-  """Raises UserError for the first field that breaks a rule of its type."""
+  """Raises UserError for the first field of another type or against a rule."""
   for field, value in fields.items():
-    _apply(kinds.get(field), value, f'{block}.{field}')
-
-
-def _apply(kind: Any, value: Any, field: str) -> None:
-  origin, inner = typing.get_origin(kind), typing.get_args(kind)
-  if origin is Annotated:
-    for rule in filter(callable, inner[1:]):
-      rule(value, field)
-  elif origin in (typing.Union, types.UnionType) and value is not None:
-    for option in inner:
-      _apply(option, value, field)
+    untrusted.check(value, kinds.get(field, Any), f'{block}.{field}')
 
 
 def enforce(block: str) -> Callable[[_Function], _Function]:
