@@ -152,7 +152,7 @@ def check(value: Any, kind: Any, field: str) -> None:
     check(value, inner[0], field)
     for function in filter(callable, inner[1:]):
       function(value, field)
-  elif _is_nan_or_infinite(value):
+  elif isinstance(value, float) and not math.isfinite(value):
     raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
     options = [option for option in inner if _fits(value, option)]
@@ -202,10 +202,6 @@ def _is_unicode(text: str) -> bool:
   except UnicodeEncodeError:
     return False
   return True
-
-
-def _is_nan_or_infinite(value: Any) -> bool:
-  return isinstance(value, float) and not math.isfinite(value)
 
 
 def _fits(value: Any, kind: Any) -> bool:
