@@ -76,7 +76,7 @@ _CHANGES = [
     ('c = "fig3b"', "get_config returns 'fig3b'"),
     ('c = None', 'get_config returns None'),
     ('raise KeyError(3)', 'get_config raises KeyError: 3'),
-    ('raise SystemExit(0)', 'get_config raises SystemExit 0'),
+    ('raise SystemExit(0)', 'get_config raises SystemExit: 0'),
     ('raise ValueError("mine\\nof two lines")', 'mine'),
     ('return get_config()', 'get_config raises RecursionError'),
     ('import os; os.kill(0, "x")', 'get_config raises TypeError'),
