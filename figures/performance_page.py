@@ -1,6 +1,6 @@
 """Measures step times and writes them into two pages of the documentation.
 
-  python -m modular_hyperteacher.profiling.performance_page --only=goals
+  python figures/performance_page.py --only=goals
 
 `benchmark.py` measures every case in a separate process; docs/performance.json
 keeps the results. docs/performance.md shows times per model, and its appendix
@@ -28,7 +28,7 @@ from modular_hyperteacher import files
 from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 _JSON = _ROOT / 'docs' / 'performance.json'
 _PAGE = _ROOT / 'docs' / 'performance.md'
 _LOG = _ROOT / 'docs' / 'performance_log.md'

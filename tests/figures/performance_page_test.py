@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import pytest
 
-from modular_hyperteacher.profiling import performance_page
+from modular_hyperteacher.figures import performance_page
 from modular_hyperteacher.runs import provenance
 from tests.profiling import benchmark_test
 
@@ -103,7 +103,7 @@ def test_only_what_the_machine_has_is_measured(
 
 
 def test_the_pages_are_those_that_are_written_and_short() -> None:
-  """If this fails: python -m ...performance_page --draw_only."""
+  """If this fails: python figures/performance_page.py --draw_only."""
   pages = performance_page.pages(performance_page.known())
   assert len(pages) == 2
   for path, text in pages.items():
