@@ -25,8 +25,8 @@ import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import files
-from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.figures.plotting import tables
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _JSON = _ROOT / 'docs' / 'performance.json'
@@ -164,7 +164,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
   return row | {'num_tasks': fields['training.meta_batch_size']}
 
 
-def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
+def make_tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
   """Returns the pages' tables, given measurements by the case's name."""
   lines = {}
   for case in cases():
@@ -221,11 +221,10 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
 def pages(rows: dict[str, dict[str, Any]]) -> dict[pathlib.Path, str]:
   """Returns the text of both pages with their tables, by the page's path."""
   texts = {path: path.read_text('utf-8') for path in (_PAGE, _LOG)}
-  for name, frame in tables(rows).items():
-    cells = frame.fillna('')
-    table = formats.table({str(c): cells[c].tolist() for c in cells})
+  for name, frame in make_tables(rows).items():
     path = _PAGE if name in _ON_PAGE else _LOG
-    texts[path] = formats.fill(texts[path], {name: table})
+    table = tables.to_markdown(frame)
+    texts[path] = tables.fill(texts[path], {name: table})
   return texts
 
 

@@ -36,7 +36,7 @@ def test_cases_have_names_of_their_own() -> None:
 
 def test_times_are_given_for_the_published_number_of_tasks() -> None:
   rows = {'steps goals maml': _ROW}
-  table = performance_page.tables(rows)['steps']
+  table = performance_page.make_tables(rows)['steps']
   (line,) = table[table['tasks timed'] == '16'].to_dict('records')
   assert (line['world'], line['model']) == ('goals', 'maml')
   assert line['CPU s / 128 tasks'] == '4'
@@ -50,7 +50,7 @@ def test_times_are_given_for_the_published_number_of_tasks() -> None:
 def test_on_a_gpu_wall_times_are_given_as_they_are() -> None:
   name = 'gpu theory modular_student 3 seeds, 32 at once'
   row = _ROW | {'step_seconds': 0.03, 'least_flops': 6e10, 'num_tasks': 64}
-  table = performance_page.tables({name: row})['gpu']
+  table = performance_page.make_tables({name: row})['gpu']
   (line,) = table[table['tasks timed'] == '64'].to_dict('records')
   assert (line['seeds'], line['ms / step']) == ('3', '30')
   assert line['ms / step and seed'] == '10'
@@ -114,7 +114,7 @@ def test_the_pages_are_those_that_are_written_and_short() -> None:
 def test_tables_go_between_their_markers_again_and_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-  names = performance_page.tables({})
+  names = performance_page.make_tables({})
   for attribute in ('_PAGE', '_LOG'):
     page = tmp_path / attribute
     page.write_text(
