@@ -175,10 +175,11 @@ class Student(Rebuilt):
     task = self.experiment.task
     result = {}
     for i, split in enumerate(task.evaluation_splits):
-      scale = (
-          1.0 if task.num_combinations(self.task_params, split) else math.nan
-      )
-      result[split] = {n: scale * float(v[i]) for n, v in metrics.items()}
+      known = task.num_combinations(self.task_params, split)
+      result[split] = {
+          name: float(values[i]) if known else math.nan
+          for name, values in metrics.items()
+      }
     return result
 
   @jax_settings.always
@@ -215,21 +216,19 @@ class Student(Rebuilt):
   @functools.cached_property
   def _sample(self) -> Callable[..., tasks.Task]:
     # One program: operation by operation, a first task takes seconds.
-    sample = self._at_its_precision(self.experiment.task.sample)
-    return jax.jit(sample, static_argnums=2)
+    return self._compiled(self.experiment.task.sample, static_argnums=2)
 
   @functools.cached_property
   def _adapt(self) -> outer_loop.AdaptToTask:
-    return jax.jit(self._at_its_precision(self.experiment.learner.adapt))
+    return self._compiled(self.experiment.learner.adapt)
 
   @functools.cached_property
   def _predict(self) -> Callable[..., jax.Array]:
-    return jax.jit(self._at_its_precision(self.experiment.model.predict))
+    return self._compiled(self.experiment.model.predict)
 
-  def _at_its_precision(
-      self, function: Callable[..., Any]
-  ) -> Callable[..., Any]:
-    return precision.at(self.experiment.training.matmul_precision, function)
+  def _compiled(self, function: Any, **options: Any) -> Any:
+    level = self.experiment.training.matmul_precision
+    return jax.jit(precision.at(level, function), **options)
 
   @functools.cached_property
   def _evaluated(self) -> tuple[dict[str, np.ndarray], Any]:
@@ -242,7 +241,7 @@ class Student(Rebuilt):
     )
     # One device divides any number of tasks.
     on_device = jax.pmap(
-        self._at_its_precision(evaluate),
+        precision.at(self.experiment.training.matmul_precision, evaluate),
         axis_name=outer_loop.DEVICE_AXIS,
         devices=jax.local_devices()[:1],
     )

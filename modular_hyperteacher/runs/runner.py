@@ -97,11 +97,9 @@ class PlannedRun:
   def count(self) -> dict[str, list[int]]:
     """Returns split -> number of combinations for every seed."""
     system = self.experiment.system
+    params = [drawn.task_params for drawn in self.tasks]
     return {
-        split: [
-            system.num_combinations(drawn.task_params, split)
-            for drawn in self.tasks
-        ]
+        split: [system.num_combinations(p, split) for p in params]
         for split in ('train', *system.evaluation_splits)
     }
 

@@ -138,11 +138,8 @@ def read_json(path: pathlib.Path, record: Any) -> Any:
 def check(value: Any, kind: Any, field: str) -> None:
   """Checks that a value has exactly a type, and that numbers are finite.
 
-  Args:
-    value: what JSON or a config holds.
-    kind: a type; types that JSON lacks, such as arrays, are not checked.
-      Functions in `Annotated` are called with the value and the field.
-    field: name of the value in error messages.
+  Types that JSON lacks, such as arrays, are not checked. Functions in
+  `Annotated` are called with the value and the field.
 
   Raises:
     UserError: names the innermost wrong field, its value and what is allowed.
@@ -152,7 +149,7 @@ def check(value: Any, kind: Any, field: str) -> None:
     check(value, inner[0], field)
     for function in filter(callable, inner[1:]):
       function(value, field)
-  elif isinstance(value, float) and not math.isfinite(value):
+  elif _is_nan_or_infinite(value):
     raise wrong(field, value, _KINDS[float])
   elif origin in (typing.Union, types.UnionType):
     options = [option for option in inner if _fits(value, option)]
@@ -202,6 +199,10 @@ def _is_unicode(text: str) -> bool:
   except UnicodeEncodeError:
     return False
   return True
+
+
+def _is_nan_or_infinite(value: Any) -> bool:
+  return isinstance(value, float) and not math.isfinite(value)
 
 
 def _fits(value: Any, kind: Any) -> bool:
