@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import importlib
+import inspect
 import types
 from typing import Any
 
@@ -89,11 +90,12 @@ def optional_fields(
       **_builder({'task': task, 'model': model}).blocks(task, model),
   }
   return {
-      f'{block}.{field}': default
+      f'{block}.{field}': parameter.default
       for block, function in made_of.items()
-      for field, default in checked.defaults(function).items()
+      for field, parameter in inspect.signature(function).parameters.items()
+      if parameter.default is not parameter.empty
       # The outer loop gets these from `training` and `execution`.
-      if block != 'model.outer' or field not in _SET_ELSEWHERE
+      and (block != 'model.outer' or field not in _SET_ELSEWHERE)
   }
 
 

@@ -76,12 +76,3 @@ def call_outer(
       'num_outer_steps': training.num_outer_steps,
   }
   return call(function, 'model.outer', block(model, 'outer') | sizes)
-
-
-def defaults(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the optional parameters of a function, with their defaults."""
-  return {
-      field: parameter.default
-      for field, parameter in inspect.signature(function).parameters.items()
-      if parameter.default is not parameter.empty
-  }
