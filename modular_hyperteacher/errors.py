@@ -33,7 +33,7 @@ def line(message: str) -> str:
 
 def describe(error: BaseException) -> str:
   """Returns an error's type and its message, on one line of limited length."""
-  text = ' '.join(f'{type(error).__name__}: {error}'.split())
+  text = ' '.join(f'{type(error).__name__}: {error}'.split()).removesuffix(':')
   return text if len(text) < 300 else f'{text[:300]}...'
 
 

@@ -150,7 +150,7 @@ def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
 
 
 def _mean_and_error(summary: Mapping[str, Any], kind: str, split: str) -> str:
-  """Returns accuracies, or else losses, of seeds that did not diverge."""
+  """Returns 'mean ± error' of accuracies, or else losses, of sound seeds."""
   metrics = summary[kind].get(split, {})
   values = metrics.get('accuracy', metrics.get('loss', ()))
   diverged = summary.get('diverged', ())

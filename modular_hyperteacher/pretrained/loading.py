@@ -164,7 +164,7 @@ def load(
           f'{f}={list(v) if isinstance(v, tuple) else v}'
           for f, v in fields.items()
       ],
-      "pretrained.load(**{'PATH': ...})",
+      "pretrained.load(**{'FIELD': VALUE})",
       f'run of {runs[0].name}',
   )
   if len(runs) > 1:
