@@ -186,6 +186,7 @@ def select(
     present = dict.fromkeys(v for values in given for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
+    wanted = [text.removesuffix('.0') for text in wanted]
     if not any(given):
       first: Any = runs[0]
       raise errors.UserError(
@@ -333,10 +334,11 @@ def condition(config: Mapping[str, Any]) -> str:
 
 
 def _lookup(run: Any, field: str, flag: str) -> list[str]:
-  """Returns [value as text]; [] if the run has no such field."""
+  """Returns [value as text, 1.0 as '1']; [] if the run has no such field."""
   leaves = dict(flatten(run.config)) | {'run_id': run.run_id}
   field = f'{field}.name' if field in ('model', 'task') else field
-  return [str(leaves[path]) for path in matches(field, leaves, flag)]
+  paths = matches(field, leaves, flag)
+  return [str(leaves[path]).removesuffix('.0') for path in paths]
 
 
 def matches(field: str, paths: Collection[str], where: str) -> list[str]:

@@ -157,16 +157,11 @@ def load(
     fields |= {'run_id': run_id} if run_id else {}
     trained = _find(results_root, bundled_root)
     runs = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
-  runs = sweeps.select(
-      runs,
-      # Lists, as in JSON.
-      [
-          f'{f}={list(v) if isinstance(v, tuple) else v}'
-          for f, v in fields.items()
-      ],
-      "pretrained.load(**{'FIELD': VALUE})",
-      f'run of {runs[0].name}',
-  )
+  # In JSON, tuples are lists.
+  values = (list(v) if isinstance(v, tuple) else v for v in fields.values())
+  only = [f'{field}={value}' for field, value in zip(fields, values)]
+  flag, what = "pretrained.load(**{'FIELD': VALUE})", f'run of {runs[0].name}'
+  runs = sweeps.select(runs, only, flag, what)
   if len(runs) > 1:
     raise errors.UserError(
         f'{len(runs)} runs of {name} match; add one of {_differences(runs)}.'
@@ -218,10 +213,9 @@ def _find(
     bundled_root: str | os.PathLike[str] | None,
 ) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
-  root, roots = files.locate(results_root, 'results_root'), ()
-  if bundled_root is None:
-    roots = plugins.bundled_roots()
-  else:
+  root = files.locate(results_root, 'results_root')
+  roots = plugins.bundled_roots()
+  if bundled_root is not None:
     roots = (files.locate(bundled_root, 'bundled_root'),)
   paths = [
       path.parent

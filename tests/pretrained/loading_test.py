@@ -475,6 +475,11 @@ def test_runs_of_one_model_are_told_apart_by_its_fields(
             {'weight_decay': 3},
             'is ambiguous; write model.inner.weight_dec',
         ),
+        (
+            'fig3b/smoke',
+            {'training.seeds': (7, 8), 'clip_norm': 1},
+            '2 runs of fig3b/smoke match; add one of',
+        ),
         ('fig3b/smoke', {'kind': 'first'}, 'choose one of last, best_val'),
     ],
     ids=str,
