@@ -42,19 +42,13 @@ def join(
         f'{" and ".join(missing)} must be given too. To join processes, give'
         f' {", ".join(given)}, or only --distributed.'
     )
-  if (
-      process_id is not None
-      and num_processes is not None
-      and not 0 <= process_id < num_processes
-  ):
-    raise errors.UserError(
-        f'--process_id is {process_id}; it must be at least 0 and less than'
-        f' --num_processes, which is {num_processes}.'
-    )
-  if coordinator is not None and not re.fullmatch(r'\S+:\d{1,5}', coordinator):
-    raise errors.UserError(
-        f"--coordinator is '{coordinator}'; it must be HOST:PORT."
-    )
+  if not (coordinator is None or num_processes is None or process_id is None):
+    rule = 'it must be at least 0 and less than --num_processes, which is'
+    valid = 0 <= process_id < num_processes
+    errors.require(valid, '--process_id', process_id, f'{rule} {num_processes}')
+    is_address = re.fullmatch(r'\S+:\d{1,5}', coordinator)
+    rule = 'it must be HOST:PORT'
+    errors.require(is_address, '--coordinator', f"'{coordinator}'", rule)
   jax.config.update('jax_cpu_collectives_implementation', 'gloo')
   # The service would intercept SIGTERM, which `runs.preemption` handles.
   jax.config.update('jax_enable_preemption_service', False)

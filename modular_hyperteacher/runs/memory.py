@@ -64,10 +64,9 @@ def reckon(
 ) -> dict[str, int]:
   """Returns purpose -> a lower bound on the bytes of one process."""
   training = experiment.training
-  seeds = len(training.seeds)
   # Devices of a CPU share its memory; each has a copy.
   on_cpu = jax.default_backend() == 'cpu'
-  on_host = jax.local_device_count() if on_cpu else 1
+  copies = len(training.seeds) * (jax.local_device_count() if on_cpu else 1)
   num_meta, num_fast = experiment.system.num_params
   share = -(-training.meta_batch_size // jax.device_count())
   at_once = min(experiment.execution.task_chunk_size or 1, share)
@@ -85,19 +84,20 @@ def reckon(
   )
   splits = len(experiment.system.evaluation_splits)
   num_tasks = share + splits * training.num_evaluation_tasks
-  return {
+  of_copy = {
       # Adam's two moments, and the best parameters so far.
-      'parameters (the sizes of model)': 4 * 4 * num_meta * seeds * on_host,
+      'parameters (the sizes of model)': 4 * 4 * num_meta,
       'parameters of adapting tasks (execution.task_chunk_size)': (
-          4 * num_fast * at_once * seeds * on_host
+          4 * num_fast * at_once
       ),
       'examples of tasks (task.num_support, task.num_query)': (
-          4 * examples * at_once * seeds * on_host
+          4 * examples * at_once
       ),
       'tasks (training.meta_batch_size, training.num_evaluation_tasks)': (
-          _TASK_BYTES * num_tasks * seeds * on_host
+          _TASK_BYTES * num_tasks
       ),
   }
+  return {purpose: number * copies for purpose, number in of_copy.items()}
 
 
 def _available() -> int | None:
