@@ -113,7 +113,7 @@ def _row(
       **{
           field.rpartition('.')[2]: value
           for field, value in run.spec.point.items()
-          if field.partition('.')[0] in sweeps.IDENTITY
+          if field.partition('.')[0] in sweeps.DECISIVE
           and field not in ('model', 'task.task_support', 'task.meanings')
       },
       'test': _mean_and_error(summary, 'last', 'test') or none,

@@ -67,7 +67,7 @@ class Tracker:
           project=_PROJECT,
           group=f'{self._run.experiment}-{self._run.preset}',
           name=self._run.run_id,
-          id=sweeps.digest(self._run.run_id),
+          id=sweeps.hash_of(self._run.run_id),
           resume='allow',
           mode=self._mode,
           dir=str(self._folder.path),

@@ -28,7 +28,8 @@ from modular_hyperteacher.experiments import plugins
 Grid: TypeAlias = dict[str, Sequence[Any]]
 _Run = TypeVar('_Run')  # A `Run`, or what has a `run_id` and a `config`, too.
 
-IDENTITY = ('task', 'model', 'training')
+# The blocks that determine results; `execution` does not.
+DECISIVE = ('task', 'model', 'training')
 # Fields added after results were bundled -> their default. A field at its
 # default is dropped before hashing, so old run ids stay valid.
 _NEUTRAL = {
@@ -58,17 +59,17 @@ class Run:
   experiment: str  # name of the config, such as 'fig3b'
   preset: str
   config: dict[str, Any]  # nested: `task`, `model`, `training`, `execution`
-  run_id: str  # readable slug plus the hash of `identity`
+  run_id: str  # readable slug plus the hash of `decisive`
   # Field -> value for the swept fields; {} if unknown.
   point: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
-  def identity(self) -> dict[str, Any]:
-    """The blocks that determine the results; `execution` does not."""
-    return {name: self.config[name] for name in IDENTITY}
+  def decisive(self) -> dict[str, Any]:
+    """The blocks of `DECISIVE`."""
+    return {name: self.config[name] for name in DECISIVE}
 
 
-def digest(run_id: str) -> str:
+def hash_of(run_id: str) -> str:
   """Returns the config hash at the end of a run id.
 
   Runs of different experiments with the same hash are the same run.
@@ -225,7 +226,7 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """
   nearest = counterparts(run, published)
   if not nearest:
-    ours = flatten(run.identity)
+    ours = flatten(run.decisive)
     return {name: {'value': v, 'published': None} for name, v in ours}
   return _differences(run, nearest[0])
 
@@ -240,13 +241,13 @@ def flatten(tree: dict[str, Any], prefix: str = '') -> Iterator[tuple]:
 
 
 def _question(run: Run) -> tuple:
-  fields = dict(flatten(run.identity))
+  fields = dict(flatten(run.decisive))
   return tuple(fields.get(path) for path in _QUESTION)
 
 
 def _differences(run: Run, other: Run) -> dict[str, Any]:
   neutral = {'.'.join(path): value for path, value in _NEUTRAL.items()}
-  ours, theirs = (neutral | dict(flatten(r.identity)) for r in (run, other))
+  ours, theirs = (neutral | dict(flatten(r.decisive)) for r in (run, other))
   return {
       name: {'value': ours.get(name), 'published': theirs.get(name)}
       for name in sorted(ours.keys() | theirs.keys())
@@ -262,16 +263,16 @@ def _make_run(
   blocks, name = config.to_dict(), point.get('model')
   errors.require_choice('sweep: model', name, list(blocks['models']))
   execution = blocks['execution']
-  identity = {
+  decisive = {
       'task': blocks['task'],
       'model': blocks['models'][name],
       'training': blocks['training'],
   }
   # It affects only speed, so the run id does not depend on it.
-  chunk_size = identity['model'].pop('task_chunk_size', None)
+  chunk_size = decisive['model'].pop('task_chunk_size', None)
   if execution.get('task_chunk_size') is None:
     execution['task_chunk_size'] = chunk_size
-  point = {_full_path(field, identity): value for field, value in point.items()}
+  point = {_full_path(field, decisive): value for field, value in point.items()}
   for path, value in overrides.items():
     path = path.replace(f'models.{name}.', 'model.', 1)
     if path in point:
@@ -279,10 +280,10 @@ def _make_run(
   for path, value in point.items():
     if path != 'model':
       *parents, leaf = path.split('.')
-      functools.reduce(operator.getitem, parents, identity)[leaf] = value
-  identity = json.loads(json.dumps(identity))
+      functools.reduce(operator.getitem, parents, decisive)[leaf] = value
+  decisive = json.loads(json.dumps(decisive))
   for (*parents, field), value in _NEUTRAL.items():
-    block = functools.reduce(lambda tree, x: tree.get(x, {}), parents, identity)
+    block = functools.reduce(lambda tree, x: tree.get(x, {}), parents, decisive)
     if block.get(field) == value:
       block.pop(field, None)
   # The hash distinguishes lists.
@@ -290,20 +291,20 @@ def _make_run(
   return Run(
       experiment=str(config.experiment),
       preset=str(config.preset),
-      config=identity | {'execution': execution},
-      run_id='-'.join([*words, hash_identity(identity)]),
+      config=decisive | {'execution': execution},
+      run_id='-'.join([*words, hash_config(decisive)]),
       point=point,
   )
 
 
-def _full_path(field: str, identity: dict[str, Any]) -> str:
+def _full_path(field: str, decisive: dict[str, Any]) -> str:
   """Returns the path of a swept field; UserError if unknown or ambiguous."""
   if field == 'model':
     return field
-  paths = matches(field, dict(flatten(identity)), 'sweep')
+  paths = matches(field, dict(flatten(decisive)), 'sweep')
   if not paths:
     raise errors.UserError(
-        f"sweep: there is no field '{field}'; {suggest(field, identity)}"
+        f"sweep: there is no field '{field}'; {suggest(field, decisive)}"
     )
   return paths[0]
 
@@ -317,10 +318,10 @@ def suggest(path: str, tree: dict[str, Any]) -> str:
   return f'choose one of {", ".join(known)}.'
 
 
-def hash_identity(resolved: Mapping[str, Any]) -> str:
+def hash_config(resolved: Mapping[str, Any]) -> str:
   """Returns the hash of the blocks that determine a run's results."""
-  identity = {name: resolved[name] for name in IDENTITY}
-  text = json.dumps(identity, sort_keys=True)
+  decisive = {name: resolved[name] for name in DECISIVE}
+  text = json.dumps(decisive, sort_keys=True)
   return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -330,7 +331,7 @@ def condition(config: Mapping[str, Any]) -> str:
   Runs of one condition are pooled over their seeds.
   """
   training = dict(config['training'], seeds=None)
-  return hash_identity({**config, 'training': training})
+  return hash_config({**config, 'training': training})
 
 
 def _lookup(run: Any, field: str, flag: str) -> list[str]:

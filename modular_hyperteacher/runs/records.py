@@ -141,7 +141,7 @@ def check_seeds(summary: _Summary, config: Config, field: str) -> None:
 
 def check_run(run_id: str, config: Config, field: str) -> None:
   """Raises UserError unless a run id ends in the hash of the config."""
-  if sweeps.hash_identity(config) != sweeps.digest(run_id):
+  if sweeps.hash_config(config) != sweeps.hash_of(run_id):
     raise errors.UserError(
         f'{field}: the config of {untrusted.shorten(run_id)} was changed; it'
         ' does not match the hash at the end of the run id.'

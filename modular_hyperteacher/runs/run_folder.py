@@ -44,7 +44,7 @@ class RunFolder:
     """Whether the run is complete."""
     return files.exists(self.path / 'summary.json')
 
-  def check(self, identity: dict[str, Any]) -> None:
+  def check(self, decisive: dict[str, Any]) -> None:
     """Raises UserError if the folder holds a different or a damaged run."""
     try:
       summary = self.read('summary.json', records.Summary)
@@ -64,7 +64,7 @@ class RunFolder:
       ) from error
     if stored is None:
       return
-    for block, fields in identity.items():
+    for block, fields in decisive.items():
       if stored.get(block) != fields:
         raise errors.UserError(
             f"--results: {self.path} holds a run whose '{block}' differs from"

@@ -120,7 +120,7 @@ def plan(
   paths = root.glob('*/*/*/summary.json') if borrow else ()
   # Runs whose configs have the same hash are the same run.
   finished = {
-      sweeps.digest(path.parent.name): run_folder.RunFolder(path.parent)
+      sweeps.hash_of(path.parent.name): run_folder.RunFolder(path.parent)
       for path in sorted(paths, reverse=True)
   }
   for run in runs:
@@ -129,8 +129,8 @@ def plan(
     preset_folder = root / run.experiment / run.preset
     folder = run_folder.RunFolder(preset_folder / run.run_id)
     if not folder.finished:
-      folder = finished.get(sweeps.digest(run.run_id), folder)
-    folder.check(run.identity)
+      folder = finished.get(sweeps.hash_of(run.run_id), folder)
+    folder.check(run.decisive)
     planned.append(PlannedRun(run, preset_folder, folder, drawn))
   return planned
 

@@ -143,10 +143,10 @@ def test_a_grid_s_order_is_no_matter_but_for_names() -> None:
       'random-maml',
       'connected-maml',
   ]
-  by_hash = {sweeps.digest(run.run_id): run for run in others}
-  assert list(by_hash) == [sweeps.digest(r.run_id) for r in reversed(runs)]
+  by_hash = {sweeps.hash_of(run.run_id): run for run in others}
+  assert list(by_hash) == [sweeps.hash_of(r.run_id) for r in reversed(runs)]
   for run in runs:
-    other = by_hash[sweeps.digest(run.run_id)]
+    other = by_hash[sweeps.hash_of(run.run_id)]
     assert (other.config, other.point) == (run.config, run.point)
     assert set(run.point) == {'task.task_support', 'model'}
 
