@@ -18,7 +18,6 @@ import textwrap
 import pandas as pd
 
 from modular_hyperteacher import files
-from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
@@ -101,7 +100,7 @@ def pages(
       if rows := published_table(library, study.configs):
         tables_of[page]['published'] = rows
   return {
-      path: formats.fill(path.read_text('utf-8'), of_page)
+      path: tables.fill(path.read_text('utf-8'), of_page)
       for path, of_page in tables_of.items()
   }
 

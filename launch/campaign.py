@@ -58,8 +58,8 @@ from modular_hyperteacher.launch import cost
 from modular_hyperteacher.launch import local
 from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import schedule
+from modular_hyperteacher.launch import timings
 from modular_hyperteacher.launch import worker
-from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import runner
 
 _ENGINES = {
@@ -110,7 +110,7 @@ class _Campaign:
     # By the hash of the config: lines can share a run.
     self._runs: dict[str, runner.PlannedRun] = {}
     for spec, run in zip(specs, runner.plan(specs, self._root)):
-      self._runs.setdefault(sweeps.digest(spec.run_id), run)
+      self._runs.setdefault(sweeps.hash_of(spec.run_id), run)
     self._timings: dict[str, timings.Timing] = {}  # by program
     self._failed_programs: set[str] = set()
     self._failures: dict[str, str] = {}  # run id or bundling -> why
@@ -121,7 +121,7 @@ class _Campaign:
     """Returns the unfinished runs of a line, or of all lines."""
     runs = self._runs.values()
     if line is not None:
-      runs = [self._runs[sweeps.digest(spec.run_id)] for spec in line.runs]
+      runs = [self._runs[sweeps.hash_of(spec.run_id)] for spec in line.runs]
     return [run for run in runs if not run.folder.finished]
 
   def _need(self, run: runner.PlannedRun) -> schedule.Need | None:

@@ -19,8 +19,8 @@ from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.launch import cost
+from modular_hyperteacher.launch import timings
 from modular_hyperteacher.launch import worker
-from modular_hyperteacher.profiling import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 

@@ -30,7 +30,7 @@ from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.profiling import timings
+from modular_hyperteacher.launch import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from modular_hyperteacher.runs import scheduling
@@ -113,7 +113,8 @@ def train(
           outcomes[run.run_id] = OUT_OF_TIME
           continue
         components.allow(run.config)  # The launcher's user asked for this.
-        planned = runner.plan_one(run, pathlib.Path(settings.results))
+        root = pathlib.Path(settings.results)
+        (planned,) = runner.plan([run], root, borrow=False)
         one = _measure_one if settings.measure else _train_one
         outcomes[run.run_id] = one(planned, settings, guard)
       except Exception as error:  # pylint: disable=broad-exception-caught

@@ -34,7 +34,7 @@ from modular_hyperteacher.cli import command_line
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.devices import platforms
 from modular_hyperteacher.devices import precision
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -51,29 +51,21 @@ def define_flags() -> None:
   command_line.define_config_flags('configs/fig3b.py:paper')
   command_line.define_host_devices_flag()
   flags.DEFINE_string('json', None, 'File to write the measurements to.')
-  flags.DEFINE_integer(
-      'repeats',
-      5,
-      'Number of timings; the median is reported.',
-      lower_bound=1,
-      upper_bound=1_000_000,
-  )
-  flags.DEFINE_integer(
-      'steps',
-      1,
-      'Outer steps per program that is timed. Use more on a GPU or TPU, where'
-      ' starting a program may take longer than a step; the programs of'
-      ' training take about a second.',
-      lower_bound=1,
-      upper_bound=1_000_000,
-  )
-  flags.DEFINE_integer(
-      'seeds',
-      1,
-      'Number of seeds trained together.',
-      lower_bound=1,
-      upper_bound=10_000,
-  )
+  for name, default, most, text in (
+      ('repeats', 5, 1_000_000, 'Number of timings; the median is reported.'),
+      (
+          'steps',
+          1,
+          1_000_000,
+          (
+              'Outer steps per program that is timed. Use more on a GPU or TPU,'
+              ' where starting a program may take longer than a step; the'
+              ' programs of training take about a second.'
+          ),
+      ),
+      ('seeds', 1, 10_000, 'Number of seeds trained together.'),
+  ):
+    flags.DEFINE_integer(name, default, text, lower_bound=1, upper_bound=most)
 
 
 def main(argv: list[str]) -> int:
@@ -132,11 +124,11 @@ def measure(config: dict[str, Any]) -> dict[str, Any]:
   """Returns the measurements of one run's outer step."""
   seeds = list(range(flags.FLAGS.seeds))
   config = config | {'training': config['training'] | {'seeds': seeds}}
-  built = memory.build(config, jax.device_count())
+  built = memory.build_experiment(config, jax.device_count())
   compiled = programs.Programs(
       built.system,
-      experiments.root_keys(built.training),
-      experiments.draw_tasks(built),
+      build.root_keys(built.training),
+      build.draw_tasks(built),
       built.execution.optimise,
   )
   state = compiled.init()

@@ -31,6 +31,12 @@ def line(message: str) -> str:
   return ''.join(c if c.isprintable() else repr(c)[1:-1] for c in message)
 
 
+def describe(error: BaseException) -> str:
+  """Returns an error's type and its message, on one line of limited length."""
+  text = ' '.join(f'{type(error).__name__}: {error}'.split()).removesuffix(':')
+  return text if len(text) < 300 else f'{text[:300]}...'
+
+
 class MachineError(Exception):
   """A fault of the machine; nothing is lost, and a retry may succeed."""
 

@@ -100,11 +100,9 @@ def main(argv: list[str]) -> int:
 
 def _run() -> int:
   sweep = command_line.read_sweep()
-  by_hand = tuple(
-      flags.FLAGS[name].value
-      for name in ('coordinator', 'num_processes', 'process_id')
-  )
-  if by_hand != (None, None, None) or flags.FLAGS.distributed:
+  given = flags.FLAGS
+  by_hand = given.coordinator, given.num_processes, given.process_id
+  if by_hand != (None, None, None) or given.distributed:
     multihost.join(*by_hand)
   command_line.divide_host(sweep.runs)
   platforms.check()
@@ -115,7 +113,7 @@ def _run() -> int:
   try:
     with preemption.Guard() as guard:
       # Drawing tasks compiles: users may interrupt it.
-      if flags.FLAGS.describe:
+      if given.describe:
         described = guard.call(
             lambda: [run.describe(sweep.published) for run in planned]
         )
@@ -128,13 +126,11 @@ def _run() -> int:
   except preemption.Interrupted as interruption:
     multihost.shutdown()
     what = 'saved; run the same command to resume'
-    if flags.FLAGS.describe:
+    if given.describe:
       what = 'nothing was trained'
+    exit_code = preemption.exit_code(interruption.signal_number)
     # A compiled step may still be running on a worker thread.
-    _leave(
-        preemption.exit_code(interruption.signal_number),
-        f'{interruption}: {what}.',
-    )
+    _leave(exit_code, f'{interruption}: {what}.')
   if multihost.is_primary():
     summary.print_table(planned, sweep.published)
   return 0

@@ -29,7 +29,7 @@ _LAYERS = {
         ('errors', 'randomness'),
     ),
     'figures': (
-        ('make_all', 'render', 'bundle', 'readme'),
+        ('make_all', 'render', 'bundle', 'readme', 'performance_page'),
         ('report',),
         ('registry',),
         ('claims',),

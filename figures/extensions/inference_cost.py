@@ -20,7 +20,7 @@ import pandas as pd
 from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
@@ -46,9 +46,7 @@ def _make_infer(
     config: Mapping[str, Any], key: jax.Array
 ) -> tuple[tasks.TaskDistribution, Callable[..., Any]]:
   """Returns the task of a bilevel run, and how a fresh model infers one."""
-  built = cast(
-      bilevel.BilevelExperiment, experiments.build(config, num_devices=1)
-  )
+  built = cast(bilevel.BilevelExperiment, build.build(config, num_devices=1))
   model = built.model
   meta_params = model.init(key)
 
@@ -70,7 +68,7 @@ def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
     num_tasks: how many. Their examples are drawn once, for all calls.
   """
   keys = iter(jax.random.split(jax.random.key(0), 4))
-  make = experiments.infer_maker(config)
+  make = build.infer_maker(config)
   task, infer = (make or _make_infer)(config, next(keys))
   task_params = task.init(next(keys))
   drawn = jax.vmap(lambda k: task.sample(task_params, k, 'test'))(

@@ -202,10 +202,10 @@ def _caption(
   learners = sorted({one.learner for one in scored})
   lines = [f'From files: {", ".join(learners)}. The others are built in.']
   digests = {
-      sweeps.digest(run.run_id) for one in scored for run in _described(one)
+      sweeps.hash_of(run.run_id) for one in scored for run in _described(one)
   }
   frame = _frame(library, scored[0])
-  frame = frame[frame['run_id'].map(sweeps.digest).isin(digests)]
+  frame = frame[frame['run_id'].map(sweeps.hash_of).isin(digests)]
   if len(frame):
     lines.append(f'Built-in models: {style.scale_note(frame)}.')
   lines.append(

@@ -42,7 +42,7 @@ def describe(
   devices = dict.fromkeys(_device(session) for session in sessions)
   fields = {
       path: _hashable(value)
-      for block in sweeps.IDENTITY
+      for block in sweeps.DECISIVE
       for path, value in sweeps.flatten(config[block], f'{block}.')
   }
   return {

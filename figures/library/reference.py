@@ -108,7 +108,7 @@ def _decisive(config: dict[str, Any]) -> frozenset[tuple[str, str]]:
   """Returns the fields that define a scale, in a form to compare."""
   fields = {
       path: str(value)
-      for block in sweeps.IDENTITY
+      for block in sweeps.DECISIVE
       for path, value in sweeps.flatten(config[block], f'{block}.')
       if path not in _FREE_FIELDS
   }

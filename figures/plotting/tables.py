@@ -1,6 +1,8 @@
-"""Tables as texts, and as Markdown."""
+"""Tables as texts, as Markdown, and on pages that are hand-written."""
 
+from collections.abc import Mapping
 import math
+import re
 from typing import Any
 
 import pandas as pd
@@ -10,7 +12,28 @@ from modular_hyperteacher.cli import formats
 
 def to_markdown(table: pd.DataFrame) -> str:
   """Returns a table; columns x_mean and x_se become one, 'x': mean ± error."""
-  return formats.table(texts(table))
+  columns = texts(table)
+  rows = [list(columns), ['---'] * len(columns), *zip(*columns.values())]
+  cells = [[text.replace('|', r'\|') for text in row] for row in rows]
+  return ''.join(f'| {" | ".join(row)} |\n' for row in cells)
+
+
+def fill(page: str, tables: Mapping[str, str]) -> str:
+  """Returns a page with the tables of these names replaced.
+
+  They stand between the lines '<!-- table: NAME -->' and '<!-- end -->'.
+  ValueError if a table has no such place.
+  """
+  for name, text in tables.items():
+    page, number = re.subn(
+        rf'(<!-- table: {name} -->\n).*?(<!-- end -->)',
+        lambda match, text=text: f'{match[1]}\n{text}\n{match[2]}',
+        page,
+        flags=re.DOTALL,
+    )
+    if not number:
+      raise ValueError(f"the page has no markers for the table '{name}'.")
+  return page
 
 
 def texts(table: pd.DataFrame) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 import traceback
-from typing import Any, cast, NamedTuple
+from typing import Any, NamedTuple
 
 from absl import app
 from absl import flags
@@ -31,9 +31,7 @@ from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
 
-_RESULTS = 'results'
-_ONLY = 'only'
-_HOST_DEVICES = 'host_devices'
+_CONFIG = ('--config', '-config')
 # Overrides of fields that the config does not list, which only `parse` knows.
 _unlisted: dict[str, Any] = {}
 
@@ -68,7 +66,7 @@ def define_config_flags(default: str | None = None) -> None:
       ' NAME[:VARIANT][:PRESET].',
   )
   flags.DEFINE_multi_string(
-      _ONLY,
+      'only',
       [],
       'Only runs with field=value, such as model=maml, or with one of several'
       ' values, as in model=maml,anil; all conditions must hold',
@@ -77,13 +75,13 @@ def define_config_flags(default: str | None = None) -> None:
 
 def define_results_flag() -> None:
   """Defines --results, for `read_root`."""
-  flags.DEFINE_string(_RESULTS, 'results', 'Folder of your results.')
+  flags.DEFINE_string('results', 'results', 'Folder of your results.')
 
 
 def define_host_devices_flag() -> None:
   """Defines --host_devices."""
   flags.DEFINE_integer(
-      _HOST_DEVICES,
+      'host_devices',
       None,
       'Number of devices that a CPU is divided into; each computes a share of'
       ' every meta-batch. Default: the largest number, up to one per core, that'
@@ -99,7 +97,7 @@ def divide_host(runs: list[sweeps.Run]) -> None:
   suitable = host_devices.suit(
       [run.config for run in runs], host_devices.num_cores()
   )
-  host_devices.divide(flags.FLAGS[_HOST_DEVICES].value, suitable)
+  host_devices.divide(flags.FLAGS.host_devices, suitable)
 
 
 def check_words(argv: list[str]) -> None:
@@ -111,36 +109,28 @@ def check_words(argv: list[str]) -> None:
 def check_arguments(argv: list[str]) -> None:
   """Raises UserError for unknown words, or if --config is missing."""
   check_words(argv)
-  if flags.FLAGS['config'].value is None:
+  if flags.FLAGS.config is None:
     raise errors.UserError('--config is missing; try configs/fig3b.py.')
 
 
 def read_sweep() -> Sweep:
   """Returns the sweep that the flags select; raises UserError if wrong."""
-  flag = flags.FLAGS['config']
-  argument = config_flags.get_config_filename(flag)
+  argument = config_flags.get_config_filename(flags.FLAGS['config'])
   return Sweep(read_runs(), user_config.published(argument), read_root())
 
 
 def read_root() -> pathlib.Path:
   """Returns the folder for results; raises UserError for a wrong name."""
-  return files.locate(flags.FLAGS[_RESULTS].value or '', '--results')
+  return files.locate(flags.FLAGS.results or '', '--results')
 
 
 def read_runs() -> list[sweeps.Run]:
   """Returns the runs that --config and --only select."""
-  # `check_arguments` requires --config, and --only has a default.
-  config = cast(ml_collections.ConfigDict, flags.FLAGS['config'].value)
-  only = cast(list[str], flags.FLAGS[_ONLY].value)
-  overrides = _read_overrides()
-  config = apply_overrides(config, overrides)
-  return sweeps.select(user_config.expand(config, overrides), only)
-
-
-def _read_overrides() -> dict[str, Any]:
-  """Returns the fields that the command line overrides, with their values."""
   flag: Any = flags.FLAGS['config']  # absl does not type flag values.
-  return config_flags.get_override_values(flag) | _unlisted
+  overrides = config_flags.get_override_values(flag) | _unlisted
+  config = apply_overrides(flags.FLAGS.config, overrides)
+  runs = user_config.expand(config, overrides)
+  return sweeps.select(runs, flags.FLAGS.only)
 
 
 def _optional_fields(config: ml_collections.ConfigDict) -> dict[str, Any]:
@@ -235,12 +225,16 @@ def parse(argv: list[str]) -> list[str]:
   """Returns the words that are not flags. `run` calls it."""
   try:
     jax_settings.fix()
-    for i, word in enumerate(argv):
-      if match := re.match('(--?config=)(.*)$', word):
-        argv[i] = match.group(1) + user_config.locate(match.group(2))
-      elif argv[i - 1] in ('--config', '-config'):
+    config = None  # Before overrides.
+    for i, word in enumerate(argv[1:], start=1):
+      name, equals, argument = word.partition('=')
+      if argv[i - 1] in _CONFIG:
         argv[i] = user_config.locate(word)
-    config = _preview_config(argv)
+        config = user_config.read(argv[i])
+      elif name in _CONFIG and equals:
+        path = user_config.locate(argument)
+        argv[i] = f'{name}={path}'
+        config = user_config.read(path)
     names = [m.group(1) for word in argv if (m := _OVERRIDE.match(word))]
     optional = {}
     # Only if needed, because it imports components of other packages.
@@ -283,16 +277,6 @@ def _take_unlisted(argv: list[str], optional: dict[str, Any]) -> list[str]:
   return kept
 
 
-def _preview_config(argv: list[str]) -> ml_collections.ConfigDict | None:
-  """Returns the config before overrides, or None if --config is not given."""
-  argument = None
-  for i, word in enumerate(argv):
-    name, equals, value = word.lstrip('-').partition('=')
-    if word.startswith('-') and name == 'config':
-      argument = value if equals else ''.join(argv[i + 1 : i + 2])
-  return None if argument is None else user_config.read(argument)
-
-
 def _check_override(
     name: str,
     text: str | None,
@@ -306,24 +290,22 @@ def _check_override(
     )
   if not name or name in optional:
     raise errors.UserError(f'write --config.{name or "FIELD"}=VALUE, with =.')
-  node: Any = config
-  for part in name.split('.'):
-    if not isinstance(node, ml_collections.ConfigDict) or part not in node:
-      known = config.to_dict() | dict.fromkeys(optional)
-      suggestion = sweeps.suggest(name, known)
-      raise errors.UserError(f'there is no field config.{name}; {suggestion}')
-    node = node[part]
+  blocks = config.to_dict()
+  if not _contains(blocks, name):
+    suggestion = sweeps.suggest(name, blocks | dict.fromkeys(optional))
+    raise errors.UserError(f'there is no field config.{name}; {suggestion}')
+  value = config_path.get_value(name, config)
   if name in ('experiment', 'preset'):
     raise errors.UserError(
         f'config.{name} cannot be set; choose experiment and preset by'
         ' --config=configs/NAME.py[:VARIANT][:PRESET].'
     )
-  if isinstance(node, ml_collections.ConfigDict):
-    fields = ', '.join(f'config.{name}.{field}' for field in node)
+  if isinstance(value, ml_collections.ConfigDict):
+    fields = ', '.join(f'config.{name}.{field}' for field in value)
     raise errors.UserError(f'config.{name} is a block; set one of {fields}.')
-  if isinstance(node, tuple) and text and not text.lstrip().startswith('('):
+  if isinstance(value, tuple) and text and not text.lstrip().startswith('('):
     raise errors.UserError(
-        f"config.{name} is '{text}'; it must be a tuple, such as {node!r}."
+        f"config.{name} is '{text}'; it must be a tuple, such as {value!r}."
     )
 
 
@@ -341,10 +323,7 @@ def _explain(error: Exception, config: ml_collections.ConfigDict | None) -> str:
 def apply_overrides(
     config: ml_collections.ConfigDict, overrides: dict[str, Any]
 ) -> ml_collections.ConfigDict:
-  """Returns the config with overrides of unlisted fields added.
-
-  A field at its default is left out, so that the run id does not change.
-  """
+  """Returns the config with unlisted fields that are not at their defaults."""
   config = config.copy_and_resolve_references()
   for field, value in overrides.items():
     *parents, leaf = field.split('.')

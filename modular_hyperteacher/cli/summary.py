@@ -1,6 +1,6 @@
 """What the command line prints: before training, after a run, at the end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import math
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from modular_hyperteacher.cli import formats
-from modular_hyperteacher.experiments import published as published_values
+from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
@@ -64,9 +64,9 @@ def print_result(run: runner.PlannedRun) -> None:
   """Prints a finished run's main results on one line."""
   summary = _read(run)
   parts = [
-      f'{split} {_mean_and_error(values)}'
+      f'{split} {text}'
       for split in ('test', 'ood')
-      if (values := _headline(_of_sound_seeds(summary, 'last'), split))
+      if (text := _mean_and_error(summary, 'last', split))
   ]
   losses = summary['last'].get('test', {}).get('loss') or []
   # In JSON, NaN is None and infinity is text.
@@ -82,16 +82,6 @@ def print_result(run: runner.PlannedRun) -> None:
 def _read(run: runner.PlannedRun) -> Any:
   # Every finished run has a summary.
   return run.folder.read('summary.json', records.Summary)
-
-
-def _of_sound_seeds(summary: Mapping[str, Any], kind: str) -> dict[str, Any]:
-  """Returns results of a kind, of the seeds that did not diverge."""
-  diverged = summary.get('diverged', ())
-  kept = [i for i, seed in enumerate(summary['seeds']) if seed not in diverged]
-  return {
-      split: {metric: [v[i] for i in kept] for metric, v in metrics.items()}
-      for split, metrics in summary[kind].items()
-  }
 
 
 def print_table(
@@ -114,8 +104,6 @@ def _row(
   config = run.spec.config
   summary = _read(run)
   diverged = summary.get('diverged', [])
-  last = _of_sound_seeds(summary, 'last')
-  best = _of_sound_seeds(summary, 'best_validation')
   none = 'diverged' if diverged else ''
   return {
       'model': config['model']['name'],
@@ -125,12 +113,12 @@ def _row(
       **{
           field.rpartition('.')[2]: value
           for field, value in run.spec.point.items()
-          if field.partition('.')[0] in sweeps.IDENTITY
+          if field.partition('.')[0] in sweeps.DECISIVE
           and field not in ('model', 'task.task_support', 'task.meanings')
       },
-      'test': _mean_and_error(_headline(last, 'test')) or none,
-      'OOD': _mean_and_error(_headline(last, 'ood')) or none,
-      'OOD best': _mean_and_error(_headline(best, 'ood')) or none,
+      'test': _mean_and_error(summary, 'last', 'test') or none,
+      'OOD': _mean_and_error(summary, 'last', 'ood') or none,
+      'OOD best': _mean_and_error(summary, 'best_validation', 'ood') or none,
       'seeds': len(config['training']['seeds']),
       **({'diverged': len(diverged)} if diverged else {}),
       'published OOD': _published(run.spec, paper_runs),
@@ -149,7 +137,7 @@ def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
   task = run.config['task']
   own = {f: task[f] for f in ('num_modules', 'max_active') if f in task}
   values = {
-      published_values.accuracy(
+      published.accuracy(
           {**other.config, 'task': {**other.config['task'], **own}}, 'ood'
       )
       for other in sweeps.counterparts(run, paper_runs)
@@ -161,20 +149,17 @@ def _published(run: sweeps.Run, paper_runs: list[sweeps.Run]) -> str | None:
   return f'{value[0]:.3f}{error}'
 
 
-def _headline(by_split: Mapping[str, Any], split: str) -> list[float] | None:
-  """Returns accuracies if there are any, else losses; None if missing."""
-  metrics = by_split.get(split, {})
-  values = metrics.get('accuracy', metrics.get('loss'))
-  if values is None or None in values:
-    return None
-  return [float(value) for value in values]
-
-
-def _mean_and_error(values: Sequence[float] | None) -> str:
-  if not values:
+def _mean_and_error(summary: Mapping[str, Any], kind: str, split: str) -> str:
+  """Returns 'mean ± error' of accuracies, or else losses, of sound seeds."""
+  metrics = summary[kind].get(split, {})
+  values = metrics.get('accuracy', metrics.get('loss', ()))
+  diverged = summary.get('diverged', ())
+  kept = [v for s, v in zip(summary['seeds'], values) if s not in diverged]
+  if not kept or None in kept:
     return ''
-  mean = float(np.mean(values))
-  if len(values) == 1:
-    return formats.number(mean)
-  error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-  return f'{formats.number(mean)} ± {formats.number(error)}'
+  numbers = [float(value) for value in kept]
+  mean = formats.number(float(np.mean(numbers)))
+  if len(numbers) == 1:
+    return mean
+  error = float(np.std(numbers, ddof=1)) / math.sqrt(len(numbers))
+  return f'{mean} ± {formats.number(error)}'

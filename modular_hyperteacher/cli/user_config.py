@@ -29,10 +29,7 @@ _ANYTHING = (Exception, SystemExit)
 def locate(argument: str) -> str:
   """Returns the path of an installed config: 'fig3b:paper' -> '...py:paper'.
 
-  Any other argument is returned unchanged.
-
-  Raises:
-    UserError: if it is a variant's experiment, such as 'fig3b_pairs'.
+  Other arguments stay. UserError for a variant's experiment, 'fig3b_pairs'.
   """
   name, colon, choice = argument.partition(':')
   if not re.fullmatch(r'\w+', name) or os.path.exists(name):
@@ -51,9 +48,7 @@ def locate(argument: str) -> str:
 def load(argument: str) -> dict[str, Any]:
   """Returns what the file of 'path/to/config.py' or 'path:preset' defines.
 
-  Raises:
-    UserError: if there is no such file, it cannot be run, or it has no
-      `get_config`.
+  UserError unless there is such a file, it can be run, and has `get_config`.
   """
   name, _, choice = locate(argument).partition(':')
   path = pathlib.Path(name)
@@ -71,7 +66,7 @@ def load(argument: str) -> dict[str, Any]:
   try:
     namespace = runpy.run_path(str(path))
   except _ANYTHING as error:
-    what = _describe(error)
+    what = errors.describe(error)
     if not isinstance(error, SyntaxError):  # It names its own line.
       *_, (frame, line) = traceback.walk_tb(error.__traceback__)
       what += f' ({frame.f_code.co_filename}, line {line})'
@@ -98,18 +93,15 @@ def read(argument: str) -> ml_collections.ConfigDict:
     raise errors.UserError(f'--config: {text}') from error
   except _ANYTHING as error:
     raise errors.UserError(
-        f"--config is '{argument}'; its get_config raises {_describe(error)}."
+        f"--config is '{argument}'; its get_config raises"
+        f' {errors.describe(error)}.'
     ) from error
   check(config)
   return config
 
 
 def published(argument: str) -> list[sweeps.Run]:
-  """Returns the runs of a config at the published scale, if it has one.
-
-  Args:
-    argument: as for `read`; the runs are of the same variant.
-  """
+  """Returns the runs of a config, as for `read`, at the published scale."""
   defined = load(argument)
   variant, *_ = argument.partition(':')[2].split(':')
   try:
@@ -134,7 +126,7 @@ def expand(
   except (AttributeError, IndexError, KeyError, TypeError) as error:
     raise errors.UserError(
         f'--config: expanding its sweep {untrusted.shorten(config.sweep)}'
-        f' raises {_describe(error)}.'
+        f' raises {errors.describe(error)}.'
     ) from error
   for run in runs:  # A sweep may set a field to anything.
     for block, kind in (
@@ -159,7 +151,7 @@ def check(config: Any) -> None:
     blocks = config.to_dict()
   except Exception as error:
     raise errors.UserError(
-        f'--config: reading its fields raises {_describe(error)}.'
+        f'--config: reading its fields raises {errors.describe(error)}.'
     ) from error
   for field in (*_NAMES, *_BLOCKS, 'sweep'):
     if field not in blocks:
@@ -183,9 +175,3 @@ def check(config: Any) -> None:
     raise errors.UserError(
         f'config.sweep has {number} runs; the maximum is {_MAX_RUNS}.'
     )
-
-
-def _describe(error: BaseException) -> str:
-  """Returns an error on one line."""
-  text = ' '.join(f'{type(error).__name__} {error}'.split())
-  return text if len(text) < 300 else f'{text[:300]}...'

@@ -67,7 +67,7 @@ class Tracker:
           project=_PROJECT,
           group=f'{self._run.experiment}-{self._run.preset}',
           name=self._run.run_id,
-          id=sweeps.digest(self._run.run_id),
+          id=sweeps.hash_of(self._run.run_id),
           resume='allow',
           mode=self._mode,
           dir=str(self._folder.path),
@@ -78,11 +78,10 @@ class Tracker:
           ),
       )
     except Exception as error:  # It raises errors of many types.
-      what = ' '.join(f'{type(error).__name__}: {error}'.split())
       advice = ', or use --wandb=offline' if self._mode == 'online' else ''
       raise errors.MachineError(
-          f"--wandb is '{self._mode}', but Weights & Biases fails ({what}). Try"
-          f' again{advice}.'
+          f"--wandb is '{self._mode}', but Weights & Biases fails"
+          f' ({errors.describe(error)}). Try again{advice}.'
       ) from error
     # wandb's own step cannot decrease, but a run that was killed goes back.
     self._tracked.define_metric(_STEP, hidden=True)

@@ -23,9 +23,7 @@ _MIN_COMPILE_S = 0.02
 def enable(cache: str = DEFAULT) -> None:
   """Shares compiled programs with other processes of this user.
 
-  Args:
-    cache: parent of one folder per kind of processor, because machine code
-      depends on it.
+  They depend on the kind of processor: each has a folder in the cache.
 
   Raises:
     UserError: if other users can write to the folder.

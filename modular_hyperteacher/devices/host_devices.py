@@ -13,11 +13,9 @@ MOST = 256  # Starting many thousands would take minutes.
 
 
 def divide(number: int | None, suitable: int) -> None:
-  """Sets the number of host devices; no effect on other platforms.
+  """Sets the number of host devices: the user's, if any, or a suitable one.
 
-  Args:
-    number: what the user asked for, if anything.
-    suitable: the default.
+  It has no effect on other platforms.
 
   Raises:
     UserError: if the user asked for a number, but the environment sets one
@@ -48,10 +46,8 @@ def set_by() -> str | None:
   """Returns the variable by which the user sets the number of host devices."""
   if 'JAX_NUM_CPU_DEVICES' in os.environ:
     return 'JAX_NUM_CPU_DEVICES'
-  flags = os.environ.get('XLA_FLAGS', '')
-  return (
-      'XLA_FLAGS' if 'xla_force_host_platform_device_count' in flags else None
-  )
+  forced = 'xla_force_host_platform_device_count'
+  return 'XLA_FLAGS' if forced in os.environ.get('XLA_FLAGS', '') else None
 
 
 def cores() -> list[int]:

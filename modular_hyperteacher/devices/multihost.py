@@ -24,12 +24,9 @@ def join(
 ) -> None:
   """Connects this process with the others; call before JAX is initialised.
 
-  Args:
-    coordinator: HOST:PORT of process 0. If all arguments are None, JAX finds
-      the processes by itself: under SLURM, on TPU pods, under Open MPI, on
-      Kubernetes.
-    num_processes: how many processes there are.
-    process_id: index of this process, 0 <= process_id < num_processes.
+  `coordinator` is HOST:PORT of process 0. If all arguments are None, JAX finds
+  the processes by itself: under SLURM, on TPU pods, under Open MPI, on
+  Kubernetes.
 
   Raises:
     UserError: if the arguments are inconsistent, or joining fails.
@@ -45,19 +42,13 @@ def join(
         f'{" and ".join(missing)} must be given too. To join processes, give'
         f' {", ".join(given)}, or only --distributed.'
     )
-  if (
-      process_id is not None
-      and num_processes is not None
-      and not 0 <= process_id < num_processes
-  ):
-    raise errors.UserError(
-        f'--process_id is {process_id}; it must be at least 0 and less than'
-        f' --num_processes, which is {num_processes}.'
-    )
-  if coordinator is not None and not re.fullmatch(r'\S+:\d{1,5}', coordinator):
-    raise errors.UserError(
-        f"--coordinator is '{coordinator}'; it must be HOST:PORT."
-    )
+  if not (coordinator is None or num_processes is None or process_id is None):
+    rule = 'it must be at least 0 and less than --num_processes, which is'
+    valid = 0 <= process_id < num_processes
+    errors.require(valid, '--process_id', process_id, f'{rule} {num_processes}')
+    is_address = re.fullmatch(r'\S+:\d{1,5}', coordinator)
+    rule = 'it must be HOST:PORT'
+    errors.require(is_address, '--coordinator', f"'{coordinator}'", rule)
   jax.config.update('jax_cpu_collectives_implementation', 'gloo')
   # The service would intercept SIGTERM, which `runs.preemption` handles.
   jax.config.update('jax_enable_preemption_service', False)
@@ -95,17 +86,13 @@ def broadcast_from_primary(tree: Any) -> Any:
   if number() == 1:
     return tree
   # As bytes: JAX broadcasts by adding zeros, and -0.0 + 0.0 is 0.0.
-  arrays = jax.tree.map(np.asarray, tree)
-  as_bytes = jax.tree.map(
-      lambda x: np.frombuffer(x.tobytes(), np.uint8), arrays
+  arrays, structure = jax.tree.flatten(jax.tree.map(np.asarray, tree))
+  received = multihost_utils.broadcast_one_to_all(
+      [np.frombuffer(x.tobytes(), np.uint8) for x in arrays]
   )
-  received = multihost_utils.broadcast_one_to_all(as_bytes)
-  return jax.tree.map(
-      lambda x, b: np.frombuffer(np.asarray(b).tobytes(), x.dtype).reshape(
-          x.shape
-      ),
-      arrays,
-      received,
+  return structure.unflatten(
+      np.frombuffer(np.asarray(b).tobytes(), x.dtype).reshape(x.shape)
+      for x, b in zip(arrays, received)
   )
 
 

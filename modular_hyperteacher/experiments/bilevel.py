@@ -7,9 +7,10 @@ another package; docs/extending.md shows one of each.
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
+import json
 import logging
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 
@@ -147,23 +148,15 @@ def make_system(
 ) -> programs.System:
   """Returns the system of one model on one task distribution.
 
-  Args:
-    task: the task distribution.
-    model: the model to train.
-    learner: the learning algorithm.
-    num_evaluation_tasks: how many per split.
-    task_chunk_size: tasks computed together on a device; None for all.
-    analysis: analysis of adapted parameters.
+  Each split has `num_evaluation_tasks`. A device computes `task_chunk_size`
+  tasks together; all of them for None.
   """
 
   def make_analyse(
       seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
   ) -> programs.Analyse | None:
-    if analysis is None:
-      return None
-    return analyses.over_seeds(
-        analysis, task.evaluation_splits, seed_tasks, roots
-    )
+    splits = task.evaluation_splits
+    return analysis and analyses.over_seeds(analysis, splits, seed_tasks, roots)
 
   return programs.System(
       evaluation_splits=task.evaluation_splits,
@@ -187,46 +180,26 @@ def _make_model(
 
   If `num_modules` is None, it is `modules_per_teacher_module` times the task's.
   """
-  fields = {
-      field: value
-      for field, value in model_block.items()
-      if field not in ('inner', 'outer')
-  }
-  make = components.choose(components.known_models(), 'model', fields)
+  fields = {k: x for k, x in model_block.items() if k not in ('inner', 'outer')}
   if 'modules_per_teacher_module' in fields:
     factor = fields.pop('modules_per_teacher_module')
     untrusted.check(factor, rules.Count, 'model.modules_per_teacher_module')
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules
   fields |= {'input_dim': task.input_dim, 'output_dim': task.output_dim}
-  return _made(_Call(make, sorted(fields.items())))
-
-
-class _Call(NamedTuple):
-  """A function and its fields; equal to a call that is written alike."""
-
-  make: Callable[..., Any]  # It may be an object without a hash.
-  fields: list[tuple[str, Any]]
-
-  def __hash__(self) -> int:
-    return hash(repr(self.fields))
-
-  def __eq__(self, other: object) -> bool:
-    return (
-        isinstance(other, _Call)
-        and self.make is other.make
-        and repr(self.fields) == repr(other.fields)
-    )
+  return _build_model(json.dumps(fields, sort_keys=True))
 
 
 @functools.lru_cache(maxsize=models.MAX_COUNTED)
-def _made(call: _Call) -> models.MetaModel:
-  """Returns the model of a call.
+def _build_model(text: str) -> models.MetaModel:
+  """Returns the model with these fields, as JSON.
 
   Runs of a sweep share models: tracing them to count their parameters takes
   nearly all of the time of building a run.
   """
-  model = checked.call(call.make, 'model', dict(call.fields), models.MetaModel)
+  fields = json.loads(text)
+  make = components.choose(components.known_models(), 'model', fields)
+  model = checked.call(make, 'model', fields, models.MetaModel)
   return model if model.reads_compact else models.densify(model)
 
 
@@ -234,30 +207,22 @@ def _check_start(
     inner: inner_loop.InnerConfig, model: models.MetaModel
 ) -> None:
   """Checks fields whose valid values depend on `model.infer`."""
-  least = 1 if model.infer is None else 0
+  predicts = model.infer is not None
+  least = 0 if predicts else 1
   rule = f'it must be at least {least}'
-  number = inner.num_steps
-  errors.require(number >= least, 'model.inner.num_steps', number, rule)
-  if model.infer is None:
-    num_meta, num_fast = models.count_params(model)
-    if num_meta == num_fast:  # It learns the start and nothing else.
-      rule = 'for a model that learns only where adaptation starts, it must be '
-      value = inner.random_start
-      errors.require(
-          not value, 'model.inner.random_start', value, f'{rule}False'
-      )
-      value = inner.second_order
-      errors.require(
-          value or inner.first_order,
-          'model.inner.second_order',
-          value,
-          f'{rule}True, or first_order must be',
-      )
+  inner.require(inner.num_steps >= least, 'num_steps', rule)
+  if predicts:
+    rule = 'for a model that predicts its fast parameters it must be '
+    inner.require(inner.second_order, 'second_order', f'{rule}True')
+    inner.require(not inner.random_start, 'random_start', f'{rule}False')
     return
-  for field, needed in (('second_order', True), ('random_start', False)):
-    value = getattr(inner, field)
-    rule = f'for a model that predicts its fast parameters it must be {needed}'
-    errors.require(value == needed, f'model.inner.{field}', value, rule)
+  num_meta, num_fast = models.count_params(model)
+  if num_meta == num_fast:  # It learns the start and nothing else.
+    rule = 'for a model that learns only where adaptation starts, it must be '
+    inner.require(not inner.random_start, 'random_start', f'{rule}False')
+    allowed = inner.second_order or inner.first_order
+    rule += 'True, or first_order must be'
+    inner.require(allowed, 'second_order', rule)
 
 
 def _check_fit(
@@ -266,25 +231,18 @@ def _check_fit(
     task: tasks.TaskDistribution,
 ) -> None:
   """Checks that a model can read what the task shows."""
-  errors.require(
-      task.sequence_lengths is None,
-      'model.name',
-      repr(block['name']),
-      "it must be 'transformer', as the task shows sequences",
-  )
+  name = repr(block['name'])
+  rule = "it must be 'transformer', as the task shows sequences"
+  errors.require(task.sequence_lengths is None, 'model.name', name, rule)
   _, num_fast = models.count_params(model)
-  errors.require(
-      num_fast > 0 or task.code_dim > 0,
-      'model.name',
-      repr(block['name']),
-      'it adapts nothing, so it must be given its tasks: choose a'
-      ' task.encoding',
-  )
+  rule = 'it adapts nothing, so it must be given its tasks: choose a'
+  rule += ' task.encoding'
+  errors.require(num_fast or task.code_dim, 'model.name', name, rule)
   if 'example_dim' in block:
+    size = task.input_dim - task.code_dim
     errors.require(
-        block['example_dim'] == task.input_dim - task.code_dim,
+        block['example_dim'] == size,
         'model.example_dim',
         block['example_dim'],
-        f"it must be {task.input_dim - task.code_dim}, the size of the task's"
-        ' inputs without the code',
+        f"it must be {size}, the size of the task's inputs without the code",
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
 import importlib
+import inspect
 import types
 from typing import Any
 
@@ -27,22 +28,14 @@ from modular_hyperteacher.learning import programs
 _SET_ELSEWHERE = ('num_outer_steps', 'task_chunk_size')
 
 
-def _find_system(config: Mapping[str, Any]) -> Any:
-  """Returns the `studies.study.System` of a config; None for the two loops."""
-  for study in plugins.studies():
-    for system in study.systems:
-      if (
-          config['model'].get('name') in system.models
-          or config['task'].get('name') in system.tasks
-      ):
-        return system
-  return None
-
-
 def _builder(config: Mapping[str, Any]) -> types.ModuleType:
   """Returns the module that builds a config's experiment."""
-  system = _find_system(config)
-  return bilevel if system is None else importlib.import_module(system.module)
+  task, model = config['task'].get('name'), config['model'].get('name')
+  for study in plugins.studies():
+    for system in study.systems:
+      if model in system.models or task in system.tasks:
+        return importlib.import_module(system.module)
+  return bilevel
 
 
 def system_package(config: Mapping[str, Any]) -> str:
@@ -59,10 +52,7 @@ def infer_maker(config: Mapping[str, Any]) -> Callable[..., Any] | None:
 def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   """Returns the experiment that a run's config describes.
 
-  Args:
-    config: nested dict with the blocks `task`, `model`, `training` and
-      `execution`, as in `sweeps.Run.config`.
-    num_devices: how many devices share every meta-batch.
+  So many devices share every meta-batch.
 
   Raises:
     ValueError: names a missing, unknown or invalid field, its value, and what
@@ -90,10 +80,9 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
 def optional_fields(
     task: Mapping[str, Any], model: Mapping[str, Any]
 ) -> dict[str, Any]:
-  """Returns the optional fields of a run with these blocks.
+  """Returns what a run with these blocks need not set, with the defaults.
 
-  Returns:
-    'block.field' -> default, such as 'model.outer.final_fraction' -> 0.0.
+  For example, 'model.outer.final_fraction' -> 0.0.
   """
   made_of: dict[str, Callable[..., Any]] = {
       'training': settings.TrainingConfig,
@@ -101,29 +90,24 @@ def optional_fields(
       **_builder({'task': task, 'model': model}).blocks(task, model),
   }
   return {
-      f'{block}.{field}': default
+      f'{block}.{field}': parameter.default
       for block, function in made_of.items()
-      for field, default in checked.defaults(function).items()
+      for field, parameter in inspect.signature(function).parameters.items()
+      if parameter.default is not parameter.empty
       # The outer loop gets these from `training` and `execution`.
-      if block != 'model.outer' or field not in _SET_ELSEWHERE
+      and (block != 'model.outer' or field not in _SET_ELSEWHERE)
   }
 
 
 @jax_settings.fixed()
 def root_keys(training: settings.TrainingConfig) -> list[jax.Array]:
   """Returns one root key per seed."""
-  return [
-      randomness.root_key(seed, training.prng_impl) for seed in training.seeds
-  ]
+  return [randomness.root_key(seed) for seed in training.seeds]
 
 
 @jax_settings.fixed()
 def draw_tasks(experiment: settings.Experiment) -> list[programs.SeedTasks]:
-  """Returns every seed's task parameters and evaluation latents.
-
-  Raises:
-    ValueError: if the task support cannot be drawn.
-  """
+  """Returns every seed's tasks; ValueError if the support cannot be drawn."""
   draw = experiment.system.draw_tasks
   return [draw(root) for root in root_keys(experiment.training)]
 

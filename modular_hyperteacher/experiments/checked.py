@@ -29,23 +29,23 @@ def call(
     parameters = inspect.signature(function).parameters
   except ValueError as error:  # A function in C may have none.
     raise errors.UserError(f'{block}.name: {error}.') from error
-  kinds = {parameter.kind for parameter in parameters.values()}
+  variadic = (
+      inspect.Parameter.VAR_KEYWORD,
+      inspect.Parameter.VAR_POSITIONAL,
+  )
+  takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
   for field in fields:
-    if field not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+    if field not in parameters and not takes_any:
       raise errors.UserError(
           f'{block}.{field} does not exist; {block} has'
           f' {", ".join(parameters)}.'
       )
   for field, parameter in parameters.items():
-    needed = parameter.default is parameter.empty and parameter.kind not in (
-        parameter.VAR_KEYWORD,
-        parameter.VAR_POSITIONAL,
-    )
-    if needed and field not in fields:
+    needed = parameter.default is parameter.empty
+    if needed and parameter.kind not in variadic and field not in fields:
       raise errors.UserError(f'{block}.{field} is missing.')
-  kinds_of = rules.types_of(function)
+  rules.check(rules.types_of(function), block, fields)
   for field, value in fields.items():
-    untrusted.check(value, kinds_of.get(field, Any), f'{block}.{field}')
     if isinstance(value, int) and not -_MAX_INT < value < _MAX_INT:
       raise untrusted.wrong(f'{block}.{field}', value, 'below 2**31')
   made = function(**fields)
@@ -76,12 +76,3 @@ def call_outer(
       'num_outer_steps': training.num_outer_steps,
   }
   return call(function, 'model.outer', block(model, 'outer') | sizes)
-
-
-def defaults(function: Callable[..., Any]) -> dict[str, Any]:
-  """Returns the optional parameters of a function, with their defaults."""
-  return {
-      field: parameter.default
-      for field, parameter in inspect.signature(function).parameters.items()
-      if parameter.default is not parameter.empty
-  }

@@ -43,22 +43,18 @@ def _decode(
 
 
 class TaskEntry(NamedTuple):
-  """A task distribution, its analyses, and its chunk sizes on a CPU.
+  """A task distribution, its analyses, and its chunk sizes on a CPU."""
 
-  Attributes:
-    make: `make(**fields of the config's task block) -> TaskDistribution`.
-    make_analyses: `make(task, model) -> Analysis` of adapted parameters.
-    cpu_chunk_size: the fastest number of tasks to compute together on a CPU,
-      whose caches they share.
-    cpu_chunk_sizes: exceptions, by model.
-  """
-
+  # `make(**fields of the config's task block)`.
   make: Callable[..., tasks.TaskDistribution]
+  # `make(task, model)` returns an analysis of adapted parameters.
   make_analyses: tuple[
       Callable[[tasks.TaskDistribution, models.MetaModel], analyses.Analysis],
       ...,
   ] = (_decode,)
+  # The fastest number of tasks to compute together: they share caches.
   cpu_chunk_size: int = 2
+  # Exceptions, by model.
   cpu_chunk_sizes: Mapping[str, int] = types.MappingProxyType({})
 
 
@@ -122,11 +118,10 @@ def allow(config: Mapping[str, Any]) -> None:
       try:
         _allowed[name] = getattr(importlib.import_module(module), attribute)
       except (Exception, SystemExit) as error:  # A module can raise anything.
-        what = ' '.join(f'{type(error).__name__}: {error}'.split())
         raise errors.UserError(
-            f"{block}.name is '{name}', which cannot be imported: {what}. It"
-            " must be 'package.module:function' of an installed package or of"
-            ' one in the working folder.'
+            f"{block}.name is '{name}', which cannot be imported:"
+            f" {errors.describe(error)}. It must be 'package.module:function'"
+            ' of an installed package or of one in the working folder.'
         ) from error
       if not callable(_allowed[name]):
         del _allowed[name]

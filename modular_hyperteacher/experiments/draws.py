@@ -22,17 +22,11 @@ _TOLERANCE = 1e-3
 
 
 class Digest(TypedDict):
-  """What is known of arrays that were drawn.
+  """What is known of arrays that were drawn."""
 
-  Attributes:
-    exact: hash of names, shapes, whole numbers and which numbers are zero.
-    close: numbers of the other arrays.
-    jax: the version of JAX.
-  """
-
-  exact: str
-  close: list[float]
-  jax: str
+  exact: str  # hash of names, shapes, whole numbers, and what is zero
+  close: list[float]  # numbers of the other arrays
+  jax: str  # version
 
 
 def digest(tree: Any) -> Digest:
@@ -42,7 +36,7 @@ def digest(tree: Any) -> Digest:
   for name, array in _arrays(tree):
     exact.update(f'{name} {array.shape} {array.dtype.kind}\n'.encode())
     if array.dtype.kind == 'f':
-      close += map(_rounded, _some(array))
+      close += [float(f'{x:.{_DIGITS}g}') for x in _some(array)]
       array = array != 0
     exact.update(array.astype(np.int64).tobytes())
   return {
@@ -53,12 +47,9 @@ def digest(tree: Any) -> Digest:
 
 
 def compare(stored: Mapping[str, Any] | None, now: Digest) -> str | None:
-  """Returns what to tell a user if digests differ; None if they agree.
+  """Returns what to tell a user if digests differ, or else None.
 
-  Args:
-    stored: an earlier digest of the same arrays; None if there is none, as
-      there was before there were digests.
-    now: the digest of what was drawn in this process.
+  `stored` is an earlier digest of the same arrays; earlier versions have none.
   """
   if stored is None or _agree(stored, now):
     return None
@@ -93,7 +84,3 @@ def _some(array: np.ndarray) -> np.ndarray:
   """Returns evenly spaced numbers of an array."""
   rows = np.linspace(0, array.size - 1, min(_NUM_KEPT, array.size)).astype(int)
   return np.nan_to_num(array.ravel()[rows], posinf=0.0, neginf=0.0)
-
-
-def _rounded(number: float) -> float:
-  return float(f'{number:.{_DIGITS}g}')

@@ -16,17 +16,11 @@ _FOLDER = pathlib.Path(__file__).parents[1]
 
 
 class Config(NamedTuple):
-  """A config, or a variant of one.
+  """A config, or a variant of one."""
 
-  Attributes:
-    name: what its file is called, such as 'fig3e'.
-    variant: such as 'teacher'; '' for the config itself.
-    module: its Python module.
-  """
-
-  name: str
-  variant: str
-  module: Any
+  name: str  # what its file is called, such as 'fig3e'
+  variant: str  # such as 'teacher'; '' for the config itself
+  module: Any  # its Python module
 
   @property
   def is_paper(self) -> bool:
@@ -45,15 +39,15 @@ class Config(NamedTuple):
     return self.module.get_config(variant + preset)
 
   def has(self, preset: str) -> bool:
-    """Returns whether there is a preset that few configs have."""
-    return not self.variant and hasattr(self.module, preset.upper())
+    """Returns whether there is a preset; few have those of `OPTIONAL`."""
+    presets = importlib.import_module(f'{PACKAGE}.configs.blocks.presets')
+    has_constant = hasattr(self.module, preset.upper()) and not self.variant
+    return preset not in presets.OPTIONAL or has_constant
 
   def flag(self, preset: str = 'laptop', *, by_name: bool = False) -> str:
     """Returns what trains it: '--config=configs/fig3e.py:teacher'.
 
-    Args:
-      preset: which one.
-      by_name: whether to write '--config=fig3e:teacher' for the paper's, too.
+    By name, that of the paper's is '--config=fig3e:teacher', too.
     """
     first = self.path if self.is_paper and not by_name else self.name
     preset = '' if preset == 'laptop' else preset

@@ -43,15 +43,7 @@ def match(pattern: str) -> list[str]:
 def accuracy(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns a published accuracy, as fractions.
-
-  Args:
-    config: a run's config at the published scale.
-    split: 'train', 'test', 'ood' or 'ood_k{k}'.
-
-  Returns:
-    (mean, dispersion as printed), or None if nothing is published.
-  """
+  """Returns (mean, dispersion as printed), fractions; see `schug2024`."""
   of_study = accuracy_of_studies(config, split)
   return schug2024.accuracy(config, split) if of_study is None else of_study
 
@@ -59,6 +51,6 @@ def accuracy(
 def accuracy_of_studies(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns an accuracy that another paper than Schug et al. (2024) reports."""
+  """Does what `accuracy` does, without that of Schug et al. (2024)."""
   every = (source.accuracy(config, split) for source in _of_studies())
   return next((value for value in every if value is not None), None)

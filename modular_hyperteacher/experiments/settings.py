@@ -5,13 +5,11 @@ import dataclasses
 from typing import Annotated, Any, ClassVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import precision
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.untrusted import rules
 
-# JAX's other generators draw all numbers of a `vmap` from its first key: a task
-# would depend on the tasks beside it, and rejection sampling might never end.
-PRNG_IMPLEMENTATIONS = ('threefry2x32',)
 _Number = Annotated[int, rules.at_least(1)]
 
 
@@ -24,34 +22,24 @@ def _check_seeds(seeds: Sequence[Any], field: str) -> None:
 
 
 def _check_prng(name: str, field: str) -> None:
-  rule = f'the only choice is {", ".join(PRNG_IMPLEMENTATIONS)}, whose draws'
-  rule += ' for a task do not depend on other tasks'
-  errors.require(name in PRNG_IMPLEMENTATIONS, field, repr(name), rule)
+  rule = f'the only choice is {randomness.GENERATOR}, whose draws for a task do'
+  rule += ' not depend on other tasks'
+  errors.require(name == randomness.GENERATOR, field, repr(name), rule)
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig(rules.Record):
-  """Duration, batch sizes and seeds of training.
-
-  Attributes:
-    seeds: each gives one curve; all are trained together.
-    num_outer_steps: outer steps.
-    meta_batch_size: tasks per outer step.
-    evaluate_every: outer steps between evaluations.
-    num_evaluation_tasks: tasks per split.
-    prng_impl: JAX's random number generator.
-    matmul_precision: how exact float32 products are, if the device has a
-      choice: one of `precision.LEVELS`.
-  """
+  """Duration, batch sizes and seeds of training."""
 
   BLOCK: ClassVar[str] = 'training'
 
-  seeds: Annotated[tuple[int, ...], _check_seeds]
+  seeds: Annotated[tuple[int, ...], _check_seeds]  # all are trained together
   num_outer_steps: _Number
-  meta_batch_size: _Number
-  evaluate_every: _Number
-  num_evaluation_tasks: _Number
+  meta_batch_size: _Number  # tasks per outer step
+  evaluate_every: _Number  # outer steps
+  num_evaluation_tasks: _Number  # per split
   prng_impl: Annotated[str, _check_prng]
+  # How exact float32 products are, if the device has a choice.
   matmul_precision: Annotated[str, rules.one_of(precision.LEVELS)] = (
       precision.FLOAT32
   )
@@ -63,22 +51,17 @@ class TrainingConfig(rules.Record):
 
 @dataclasses.dataclass(frozen=True)
 class ExecutionConfig(rules.Record):
-  """How a run is computed; changes its results by rounding at most.
-
-  Attributes:
-    log_every: outer steps between rows of training metrics in metrics.csv.
-    checkpoint_every_s: seconds between checkpoints.
-    task_chunk_size: tasks computed together on a device, which bounds memory;
-      None for the best number on the platform.
-    optimise: False compiles faster but runs slower, for runs of a few steps.
-      Ignored except by a single process on a CPU.
-  """
+  """How a run is computed; changes its results by rounding at most."""
 
   BLOCK: ClassVar[str] = 'execution'
 
-  log_every: _Number
+  log_every: _Number  # outer steps between rows of training metrics
   checkpoint_every_s: rules.NotNegative
+  # Tasks computed together on a device, which bounds memory; None for the best
+  # number on the platform.
   task_chunk_size: int | None = None
+  # False compiles faster but runs slower, for runs of a few steps. Ignored
+  # except by a single process on a CPU.
   optimise: bool = True
 
 

@@ -17,7 +17,7 @@ import hashlib
 import itertools
 import json
 import operator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import ml_collections
 
@@ -26,8 +26,10 @@ from modular_hyperteacher.experiments import plugins
 
 # Field -> the values it takes.
 Grid: TypeAlias = dict[str, Sequence[Any]]
+_Run = TypeVar('_Run')  # A `Run`, or what has a `run_id` and a `config`, too.
 
-IDENTITY = ('task', 'model', 'training')
+# The blocks that determine results; `execution` does not.
+DECISIVE = ('task', 'model', 'training')
 # Fields added after results were bundled -> their default. A field at its
 # default is dropped before hashing, so old run ids stay valid.
 _NEUTRAL = {
@@ -38,8 +40,6 @@ _NEUTRAL = {
     ('task', 'shared_inputs'): False,
     ('model', 'outer', 'gradient'): 'unrolled',
 }
-# Configs that have a constant of this name have this preset.
-_OPTIONAL = 'desktop'
 # Fields that define the scientific question, at any scale.
 _QUESTION = (
     'model.name',
@@ -54,29 +54,22 @@ _QUESTION = (
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One point of a sweep.
+  """One point of a sweep."""
 
-  Attributes:
-    experiment: name of the config, such as 'fig3b'.
-    preset: 'smoke', 'laptop' or 'paper'.
-    config: nested dict with `task`, `model`, `training`, `execution`.
-    run_id: readable slug plus the hash of `identity`.
-    point: field -> value for the swept fields; {} if unknown.
-  """
-
-  experiment: str
+  experiment: str  # name of the config, such as 'fig3b'
   preset: str
-  config: dict[str, Any]
-  run_id: str
+  config: dict[str, Any]  # nested: `task`, `model`, `training`, `execution`
+  run_id: str  # readable slug plus the hash of `decisive`
+  # Field -> value for the swept fields; {} if unknown.
   point: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
-  def identity(self) -> dict[str, Any]:
-    """The blocks that determine the results; `execution` does not."""
-    return {name: self.config[name] for name in IDENTITY}
+  def decisive(self) -> dict[str, Any]:
+    """The blocks of `DECISIVE`."""
+    return {name: self.config[name] for name in DECISIVE}
 
 
-def digest(run_id: str) -> str:
+def hash_of(run_id: str) -> str:
   """Returns the config hash at the end of a run id.
 
   Runs of different experiments with the same hash are the same run.
@@ -103,9 +96,7 @@ def expand(
 ) -> list[Run]:
   """Returns the runs of a config, in the order of its sweep.
 
-  Args:
-    config: a config with a sweep.
-    overrides: path -> the value that replaces those of a swept field.
+  `overrides` maps paths to the values that replace those of swept fields.
 
   Raises:
     UserError: if the sweep is malformed, or names an unknown field or model.
@@ -125,7 +116,7 @@ def described_runs(experiment: str, preset: str) -> tuple[Run, ...]:
   With 'laptop', these include runs of its preset 'workstation', if any.
   """
   config = plugins.find_config(experiment)
-  if config is None or (preset == _OPTIONAL and not config.has(preset)):
+  if config is None or not config.has(preset):
     return ()
   return tuple(expand(config.get_config(full_preset(experiment, preset))))
 
@@ -173,13 +164,16 @@ def check_sweep(sweep: Any) -> Sequence[Grid]:
 
 
 def select(
-    runs: list[Run], only: list[str], flag: str = '--only', what: str = 'run'
-) -> list[Run]:
+    runs: list[_Run],
+    only: Sequence[str],
+    flag: str = '--only',
+    what: str = 'run',
+) -> list[_Run]:
   """Returns the runs for which every 'field=value' of `only` holds.
 
-  A field is a path such as 'model.name', or the end of one if unambiguous;
-  'model' means 'model.name'. 'field=a,b' holds for either value. Errors name
-  the flag that gave the conditions, and what it selects.
+  A field is 'run_id', a path such as 'model.name', or the end of one if
+  unambiguous; 'model' and 'task' mean their names. 'field=a,b' holds for either
+  value. Errors name the flag that gave the conditions, and what it selects.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -189,14 +183,16 @@ def select(
     if not equals:
       raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
-    given = {run.run_id: _lookup(run, field, flag) for run in runs}
-    present = dict.fromkeys(v for values in given.values() for v in values)
+    given = [_lookup(run, field, flag) for run in runs]
+    present = dict.fromkeys(v for values in given for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
-    if not any(given.values()):
+    wanted = [text.removesuffix('.0') for text in wanted]
+    if not any(given):
+      first: Any = runs[0]
       raise errors.UserError(
           f"{flag}: '{field}' is not a field of a {what};"
-          f' {suggest(field, runs[0].config)}'
+          f' {suggest(field, first.config)}'
       )
     for unknown in (value for value in wanted if value not in present):
       others = f' and {" and ".join(only[:i])}' if i else ''
@@ -204,7 +200,7 @@ def select(
           f"{flag}: no {what} has {field} '{unknown}'{others}; choose one of"
           f' {", ".join(present)}.'
       )
-    runs = [run for run in runs if {*wanted} & {*given[run.run_id]}]
+    runs = [run for run, own in zip(runs, given) if {*wanted} & {*own}]
   return runs
 
 
@@ -214,25 +210,15 @@ def counterparts(run: Run, published: list[Run]) -> list[Run]:
   They agree in all fields of `_QUESTION`, such as model and task support, and
   differ in the fewest others; several in case of a tie.
   """
-  same = [other for other in published if other.run_id == run.run_id]
-  if same:
-    return same
   asked = _question(run)
-  distances = {
-      i: len(_differences(run, other))
-      for i, other in enumerate(published)
-      if _question(other) == asked
-  }
-  nearest = min(distances.values(), default=None)
-  return [published[i] for i, d in distances.items() if d == nearest]
+  alike = [other for other in published if _question(other) == asked]
+  distances = [len(_differences(run, other)) for other in alike]
+  least = min(distances, default=0)
+  return [other for other, d in zip(alike, distances) if d == least]
 
 
 def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """Returns the fields in which a run differs from the published scale.
-
-  Args:
-    run: a run of any preset.
-    published: the runs of the same config's 'paper' preset.
 
   Returns:
     path -> {'value': ..., 'published': ...}, compared with the first of the
@@ -240,7 +226,7 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
   """
   nearest = counterparts(run, published)
   if not nearest:
-    ours = flatten(run.identity)
+    ours = flatten(run.decisive)
     return {name: {'value': v, 'published': None} for name, v in ours}
   return _differences(run, nearest[0])
 
@@ -255,13 +241,13 @@ def flatten(tree: dict[str, Any], prefix: str = '') -> Iterator[tuple]:
 
 
 def _question(run: Run) -> tuple:
-  fields = dict(flatten(run.identity))
+  fields = dict(flatten(run.decisive))
   return tuple(fields.get(path) for path in _QUESTION)
 
 
 def _differences(run: Run, other: Run) -> dict[str, Any]:
   neutral = {'.'.join(path): value for path, value in _NEUTRAL.items()}
-  ours, theirs = (neutral | dict(flatten(r.identity)) for r in (run, other))
+  ours, theirs = (neutral | dict(flatten(r.decisive)) for r in (run, other))
   return {
       name: {'value': ours.get(name), 'published': theirs.get(name)}
       for name in sorted(ours.keys() | theirs.keys())
@@ -277,16 +263,16 @@ def _make_run(
   blocks, name = config.to_dict(), point.get('model')
   errors.require_choice('sweep: model', name, list(blocks['models']))
   execution = blocks['execution']
-  identity = {
+  decisive = {
       'task': blocks['task'],
       'model': blocks['models'][name],
       'training': blocks['training'],
   }
   # It affects only speed, so the run id does not depend on it.
-  chunk_size = identity['model'].pop('task_chunk_size', None)
+  chunk_size = decisive['model'].pop('task_chunk_size', None)
   if execution.get('task_chunk_size') is None:
     execution['task_chunk_size'] = chunk_size
-  point = {_full_path(field, identity): value for field, value in point.items()}
+  point = {_full_path(field, decisive): value for field, value in point.items()}
   for path, value in overrides.items():
     path = path.replace(f'models.{name}.', 'model.', 1)
     if path in point:
@@ -294,10 +280,10 @@ def _make_run(
   for path, value in point.items():
     if path != 'model':
       *parents, leaf = path.split('.')
-      functools.reduce(operator.getitem, parents, identity)[leaf] = value
-  identity = json.loads(json.dumps(identity))
+      functools.reduce(operator.getitem, parents, decisive)[leaf] = value
+  decisive = json.loads(json.dumps(decisive))
   for (*parents, field), value in _NEUTRAL.items():
-    block = functools.reduce(lambda tree, x: tree.get(x, {}), parents, identity)
+    block = functools.reduce(lambda tree, x: tree.get(x, {}), parents, decisive)
     if block.get(field) == value:
       block.pop(field, None)
   # The hash distinguishes lists.
@@ -305,20 +291,20 @@ def _make_run(
   return Run(
       experiment=str(config.experiment),
       preset=str(config.preset),
-      config=identity | {'execution': execution},
-      run_id='-'.join([*words, hash_identity(identity)]),
+      config=decisive | {'execution': execution},
+      run_id='-'.join([*words, hash_config(decisive)]),
       point=point,
   )
 
 
-def _full_path(field: str, identity: dict[str, Any]) -> str:
+def _full_path(field: str, decisive: dict[str, Any]) -> str:
   """Returns the path of a swept field; UserError if unknown or ambiguous."""
   if field == 'model':
     return field
-  paths = matches(field, dict(flatten(identity)), 'sweep')
+  paths = matches(field, dict(flatten(decisive)), 'sweep')
   if not paths:
     raise errors.UserError(
-        f"sweep: there is no field '{field}'; {suggest(field, identity)}"
+        f"sweep: there is no field '{field}'; {suggest(field, decisive)}"
     )
   return paths[0]
 
@@ -332,10 +318,10 @@ def suggest(path: str, tree: dict[str, Any]) -> str:
   return f'choose one of {", ".join(known)}.'
 
 
-def hash_identity(resolved: Mapping[str, Any]) -> str:
+def hash_config(resolved: Mapping[str, Any]) -> str:
   """Returns the hash of the blocks that determine a run's results."""
-  identity = {name: resolved[name] for name in IDENTITY}
-  text = json.dumps(identity, sort_keys=True)
+  decisive = {name: resolved[name] for name in DECISIVE}
+  text = json.dumps(decisive, sort_keys=True)
   return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -345,14 +331,15 @@ def condition(config: Mapping[str, Any]) -> str:
   Runs of one condition are pooled over their seeds.
   """
   training = dict(config['training'], seeds=None)
-  return hash_identity({**config, 'training': training})
+  return hash_config({**config, 'training': training})
 
 
-def _lookup(run: Run, field: str, flag: str) -> list[str]:
-  """Returns [value as text]; [] if the run has no such field."""
-  leaves = dict(flatten(run.config))
-  field = 'model.name' if field == 'model' else field
-  return [str(leaves[path]) for path in matches(field, leaves, flag)]
+def _lookup(run: Any, field: str, flag: str) -> list[str]:
+  """Returns [value as text, 1.0 as '1']; [] if the run has no such field."""
+  leaves = dict(flatten(run.config)) | {'run_id': run.run_id}
+  field = f'{field}.name' if field in ('model', 'task') else field
+  paths = matches(field, leaves, flag)
+  return [str(leaves[path]).removesuffix('.0') for path in paths]
 
 
 def matches(field: str, paths: Collection[str], where: str) -> list[str]:

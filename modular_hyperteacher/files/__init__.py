@@ -24,14 +24,10 @@ UNFINISHED = '.writing-%s'
 
 
 def locate(name: str | os.PathLike[str], field: str) -> pathlib.Path:
-  """Returns the path that a user names; ~ is the home folder.
+  """Returns the path that a user names in a field, such as '--results'.
 
-  Args:
-    name: name of a folder or a file, which need not exist.
-    field: where the user names it, such as '--results'.
-
-  Raises:
-    UserError: if nothing can have this name.
+  It need not exist; ~ is the home folder. UserError if nothing can have this
+  name.
   """
   if not os.fspath(name):
     raise errors.UserError(f"{field} is ''; name a folder or a file.")
@@ -47,12 +43,7 @@ def locate(name: str | os.PathLike[str], field: str) -> pathlib.Path:
 
 
 def create_folder(folder: pathlib.Path, flag: str) -> None:
-  """Creates a folder; raises UserError if it is not writable.
-
-  Args:
-    folder: with its parents.
-    flag: that names it, such as '--results'.
-  """
+  """Creates a folder, with its parents; UserError if it is not writable."""
   try:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):

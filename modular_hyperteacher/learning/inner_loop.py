@@ -99,12 +99,12 @@ class InnerConfig(rules.Record):
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    self._require(
+    self.require(
         self.batch_size is None or not self.fresh_support,
         'batch_size',
         'with fresh_support it must be None',
     )
-    self._require(
+    self.require(
         not (self.first_order and self.second_order),
         'first_order',
         'with second_order it must be False',
@@ -117,10 +117,10 @@ class InnerConfig(rules.Record):
       needed |= {'weight_decay': 0, 'eps_root': 0}
     for field, value in needed.items():
       rule = f'with solver {self.solver} it must be {value}'
-      self._require(getattr(self, field) == value, field, rule)
+      self.require(getattr(self, field) == value, field, rule)
     if self.num_steps and self.solver != 'levenberg_marquardt':
       fits = 0 < self.learning_rate < math.inf
-      self._require(fits, 'learning_rate', 'it must be positive')
+      self.require(fits, 'learning_rate', 'it must be positive')
 
 
 def check(config: InnerConfig, objective: tasks.Objective) -> None:

@@ -29,11 +29,10 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import files
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import bilevel
-from modular_hyperteacher.experiments import build as experiments
-from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import plugins
-from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.pretrained import student as students
@@ -66,31 +65,17 @@ class _Trained(store.Finished):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pretrained:
-  """A trained run.
-
-  Attributes:
-    run_id: the run's id.
-    config: nested dict with the blocks task, model, training and execution.
-    kind: 'last' or 'best_validation'.
-    folder: where the parameters were read from.
-    experiment: the run's task, model and learner.
-    meta_params: leaves [R, ...], one slice per seed of `seeds`.
-    drawn: seed -> the digest of the tasks on which it was trained, if known.
-  """
+class Pretrained(students.Rebuilt):
+  """A trained run."""
 
   run_id: str
-  config: dict[str, Any]
-  kind: str
-  folder: pathlib.Path
-  experiment: base.Experiment
-  meta_params: Any
+  config: dict[str, Any]  # nested: task, model, training and execution
+  kind: str  # 'last' or 'best_validation'
+  folder: pathlib.Path  # where the parameters were read from
+  experiment: settings.Experiment  # task, model and learner
+  meta_params: Any  # leaves [R, ...], one slice per seed of `seeds`
+  # Seed -> the digest of the tasks on which it was trained, if known.
   drawn: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False)
-
-  def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles arrays and the config, from which functions are built again."""
-    told = self.run_id, self.config, self.kind, self.folder
-    return _remake, (*told, self.meta_params, self.drawn)
 
   @property
   def seeds(self) -> tuple[int, ...]:
@@ -105,7 +90,7 @@ class Pretrained:
       UserError: if the seed has no parameters, or the model does not adapt.
     """
     if not isinstance(self.experiment, bilevel.BilevelExperiment):
-      package = experiments.system_package(self.config)
+      package = build.system_package(self.config)
       raise errors.UserError(
           f"{self.run_id} is a '{self.config['model']['name']}', which does not"
           ' adapt to tasks; pass its meta_params to the functions in'
@@ -119,15 +104,14 @@ class Pretrained:
         self.config,
         self.experiment,
         seed,
-        experiments.root_keys(self.experiment.training)[index],
         *self._seed_tasks[index],
         jax.tree.map(lambda x: x[index], self.meta_params),
     )
 
   @functools.cached_property
   def _seed_tasks(self) -> list[programs.SeedTasks]:
-    tasks = experiments.draw_tasks(self.experiment)
-    now = experiments.digest_tasks(self.experiment, tasks)
+    tasks = build.draw_tasks(self.experiment)
+    now = build.digest_tasks(self.experiment, tasks)
     told = {draws.compare(self.drawn.get(seed), d) for seed, d in now.items()}
     for text in filter(None, told):
       warnings.warn(
@@ -170,12 +154,14 @@ def load(
     runs = _read_run(folder)
   else:
     experiment, preset, run_id, *_ = *str(name).split('/', 2), '', ''
-    root = files.locate(results_root, 'results_root')
     fields |= {'run_id': run_id} if run_id else {}
-    trained = _find(root, _roots(bundled_root))
+    trained = _find(results_root, bundled_root)
     runs = _named(f'{experiment}/{preset}', fields.get('run_id'), trained)
-  for field, value in fields.items():
-    runs = _narrow(runs, field, value)
+  # In JSON, tuples are lists.
+  values = (list(v) if isinstance(v, tuple) else v for v in fields.values())
+  only = [f'{field}={value}' for field, value in zip(fields, values)]
+  flag, what = "pretrained.load(**{'FIELD': VALUE})", f'run of {runs[0].name}'
+  runs = sweeps.select(runs, only, flag, what)
   if len(runs) > 1:
     raise errors.UserError(
         f'{len(runs)} runs of {name} match; add one of {_differences(runs)}.'
@@ -188,23 +174,18 @@ def available(
     bundled_root: str | os.PathLike[str] | None = None,
 ) -> pd.DataFrame:
   """Returns one row per loadable run: name, model, run id, seeds, folder."""
-  root = files.locate(results_root, 'results_root')
-  columns = ('name', 'model', 'run_id', 'seeds', 'folder')
-  rows = [
-      (
-          t.name,
-          t.config['model']['name'],
-          t.run_id,
-          tuple(t.config['training']['seeds']),
-          str(t.source),
-      )
-      for t in _find(root, _roots(bundled_root))
-  ]
-  return pd.DataFrame(rows, columns=list(columns))
+  runs = _find(results_root, bundled_root)
+  return pd.DataFrame({
+      'name': [run.name for run in runs],
+      'model': [run.config['model']['name'] for run in runs],
+      'run_id': [run.run_id for run in runs],
+      'seeds': [tuple(run.config['training']['seeds']) for run in runs],
+      'folder': [str(run.source) for run in runs],
+  })
 
 
 def _load(trained: _Trained, kind: str) -> Pretrained:
-  experiment = memory.build(trained.config, num_devices=1)
+  experiment = memory.build_experiment(trained.config, num_devices=1)
   if trained.kind is None:
     run = run_folder.RunFolder(trained.source)
     meta_params = weights.restore(run, experiment, kind)
@@ -227,32 +208,15 @@ def _load(trained: _Trained, kind: str) -> Pretrained:
   )
 
 
-@jax_settings.always
-def _remake(
-    run_id: str,
-    config: dict[str, Any],
-    kind: str,
-    folder: pathlib.Path,
-    *arrays: Any,
-) -> Pretrained:
-  components.allow(config)
-  experiment = experiments.build(config, num_devices=1)
-  return Pretrained(run_id, config, kind, folder, experiment, *arrays)
-
-
-def _roots(
-    bundled_root: str | os.PathLike[str] | None,
-) -> tuple[pathlib.Path, ...]:
-  """Returns the folders of bundles."""
-  if bundled_root is None:
-    return plugins.bundled_roots()
-  return (files.locate(bundled_root, 'bundled_root'),)
-
-
 def _find(
-    root: pathlib.Path, roots: tuple[pathlib.Path, ...]
+    results_root: str | os.PathLike[str],
+    bundled_root: str | os.PathLike[str] | None,
 ) -> list[_Trained]:
   """Returns all runs without duplicates; results precede bundles."""
+  root = files.locate(results_root, 'results_root')
+  roots = plugins.bundled_roots()
+  if bundled_root is not None:
+    roots = (files.locate(bundled_root, 'bundled_root'),)
   paths = [
       path.parent
       for path in sorted(root.glob('*/*/*/summary.json'))
@@ -321,33 +285,6 @@ def _named(
   raise errors.UserError(
       f"there are no trained parameters of '{name.rstrip('/')}'{known}.{train}"
   )
-
-
-def _narrow(runs: list[_Trained], field: str, value: Any) -> list[_Trained]:
-  """Returns the runs with this value of a field."""
-  value = list(value) if isinstance(value, tuple) else value  # As in JSON.
-  kept = [trained for trained in runs if _get(trained, field) == value]
-  if not kept:
-    present = dict.fromkeys(repr(_get(t, field)) for t in runs)
-    if list(present) == ['None']:
-      raise errors.UserError(
-          f"no run of {runs[0].name} has a field '{field}';"
-          f' {sweeps.suggest(field, runs[0].config)}'
-      )
-    raise errors.UserError(
-        f'no run of {runs[0].name} has {field} {value!r}; choose one of'
-        f' {", ".join(present)}.'
-    )
-  return kept
-
-
-def _get(trained: _Trained, field: str) -> Any:
-  """Returns the value of a field, given by its path or the end of its path."""
-  leaves = dict(sweeps.flatten(trained.config)) | {'run_id': trained.run_id}
-  if field in ('model', 'task'):
-    field = f'{field}.name'
-  paths = sweeps.matches(field, leaves, "pretrained.load(**{'PATH': ...})")
-  return leaves[paths[0]] if paths else None
 
 
 def _differences(runs: Sequence[_Trained]) -> str:

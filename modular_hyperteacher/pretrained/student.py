@@ -32,32 +32,37 @@ Decode = Callable[[models.FastParams], np.ndarray]
 _FITTED_ON = 'test'  # Module combinations seen in training.
 
 
+class Rebuilt:
+  """Pickles arrays and `config`, from which `experiment` is built again."""
+
+  def __getstate__(self) -> dict[str, Any]:
+    fields: Any = self  # A dataclass.
+    names = [field.name for field in dataclasses.fields(fields)]
+    return {name: getattr(self, name) for name in names if name != 'experiment'}
+
+  @jax_settings.always
+  def __setstate__(self, state: dict[str, Any]) -> None:
+    components.allow(state['config'])
+    experiment = build.build(state['config'], num_devices=1)
+    vars(self).update(state, experiment=experiment)
+
+
 @dataclasses.dataclass(frozen=True)
-class Student:
-  """A trained model and its task distribution.
+class Student(Rebuilt):
+  """A trained model and its task distribution."""
 
-  Attributes:
-    config: the run's config.
-    experiment: the run's task, model and learner.
-    seed: seed of the task distribution and of training.
-    root: the seed's root key.
-    task_params: parameters of the seed's task distribution.
-    evaluation_latents: [splits, tasks, L, M], latents of the evaluation tasks.
-    meta_params: the trained parameters.
-  """
+  config: dict[str, Any]  # of the run
+  experiment: bilevel.BilevelExperiment  # task, model and learner
+  seed: int  # of the task distribution and of training
+  task_params: Any  # of the task distribution
+  evaluation_latents: Any  # [splits, tasks, L, M], of the evaluation tasks
+  meta_params: models.MetaParams  # trained
 
-  config: dict[str, Any]
-  experiment: bilevel.BilevelExperiment
-  seed: int
-  root: jax.Array
-  task_params: Any
-  evaluation_latents: Any
-  meta_params: models.MetaParams
-
-  def __reduce__(self) -> tuple[Any, ...]:
-    """Pickles arrays and the config, from which functions are built again."""
-    drawn = self.task_params, self.evaluation_latents
-    return _remake, (self.config, self.seed, *drawn, self.meta_params)
+  @functools.cached_property
+  def root(self) -> jax.Array:
+    """The seed's root key."""
+    training = self.experiment.training
+    return build.root_keys(training)[training.seeds.index(self.seed)]
 
   @property
   def splits(self) -> tuple[str, ...]:
@@ -170,10 +175,11 @@ class Student:
     task = self.experiment.task
     result = {}
     for i, split in enumerate(task.evaluation_splits):
-      scale = (
-          1.0 if task.num_combinations(self.task_params, split) else math.nan
-      )
-      result[split] = {n: scale * float(v[i]) for n, v in metrics.items()}
+      known = task.num_combinations(self.task_params, split)
+      result[split] = {
+          name: float(values[i]) if known else math.nan
+          for name, values in metrics.items()
+      }
     return result
 
   @jax_settings.always
@@ -210,21 +216,19 @@ class Student:
   @functools.cached_property
   def _sample(self) -> Callable[..., tasks.Task]:
     # One program: operation by operation, a first task takes seconds.
-    sample = self._at_its_precision(self.experiment.task.sample)
-    return jax.jit(sample, static_argnums=2)
+    return self._compiled(self.experiment.task.sample, static_argnums=2)
 
   @functools.cached_property
   def _adapt(self) -> outer_loop.AdaptToTask:
-    return jax.jit(self._at_its_precision(self.experiment.learner.adapt))
+    return self._compiled(self.experiment.learner.adapt)
 
   @functools.cached_property
   def _predict(self) -> Callable[..., jax.Array]:
-    return jax.jit(self._at_its_precision(self.experiment.model.predict))
+    return self._compiled(self.experiment.model.predict)
 
-  def _at_its_precision(
-      self, function: Callable[..., Any]
-  ) -> Callable[..., Any]:
-    return precision.at(self.experiment.training.matmul_precision, function)
+  def _compiled(self, function: Any, **options: Any) -> Any:
+    level = self.experiment.training.matmul_precision
+    return jax.jit(precision.at(level, function), **options)
 
   @functools.cached_property
   def _evaluated(self) -> tuple[dict[str, np.ndarray], Any]:
@@ -237,7 +241,7 @@ class Student:
     )
     # One device divides any number of tasks.
     on_device = jax.pmap(
-        self._at_its_precision(evaluate),
+        precision.at(self.experiment.training.matmul_precision, evaluate),
         axis_name=outer_loop.DEVICE_AXIS,
         devices=jax.local_devices()[:1],
     )
@@ -254,15 +258,6 @@ class Student:
         {name: values[0] for name, values in metrics.items()},
         jax.tree.map(lambda x: x[0, 0], kept),
     )
-
-
-@jax_settings.always
-def _remake(config: dict[str, Any], seed: int, *arrays: Any) -> Student:
-  components.allow(config)
-  experiment: Any = build.build(config, num_devices=1)
-  index = experiment.training.seeds.index(seed)
-  root = build.root_keys(experiment.training)[index]
-  return Student(config, experiment, seed, root, *arrays)
 
 
 def _as_key(key: Any) -> jax.Array:

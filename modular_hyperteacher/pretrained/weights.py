@@ -19,7 +19,7 @@ from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import jax_settings
 from modular_hyperteacher.experiments import draws
-from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.runs import checkpoints
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
@@ -32,7 +32,7 @@ _INDEX = 'index.json'
 
 
 def restore(
-    folder: run_folder.RunFolder, experiment: base.Experiment, kind: str
+    folder: run_folder.RunFolder, experiment: settings.Experiment, kind: str
 ) -> Any:
   """Returns the meta-parameters [R, ...] of one of KINDS from a checkpoint.
 
@@ -63,9 +63,7 @@ def write(
     meta_params: Any,
     drawn: Mapping[str, draws.Digest] | None = None,
 ) -> None:
-  """Adds a run's parameters, leaves [R, ...], to a folder.
-
-  `drawn` maps seeds to digests of the tasks on which the run was trained.
+  """Adds a run's parameters, leaves [R, ...], with digests of its tasks.
 
   They are rounded to half precision, by at most one part in 2,048 (or 3e-8, if
   that is more), to keep clones of the repository small.
@@ -93,11 +91,7 @@ def write(
 def copy(
     source: pathlib.Path, target: pathlib.Path, run_ids: Collection[str]
 ) -> None:
-  """Adds the parameters of runs to another folder; ignores runs without any.
-
-  Raises:
-    UserError: if a file that the index lists is missing or cannot be read.
-  """
+  """Adds the parameters of runs to another folder; ignores runs without any."""
   index = read_index(source)
   entries = {run_id: index[run_id] for run_id in run_ids if run_id in index}
   if not entries:
@@ -128,11 +122,7 @@ def remove(folder: pathlib.Path, run_ids: Collection[str]) -> list[str]:
 
 
 def read_index(folder: pathlib.Path) -> dict[str, Any]:
-  """Returns run id -> `records.Parameters`; empty if there is none.
-
-  Raises:
-    UserError: if it is damaged or lists an invalid name.
-  """
+  """Returns run id -> `records.Parameters`; UserError if it is damaged."""
   return run_folder.RunFolder(folder).read(_INDEX, records.Index) or {}
 
 
@@ -145,10 +135,7 @@ def _path(folder: pathlib.Path, run_id: str) -> pathlib.Path:
 def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
   """Returns a run's parameters from a folder that `write` wrote to.
 
-  Args:
-    folder: the folder.
-    run_id: a run in its index.
-    like: the expected tree, of arrays or of their shapes.
+  `like` is the expected tree, of arrays or of their shapes.
 
   Raises:
     UserError: if the file cannot be read or does not match its index.
@@ -171,7 +158,7 @@ def read(folder: pathlib.Path, run_id: str, like: Any) -> Any:
 
 
 @jax_settings.fixed()
-def state_shapes(experiment: base.Experiment) -> Any:
+def state_shapes(experiment: settings.Experiment) -> Any:
   """Returns an `outer_loop.TrainState` of shapes [R, ...]."""
   keys = jax.random.split(jax.random.key(0), len(experiment.training.seeds))
   return jax.eval_shape(jax.vmap(experiment.system.init), keys)

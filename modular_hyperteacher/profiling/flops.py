@@ -42,7 +42,10 @@ def outer_step(config: Mapping[str, Any]) -> float | None:
 
   None if a loop's length depends on data, or if there is a custom kernel.
   """
-  return _outer_step(json.dumps(_program(config), sort_keys=True))
+  # Runs that differ only in fields that do not affect it share a count.
+  fixed = {'seeds': [0], 'num_outer_steps': 1, 'num_evaluation_tasks': 1}
+  program = {**config, 'training': {**config['training'], **fixed}}
+  return _outer_step(json.dumps(program, sort_keys=True))
 
 
 def count(function: Callable[..., Any], *args: Any) -> float:
@@ -52,20 +55,6 @@ def count(function: Callable[..., Any], *args: Any) -> float:
     UnknownError: if they cannot be counted.
   """
   return _count(jax.make_jaxpr(function)(*args).jaxpr)
-
-
-def _program(config: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the config with all fields fixed that do not affect the count.
-
-  Runs that differ only in these fields share a count.
-  """
-  program: dict[str, Any] = json.loads(json.dumps(config))
-  program['training'] |= {
-      'seeds': [0],
-      'num_outer_steps': 1,
-      'num_evaluation_tasks': 1,
-  }
-  return program
 
 
 @functools.lru_cache

@@ -33,15 +33,11 @@ def table() -> pd.DataFrame:
 def accuracy(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns a published accuracy, as fractions.
-
-  Args:
-    config: a run's config at the published scale.
-    split: 'train', 'test', 'ood' or 'ood_k{k}'.
+  """Returns the published accuracy of a config at the published scale.
 
   Returns:
-    (mean, standard deviation or error; the paper does not say which), or None
-    if nothing is published.
+    Fractions (mean, standard deviation or error; the paper does not say which)
+    of a split, such as 'ood' or 'ood_k8'. None if nothing is published.
   """
   task = config['task']
   if any(task.get(field) != value for field, value in _TABULATED.items()):

@@ -49,10 +49,8 @@ class Checkpoints:
     return [step for step, _ in self._list()]
 
   def _list(self) -> list[tuple[int, pathlib.Path]]:
-    paths = sorted(self._folder.glob('*'), reverse=True)
-    matches = [(_NAME.fullmatch(path.name), path) for path in paths]
-    listed = [(int(match[1]), path) for match, path in matches if match]
-    return sorted(listed, key=lambda entry: -entry[0])
+    matches = ((_NAME.fullmatch(p.name), p) for p in self._folder.glob('*'))
+    return sorted(((int(m[1]), p) for m, p in matches if m), reverse=True)
 
   def save(self, step: int, tree: Any, rows: bytes = b'') -> None:
     """Saves a pytree of arrays and rows; replaces a checkpoint of this step.

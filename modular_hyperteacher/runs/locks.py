@@ -20,7 +20,6 @@ import json
 import os
 import pathlib
 import socket
-import stat
 import threading
 import time
 from typing import NamedTuple, TypedDict
@@ -35,25 +34,13 @@ STALE_S = 120.0
 _PATTERN = '.lock-*.json'
 
 
-class Holder(NamedTuple):
-  """Identifies the process that holds a lock."""
+class Holder(TypedDict):
+  """A lock file: the process that holds the lock."""
 
-  host: str
+  host: untrusted.Name
   machine: str | None  # boot and process namespace; None if unknown
   pid: int
   started: str | None  # in ticks since boot
-
-  def __str__(self) -> str:
-    return f'process {self.pid} on {self.host}'
-
-
-class _Record(TypedDict):
-  """A lock file: the fields of a Holder."""
-
-  host: untrusted.Name
-  machine: str | None
-  pid: int
-  started: str | None
 
 
 class LostError(errors.MachineError):
@@ -116,19 +103,17 @@ class Locks:
       path.unlink(missing_ok=True)
     return Lock(own, self._beat_s)
 
-  def holder(self, folder: run_folder.RunFolder) -> Holder | None:
-    """Returns the holder of a run; None if it is free or unknown."""
-    for path in sorted(self._find(folder.path)):
-      if not self._is_stale(path) and (holder := _read(path)):
-        return holder
-    return None
+  def holder(self, folder: run_folder.RunFolder) -> str | None:
+    """Returns who holds a run, for a message; None if it is free."""
+    paths = self._find(folder.path)
+    held = [_read(path) for path in sorted(paths) if not self._is_stale(path)]
+    if not held:
+      return None
+    known = (f'process {h["pid"]} on {h["host"]}' for h in held if h)
+    return next(known, 'an unknown process')
 
   def are_alive(self, folder: run_folder.RunFolder) -> bool:
-    """Whether the holder of a run is known to be alive.
-
-    It takes some seconds to see a file change on another machine; until then,
-    False.
-    """
+    """Whether a holder is known to be alive; elsewhere, that takes seconds."""
     return any(
         _is_alive(_read(path))
         or (path in self._seen and self._seen[path].has_changed)
@@ -142,7 +127,8 @@ class Locks:
   def _find(self, path: pathlib.Path) -> set[pathlib.Path]:
     paths = set(path.glob(_PATTERN))
     for lock in paths:
-      if not stat.S_ISREG(_mode(lock)):
+      # One that was just released does not exist any more.
+      if lock.is_symlink() or (not lock.is_file() and lock.exists()):
         raise errors.UserError(f'--results: {lock} is not a file; delete it.')
     return paths
 
@@ -172,11 +158,16 @@ class _Sight(NamedTuple):
 
 def _create(path: pathlib.Path) -> None:
   pid = os.getpid()
-  holder = Holder(socket.gethostname(), _machine(), pid, _started(pid))
+  holder = Holder(
+      host=socket.gethostname(),
+      machine=_machine(),
+      pid=pid,
+      started=_started(pid),
+  )
   # Written atomically: an empty lock file would not identify its holder.
   unfinished = path.with_suffix('.new')
   try:
-    unfinished.write_text(json.dumps(holder._asdict()), 'utf-8')
+    unfinished.write_text(json.dumps(holder), 'utf-8')
     unfinished.rename(path)
   except OSError as error:
     unfinished.unlink(missing_ok=True)
@@ -185,32 +176,25 @@ def _create(path: pathlib.Path) -> None:
 
 def _read(path: pathlib.Path) -> Holder | None:
   try:
-    stored = untrusted.read_json(path, _Record)
+    return untrusted.read_json(path, Holder)
   except (errors.MachineError, errors.UserError):
     return None
-  return Holder(**stored) if stored else None
-
-
-def _mode(path: pathlib.Path) -> int:
-  try:
-    return path.lstat().st_mode
-  except FileNotFoundError:
-    return stat.S_IFREG  # Just released.
 
 
 def _is_alive(holder: Holder | None) -> bool | None:
   """Whether a holder is alive; None if the process table cannot tell."""
-  if not (holder and holder.machine and holder.machine == _machine()):
+  if not holder or not holder['machine'] or holder['machine'] != _machine():
     return None
-  started = _started(holder.pid)
+  pid = holder['pid']
+  started = _started(pid)
   if started is None:
     try:
-      os.kill(holder.pid, 0)
+      os.kill(pid, 0)
     except PermissionError:
       return None  # This process, or a later one with its id, is hidden.
     except (OverflowError, ProcessLookupError):
       return False
-  return started == holder.started
+  return started == holder['started']
 
 
 def _machine() -> str | None:

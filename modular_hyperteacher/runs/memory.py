@@ -16,7 +16,7 @@ import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import settings
 
 _TASK_BYTES = 24  # A task has two keys and two metrics.
@@ -35,10 +35,12 @@ def reported() -> Iterator[None]:
     ) from error
 
 
-def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
+def build_experiment(
+    config: Mapping[str, Any], num_devices: int
+) -> settings.Experiment:
   """Returns a config's experiment; UserError if it is wrong or too large."""
   with reported():
-    experiment = experiments.build(dict(config), num_devices)
+    experiment = build.build(dict(config), num_devices)
     check(experiment, config)
   return experiment
 
@@ -62,10 +64,9 @@ def reckon(
 ) -> dict[str, int]:
   """Returns purpose -> a lower bound on the bytes of one process."""
   training = experiment.training
-  seeds = len(training.seeds)
   # Devices of a CPU share its memory; each has a copy.
   on_cpu = jax.default_backend() == 'cpu'
-  on_host = jax.local_device_count() if on_cpu else 1
+  copies = len(training.seeds) * (jax.local_device_count() if on_cpu else 1)
   num_meta, num_fast = experiment.system.num_params
   share = -(-training.meta_batch_size // jax.device_count())
   at_once = min(experiment.execution.task_chunk_size or 1, share)
@@ -83,19 +84,20 @@ def reckon(
   )
   splits = len(experiment.system.evaluation_splits)
   num_tasks = share + splits * training.num_evaluation_tasks
-  return {
+  of_copy = {
       # Adam's two moments, and the best parameters so far.
-      'parameters (the sizes of model)': 4 * 4 * num_meta * seeds * on_host,
+      'parameters (the sizes of model)': 4 * 4 * num_meta,
       'parameters of adapting tasks (execution.task_chunk_size)': (
-          4 * num_fast * at_once * seeds * on_host
+          4 * num_fast * at_once
       ),
       'examples of tasks (task.num_support, task.num_query)': (
-          4 * examples * at_once * seeds * on_host
+          4 * examples * at_once
       ),
       'tasks (training.meta_batch_size, training.num_evaluation_tasks)': (
-          _TASK_BYTES * num_tasks * seeds * on_host
+          _TASK_BYTES * num_tasks
       ),
   }
+  return {purpose: number * copies for purpose, number in of_copy.items()}
 
 
 def _available() -> int | None:

@@ -20,12 +20,8 @@ from modular_hyperteacher import untrusted
 def read(folder: pathlib.Path, like: Any) -> tuple[Any, bytes | None]:
   """Returns a checkpoint's arrays and rows; the oldest have no rows.
 
-  Args:
-    folder: the checkpoint, named after its step.
-    like: a pytree of arrays with the expected structure, shapes and dtypes.
-
-  Raises:
-    UserError: if it cannot be read, or if Orbax is not installed.
+  `like` is as for `checkpoints.Checkpoints.restore`. UserError if it cannot be
+  read, or if Orbax is not installed.
   """
   try:
     import orbax.checkpoint as ocp

@@ -72,14 +72,10 @@ class Guard:
     if self._received is not None:
       raise Interrupted(self._received)
     future = self._worker.submit(function, *args)
-    while True:
-      try:
-        return future.result(timeout=_POLL_SECONDS)
-      except futures.TimeoutError:
-        if future.done():
-          return future.result()
+    while not futures.wait([future], _POLL_SECONDS).done:
       if self._received is not None:
         raise Interrupted(self._received)
+    return future.result()
 
   def agree(self, value: int) -> int:
     """Returns the first process's value.

@@ -1,5 +1,6 @@
 """The files of a run and of a bundle, as types that they are checked by."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
 from modular_hyperteacher import errors
@@ -29,14 +30,14 @@ def check_leaves(value: Any, field: str) -> None:
     untrusted.check(value, None | bool | int | float | str, field)
 
 
-def _check_component(value: Any, field: str) -> None:
-  untrusted.check(value.get('name'), str, f'{field}: name')
+def _has(**kinds: Any) -> Callable[[Any, str], None]:
+  """Returns the rule of a block that has fields of these types."""
 
+  def rule(value: Any, field: str) -> None:
+    for name, kind in kinds.items():
+      untrusted.check(value.get(name), kind, f'{field}: {name}')
 
-def _check_training(value: Any, field: str) -> None:
-  untrusted.check(value.get('seeds'), list[int], f'{field}: seeds')
-  steps = value.get('num_outer_steps')
-  untrusted.check(steps, int, f'{field}: num_outer_steps')
+  return rule
 
 
 _Block: TypeAlias = Annotated[dict[str, Any], check_leaves]
@@ -45,9 +46,9 @@ _Block: TypeAlias = Annotated[dict[str, Any], check_leaves]
 class Config(TypedDict):
   """config.json."""
 
-  task: Annotated[_Block, _check_component]
-  model: Annotated[_Block, _check_component]
-  training: Annotated[_Block, _check_training]
+  task: Annotated[_Block, _has(name=str)]
+  model: Annotated[_Block, _has(name=str)]
+  training: Annotated[_Block, _has(seeds=list[int], num_outer_steps=int)]
   execution: _Block
 
 
@@ -140,7 +141,7 @@ def check_seeds(summary: _Summary, config: Config, field: str) -> None:
 
 def check_run(run_id: str, config: Config, field: str) -> None:
   """Raises UserError unless a run id ends in the hash of the config."""
-  if sweeps.hash_identity(config) != sweeps.digest(run_id):
+  if sweeps.hash_config(config) != sweeps.hash_of(run_id):
     raise errors.UserError(
         f'{field}: the config of {untrusted.shorten(run_id)} was changed; it'
         ' does not match the hash at the end of the run id.'

@@ -42,14 +42,9 @@ class RunFolder:
   @property
   def finished(self) -> bool:
     """Whether the run is complete."""
-    try:
-      return (self.path / 'summary.json').exists()
-    except PermissionError as error:
-      raise errors.UserError(
-          f'--results: {self.path} cannot be read ({error.strerror}).'
-      ) from error
+    return files.exists(self.path / 'summary.json')
 
-  def check(self, identity: dict[str, Any]) -> None:
+  def check(self, decisive: dict[str, Any]) -> None:
     """Raises UserError if the folder holds a different or a damaged run."""
     try:
       summary = self.read('summary.json', records.Summary)
@@ -69,7 +64,7 @@ class RunFolder:
       ) from error
     if stored is None:
       return
-    for block, fields in identity.items():
+    for block, fields in decisive.items():
       if stored.get(block) != fields:
         raise errors.UserError(
             f"--results: {self.path} holds a run whose '{block}' differs from"
@@ -94,11 +89,7 @@ class RunFolder:
     self.write('config.json', config)
 
   def write(self, name: str, value: Any) -> None:
-    """Writes what `files.encode_record` returns.
-
-    Raises:
-      StorageError: see `files.write_atomically`.
-    """
+    """Writes what `files.encode_record` returns; StorageError if it fails."""
     files.write_atomically(self.path / name, files.encode_record(value))
 
   def read(self, name: str, record: Any) -> Any:
@@ -106,11 +97,7 @@ class RunFolder:
     return untrusted.read_json(self.path / name, record)
 
   def write_metrics(self, rows: Iterable[tuple]) -> bytes:
-    """Writes metrics.csv from tuples in the order of COLUMNS; returns it.
-
-    Raises:
-      StorageError: see `files.write_atomically`.
-    """
+    """Writes tuples in the order of COLUMNS; returns what is written."""
     content = encode_metrics(rows)
     files.write_atomically(self.path / _METRICS, content)
     return content

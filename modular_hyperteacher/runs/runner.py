@@ -1,11 +1,10 @@
 """Plans runs, trains or resumes each, and summarises its results."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
 import functools
 import hashlib
-import math
 import pathlib
 import sys
 import time
@@ -18,9 +17,9 @@ import pandas as pd
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import draws
-from modular_hyperteacher.experiments import settings as base
+from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.runs import memory
@@ -41,10 +40,10 @@ class PlannedRun:
   drawn: dict[str, list[programs.SeedTasks]]  # Cache that planned runs share.
 
   @functools.cached_property
-  def experiment(self) -> base.Experiment:
+  def experiment(self) -> settings.Experiment:
     """The experiment; ValueError if the config is wrong or too large."""
     try:
-      return memory.build(self.spec.config, jax.device_count())
+      return memory.build_experiment(self.spec.config, jax.device_count())
     except ValueError as error:
       if str(error).startswith('model.') and 'model' in self.spec.point:
         block = f'config.models.{self.spec.point["model"]}'
@@ -57,16 +56,20 @@ class PlannedRun:
     key = repr((self.spec.config['task'], self.experiment.training))
     if key not in self.drawn:
       with memory.reported():
-        drawn = experiments.draw_tasks(self.experiment)
+        drawn = build.draw_tasks(self.experiment)
         self.drawn[key] = jax.block_until_ready(drawn)
     return self.drawn[key]
+
+  @property
+  def roots(self) -> list[jax.Array]:
+    """Every seed's root key."""
+    return build.root_keys(self.experiment.training)
 
   def make_programs(self) -> programs.Programs:
     """Returns the run's programs, not yet compiled."""
     built = self.experiment
-    roots = experiments.root_keys(built.training)
     optimise = built.execution.optimise
-    return programs.Programs(built.system, roots, self.tasks, optimise)
+    return programs.Programs(built.system, self.roots, self.tasks, optimise)
 
   def describe(self, published: list[sweeps.Run]) -> dict[str, Any]:
     """Returns what `--describe` prints."""
@@ -94,56 +97,42 @@ class PlannedRun:
   def count(self) -> dict[str, list[int]]:
     """Returns split -> number of combinations for every seed."""
     system = self.experiment.system
+    params = [drawn.task_params for drawn in self.tasks]
     return {
-        split: [
-            system.num_combinations(drawn.task_params, split)
-            for drawn in self.tasks
-        ]
+        split: [system.num_combinations(p, split) for p in params]
         for split in ('train', *system.evaluation_splits)
     }
 
 
-def plan(runs: list[sweeps.Run], root: pathlib.Path) -> list[PlannedRun]:
-  """Returns the runs with their folders; finds runs that experiments share.
+def plan(
+    runs: list[sweeps.Run], root: pathlib.Path, borrow: bool = True
+) -> list[PlannedRun]:
+  """Returns the runs with their folders below the folder of results.
+
+  `borrow` says whether to look for finished runs that other experiments share.
+  There may be thousands, on a slow network file system.
 
   Raises:
     UserError: if a folder holds a different run, or its name is not valid.
   """
   drawn = {}
   planned = []
-  paths = sorted(root.glob('*/*/*/summary.json'), reverse=True)
+  paths = root.glob('*/*/*/summary.json') if borrow else ()
   # Runs whose configs have the same hash are the same run.
   finished = {
-      sweeps.digest(path.parent.name): run_folder.RunFolder(path.parent)
-      for path in paths
+      sweeps.hash_of(path.parent.name): run_folder.RunFolder(path.parent)
+      for path in sorted(paths, reverse=True)
   }
   for run in runs:
-    preset_folder, folder = _locate(run, root)
+    for field in ('experiment', 'preset', 'run_id'):
+      untrusted.check_name(getattr(run, field), field)
+    preset_folder = root / run.experiment / run.preset
+    folder = run_folder.RunFolder(preset_folder / run.run_id)
     if not folder.finished:
-      folder = finished.get(sweeps.digest(run.run_id), folder)
-    folder.check(run.identity)
+      folder = finished.get(sweeps.hash_of(run.run_id), folder)
+    folder.check(run.decisive)
     planned.append(PlannedRun(run, preset_folder, folder, drawn))
   return planned
-
-
-def plan_one(run: sweeps.Run, root: pathlib.Path) -> PlannedRun:
-  """Plans a run again, as `plan` did, without reading other folders.
-
-  There may be thousands, on a slow network file system.
-  """
-  preset_folder, folder = _locate(run, root)
-  folder.check(run.identity)
-  return PlannedRun(run, preset_folder, folder, {})
-
-
-def _locate(
-    run: sweeps.Run, root: pathlib.Path
-) -> tuple[pathlib.Path, run_folder.RunFolder]:
-  """Returns the folder of a run's experiment and preset, and its own."""
-  for field in ('experiment', 'preset', 'run_id'):
-    untrusted.check_name(getattr(run, field), field)
-  folder = root / run.experiment / run.preset
-  return folder, run_folder.RunFolder(folder / run.run_id)
 
 
 def check(planned: list[PlannedRun]) -> None:
@@ -175,14 +164,11 @@ def execute(
     RuntimeError: for a ValueError in training that is not a UserError.
   """
   run, built, folder = planned.spec, planned.experiment, planned.folder
-  sessions: list[dict[str, Any]] = []
-  session: dict[str, Any] = {}
-  drawn_before: dict[str, Any] = {}
+  stored: dict[str, Any] = {}
   if multihost.is_primary():
     folder.open(run.config)
-    if stored := folder.read('provenance.json', records.Provenance):
-      sessions = stored['sessions']
-      drawn_before = stored.get('drawn', {})
+    stored = folder.read('provenance.json', records.Provenance) or {}
+  sessions, session = stored.get('sessions', []), {}
   started = time.monotonic(), time.process_time()
 
   def record_session(step: int) -> None:
@@ -197,23 +183,22 @@ def execute(
     folder.write('provenance.json', record)
 
   def make_trainer() -> trainer.Trainer:
-    roots = experiments.root_keys(built.training)
     return trainer.Trainer(
-        (prepare or planned.make_programs)(),
+        prepare() if prepare else planned.make_programs(),
         folder,
         built,
         {s: np.array(n) == 0 for s, n in planned.count().items()},
         guard,
         watch,
         check_lock,
-        built.system.make_analyse(planned.tasks, roots),
+        built.system.make_analyse(planned.tasks, planned.roots),
         record_session,
     )
 
   # Drawing tasks and compiling may be interrupted.
   with _bugs_stay_bugs():
-    digests = guard.call(experiments.digest_tasks, built, planned.tasks)
-    _check_drawn(run, drawn_before, digests)
+    digests = guard.call(build.digest_tasks, built, planned.tasks)
+    _check_drawn(run, stored.get('drawn', {}), digests)
     training = guard.call(make_trainer)
   session |= provenance.describe() | {'first_step': training.step}
   if sessions and (changed := provenance.changes(sessions[-1], session)):
@@ -273,36 +258,36 @@ def summarise(run: sweeps.Run, rows: list[tuple]) -> dict[str, Any]:
   frame = pd.DataFrame(rows, columns=list(run_folder.COLUMNS))
   seeds = run.config['training']['seeds']
   last_step = int(frame['step'].max())
-  validation = frame[(frame['split'] == 'valid') & (frame['metric'] == 'loss')]
-  best_step = {}
-  for seed in seeds:
-    curve = validation[validation['seed'] == seed].set_index('step')['value']
-    curve = curve[np.isfinite(curve.to_numpy(float))]
-    best_step[seed] = last_step if curve.empty else int(curve.idxmin())
+  losses = frame[(frame['split'] == 'valid') & (frame['metric'] == 'loss')]
+  finite = losses[np.isfinite(losses['value'].to_numpy(float))]
+  curves = {
+      seed: finite[finite['seed'] == seed].set_index('step')['value']
+      for seed in seeds
+  }
+  best_step = {
+      seed: last_step if curve.empty else int(curve.idxmin())
+      for seed, curve in curves.items()
+  }
   evaluated = frame[frame['split'] != 'train']
-  at_end = validation[validation['step'] == last_step]
-  diverged = at_end[~np.isfinite(at_end['value'].to_numpy(float))]['seed']
   return {
       'run_id': run.run_id,
       'seeds': seeds,
       'num_outer_steps': last_step,
-      'best_step': [best_step[seed] for seed in seeds],
-      'diverged': [int(seed) for seed in diverged],
-      'last': _by_split(frame, {seed: last_step for seed in seeds}, seeds),
-      'best_validation': _by_split(evaluated, best_step, seeds),
+      'best_step': list(best_step.values()),
+      'diverged': [seed for seed in seeds if last_step not in curves[seed]],
+      'last': _by_split(frame, dict.fromkeys(seeds, last_step)),
+      'best_validation': _by_split(evaluated, best_step),
   }
 
 
 def _by_split(
-    frame: pd.DataFrame, step_of_seed: dict[int, int], seeds: Sequence[int]
+    frame: pd.DataFrame, step_of_seed: dict[int, int]
 ) -> dict[str, dict[str, list[float]]]:
   at_step = frame[frame['step'] == frame['seed'].map(step_of_seed)]
-  nested = {}
+  nested: dict[Any, dict[Any, list[float]]] = {}
   groups = at_step.groupby(['split', 'metric'], sort=False)
   for (split, metric), group in groups:
-    values = dict(zip(group['seed'], group['value']))
     # Not every evaluation is analysed.
-    nested.setdefault(split, {})[metric] = [
-        float(values.get(seed, math.nan)) for seed in seeds
-    ]
+    values = group.set_index('seed')['value'].reindex([*step_of_seed])
+    nested.setdefault(split, {})[metric] = values.astype(float).tolist()
   return nested

@@ -25,12 +25,9 @@ def acquire_runs(
   last, once they are released or abandoned. If several processes train
   together, the first decides.
 
-  Args:
-    planned: the runs.
-    guard: stops the wait when a signal arrives.
-    wait: if False, skip runs whose holders are known to be alive. On other
-      machines a live holder is detected within seconds, a dead one after two
-      minutes.
+  Without `wait`, it skips runs whose holders are known to be alive. On other
+  machines a live holder is detected within seconds, a dead one after two
+  minutes.
 
   Raises:
     preemption.Interrupted: when a signal asks to stop.
@@ -73,8 +70,6 @@ def _take(
         del waiting[index]
         continue
       holder = held.holder(folder)
-      if not holder and not held.is_free(folder):
-        holder = 'an unknown process'
       if wait and holder and reported.get(index) != holder:
         reported[index] = holder
         print(

@@ -52,15 +52,9 @@ def find(
 ) -> dict[Key, _Run]:
   """Returns the runs of an experiment and preset by condition and seed.
 
-  Args:
-    runs: all finished runs, the preferred ones first.
-    experiment: such as 'fig3e'.
-    preset: such as 'laptop'.
-    borrow: whether runs that the config describes count in other folders, too;
-      those in its own folder are preferred.
-
-  Raises:
-    UserError: if the experiment has no such preset.
+  `runs` are all finished runs, the preferred ones first; `borrow` says whether
+  runs that the config describes count in other folders, too. UserError if the
+  experiment has no such preset.
   """
   where = experiment, preset
   ours = [run for run in runs if run.where == where]

@@ -6,6 +6,7 @@ loop in lockstep; the first saves.
 """
 
 from collections.abc import Callable, Mapping
+import dataclasses
 import sys
 import time
 from typing import Any, NamedTuple
@@ -43,63 +44,44 @@ class Progress(NamedTuple):
   metrics: dict[str, np.ndarray]  # 'split/metric' -> [R]; empty between logs
 
 
+@dataclasses.dataclass(eq=False)
 class Trainer:
   """Trains all seeds of one experiment; records metrics and checkpoints.
 
+  It begins at the checkpoint of the folder, if there is one.
+
   Attributes:
+    compiled: the programs to run, for the experiment's seeds and evaluation
+      splits in their order.
+    folder: where rows and checkpoints go.
+    experiment: what to train, and when to log, evaluate and save.
+    empty: split -> [R] bool; metrics of an empty split are missing.
+    guard: runs what is computed on the devices; raises to stop the loop.
+    watch: receives the progress after every compiled call.
+    check_lock: raises if another process has taken over the run.
+    analyse: analysis on the host, at evaluations that `is_analysed` and last.
+    on_saved: receives the step of every checkpoint, on the first process.
     rows: all rows so far, in the order of `run_folder.COLUMNS`.
   """
 
-  def __init__(
-      self,
-      compiled: programs.Programs,
-      folder: run_folder.RunFolder,
-      experiment: settings.Experiment,
-      empty: Mapping[str, np.ndarray],
-      guard: preemption.Guard,
-      watch: Callable[[Progress], None],
-      check_lock: Callable[[], None],
-      analyse: programs.Analyse | None = None,
-      on_saved: Callable[[int], None] = lambda step: None,
-  ) -> None:
-    """Prepares to train; resumes if the folder holds a checkpoint.
+  compiled: programs.Programs
+  folder: run_folder.RunFolder
+  experiment: settings.Experiment
+  empty: Mapping[str, np.ndarray]
+  guard: preemption.Guard
+  watch: Callable[[Progress], None]
+  check_lock: Callable[[], None]
+  analyse: programs.Analyse | None = None
+  on_saved: Callable[[int], None] = lambda step: None
+  rows: list[tuple] = dataclasses.field(default_factory=list)
 
-    Args:
-      compiled: the programs to run, for the experiment's seeds and evaluation
-        splits in their order.
-      folder: where rows and checkpoints go.
-      experiment: what to train, and when to log, evaluate and save.
-      empty: split -> [R] bool; metrics of an empty split are missing.
-      guard: runs what is computed on the devices; raises to stop the loop.
-      watch: receives the progress after every compiled call.
-      check_lock: raises if another process has taken over the run.
-      analyse: analysis on the host, at evaluations that `is_analysed` and last.
-      on_saved: receives the step of every checkpoint, on the first process.
-    """
-    self._programs = compiled
-    self._folder = folder
-    self._splits = experiment.system.evaluation_splits
-    self._training = experiment.training
-    self._execution = experiment.execution
-    self._empty = empty
-    self._guard = guard
-    self._watch = watch
-    self._check_lock = check_lock
-    self._analyse = analyse
-    self._on_saved = on_saved
-    self._checkpoints = checkpoints.Checkpoints(folder.checkpoints)
+  def __post_init__(self) -> None:
+    self._training = self.experiment.training
+    self._execution = self.experiment.execution
+    self._checkpoints = checkpoints.Checkpoints(self.folder.checkpoints)
     self._steps_per_call = 1
-    self.rows: list[tuple] = []
     self._last_evaluated = -1
-    self._start()
-
-  @property
-  def step(self) -> int:
-    """Outer steps done."""
-    return int(programs.fetch(self._state.step)[0])
-
-  def _start(self) -> None:
-    self._state = self._programs.init()
+    self._state = self.compiled.init()
     self._best_params = self._state.meta_params
     self._best_loss = np.full(len(self._training.seeds), np.inf, np.float32)
     saved = self._checkpoints.restore(self._snapshot())
@@ -114,25 +96,30 @@ class Trainer:
       )
     self._saved_at = time.monotonic()
 
+  @property
+  def step(self) -> int:
+    """Outer steps done."""
+    return int(programs.fetch(self._state.step)[0])
+
   def _restore_rows(self, content: bytes | None) -> None:
     """Uses the checkpoint's rows; rewrites metrics.csv if it lacks some."""
     if content is None:
       raise errors.UserError(
-          f'--results: {self._folder.path} has a checkpoint of step {self.step}'
+          f'--results: {self.folder.path} has a checkpoint of step {self.step}'
           ' by an earlier version, which lacks the rows; finish the run with'
           ' that version, or delete the folder to start again.'
       )
-    path = self._folder.checkpoints / str(self.step)
+    path = self.folder.checkpoints / str(self.step)
     rows = tables.parse(path, content, run_folder.COLUMNS)
     self.rows = list(rows.itertuples(index=False, name=None))
-    if not self._folder.has_metrics(content):
+    if not self.folder.has_metrics(content):
       print(
-          f'warning: metrics.csv in {self._folder.path} lacks rows up to step'
+          f'warning: metrics.csv in {self.folder.path} lacks rows up to step'
           f' {self.step}; restored from the checkpoint.',
           file=sys.stderr,
           flush=True,
       )
-      self._folder.write_metrics(self.rows)
+      self.folder.write_metrics(self.rows)
     steps = rows.loc[rows['split'] != 'train', 'step']
     self._last_evaluated = int(steps.max()) if len(steps) else -1
 
@@ -145,7 +132,7 @@ class Trainer:
 
   def run(self) -> None:
     """Trains to the last step, evaluates there, and saves."""
-    self._guard.call(self._programs.compile, self._state)
+    self.guard.call(self.compiled.compile, self._state)
     self._evaluate_if_due()
     while self.step < self._training.num_outer_steps:
       self._take_steps()
@@ -161,10 +148,10 @@ class Trainer:
     Of several processes, only the first writes.
     """
     if multihost.is_primary():
-      self._check_lock()
-      rows = self._folder.write_metrics(self.rows)
+      self.check_lock()
+      rows = self.folder.write_metrics(self.rows)
       self._checkpoints.save(self.step, self._snapshot(), rows)
-      self._on_saved(self.step)
+      self.on_saved(self.step)
     self._saved_at = time.monotonic()
 
   def _take_steps(self) -> None:
@@ -173,9 +160,9 @@ class Trainer:
     periods = self._execution.log_every, self._training.evaluate_every
     nexts = ((step // period + 1) * period for period in periods)
     boundary = min(self._training.num_outer_steps, *nexts)
-    num_steps = self._guard.agree(min(boundary - step, self._steps_per_call))
+    num_steps = self.guard.agree(min(boundary - step, self._steps_per_call))
     started = time.monotonic()
-    state, metrics = self._guard.call(self._train, num_steps)
+    state, metrics = self.guard.call(self._train, num_steps)
     self._adjust_call_length(num_steps, time.monotonic() - started)
     self._state = state
     step += num_steps
@@ -184,7 +171,7 @@ class Trainer:
       metrics = programs.fetch(metrics) | {'num_skipped': skipped}
       self._record(step, 'train', metrics)
     else:
-      self._watch(Progress(step, {}))
+      self.watch(Progress(step, {}))
 
   def _is_due(self, step: int, period: int) -> bool:
     """Whether an action takes place every so many steps, and at the last."""
@@ -193,7 +180,7 @@ class Trainer:
   def _train(
       self, num_steps: int
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
-    return jax.block_until_ready(self._programs.train(self._state, num_steps))
+    return jax.block_until_ready(self.compiled.train(self._state, num_steps))
 
   def _adjust_call_length(self, num_steps: int, seconds: float) -> None:
     """Doubles or halves the steps per call, to approach the target time."""
@@ -211,22 +198,20 @@ class Trainer:
     # A resumed run may have evaluated this step.
     if step == 0 or not due or step == self._last_evaluated:
       return
-    metrics, adapted = self._guard.call(
+    metrics, adapted = self.guard.call(
         lambda: jax.block_until_ready(
-            self._programs.evaluate(self._state.meta_params)
+            self.compiled.evaluate(self._state.meta_params)
         )
     )
     metrics = programs.fetch(metrics)
     by_split = {
         split: {name: values[:, i] for name, values in metrics.items()}
-        for i, split in enumerate(self._splits)
+        for i, split in enumerate(self.experiment.system.evaluation_splits)
     }
     is_last = step == self._training.num_outer_steps
-    if self._analyse and (
-        is_last or settings.is_analysed(step, evaluate_every)
-    ):
-      analysed = self._guard.call(
-          self._analyse,
+    if self.analyse and (is_last or settings.is_analysed(step, evaluate_every)):
+      analysed = self.guard.call(
+          self.analyse,
           programs.fetch(self._state.meta_params),
           programs.fetch_divided(adapted),
       )
@@ -236,7 +221,7 @@ class Trainer:
     self._last_evaluated = step
     for split, split_metrics in by_split.items():
       split_metrics = {
-          name: np.where(self._empty[split], np.nan, values)
+          name: np.where(self.empty[split], np.nan, values)
           for name, values in split_metrics.items()
       }
       self._record(step, split, split_metrics)
@@ -260,4 +245,4 @@ class Trainer:
     for name, values in metrics.items():
       for seed, value in zip(self._training.seeds, values):
         self.rows.append((step, seed, split, name, float(value)))
-    self._watch(Progress(step, {f'{split}/{n}': v for n, v in metrics.items()}))
+    self.watch(Progress(step, {f'{split}/{n}': v for n, v in metrics.items()}))

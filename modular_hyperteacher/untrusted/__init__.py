@@ -138,11 +138,8 @@ def read_json(path: pathlib.Path, record: Any) -> Any:
 def check(value: Any, kind: Any, field: str) -> None:
   """Checks that a value has exactly a type, and that numbers are finite.
 
-  Args:
-    value: what JSON or a config holds.
-    kind: a type; types that JSON lacks, such as arrays, are not checked.
-      Functions in `Annotated` are called with the value and the field.
-    field: name of the value in error messages.
+  Types that JSON lacks, such as arrays, are not checked. Functions in
+  `Annotated` are called with the value and the field.
 
   Raises:
     UserError: names the innermost wrong field, its value and what is allowed.

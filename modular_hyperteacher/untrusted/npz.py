@@ -38,17 +38,11 @@ class DamagedError(errors.UserError):
 
 
 class Expected(NamedTuple):
-  """Requirements of an array.
+  """Requirements of an array."""
 
-  Attributes:
-    shape: None for an axis of any length.
-    kinds: allowed kinds of dtype, as in `np.dtype.kind`: 'f', 'iu', ...
-    max_bytes: maximum size; needed if `shape` has a None.
-  """
-
-  shape: tuple[int | None, ...]
-  kinds: str
-  max_bytes: int = 2**31
+  shape: tuple[int | None, ...]  # None for an axis of any length
+  kinds: str  # allowed kinds of dtype, as in `np.dtype.kind`: 'f', 'iu', ...
+  max_bytes: int = 2**31  # needed if `shape` has a None
 
 
 def read(

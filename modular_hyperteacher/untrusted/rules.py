@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import functools
 import math
-import types
 import typing
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 
 Rule: TypeAlias = Callable[[Any, str], None]
 _Function = TypeVar('_Function', bound=Callable[..., Any])
@@ -82,37 +82,18 @@ def types_of(function: Callable[..., Any]) -> dict[str, Any]:
 def check(
     kinds: Mapping[str, Any], block: str, fields: Mapping[str, Any]
 ) -> None:
-  """Raises UserError for the first field that breaks a rule of its type.
-
-  Args:
-    kinds: field -> its type, as `types_of` returns them.
-    block: name of the fields' block in a config, such as 'task'.
-    fields: field -> value.
-  """
+  """Raises UserError for the first field of another type or against a rule."""
   for field, value in fields.items():
-    _apply(kinds.get(field), value, f'{block}.{field}')
-
-
-def _apply(kind: Any, value: Any, field: str) -> None:
-  origin, inner = typing.get_origin(kind), typing.get_args(kind)
-  if origin is Annotated:
-    for rule in filter(callable, inner[1:]):
-      rule(value, field)
-  elif origin in (typing.Union, types.UnionType) and value is not None:
-    for option in inner:
-      _apply(option, value, field)
+    untrusted.check(value, kinds.get(field, Any), f'{block}.{field}')
 
 
 def enforce(block: str) -> Callable[[_Function], _Function]:
   """Returns a decorator: the function's keyword arguments obey their rules.
 
   Example:
-    @rules.enforce('task')
+    @rules.enforce('task')  # The arguments' block in a config.
     def make(*, num_modules: rules.Count) -> base.TaskDistribution:
       ...
-
-  Args:
-    block: name of the arguments' block in a config.
   """
 
   def decorate(function: _Function) -> _Function:
@@ -130,18 +111,14 @@ def enforce(block: str) -> Callable[[_Function], _Function]:
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-  """A dataclass whose fields obey the rules of their types.
+  """A dataclass whose fields obey the rules of their types."""
 
-  Attributes:
-    BLOCK: name of the fields' block in a config.
-  """
-
-  BLOCK: ClassVar[str]
+  BLOCK: ClassVar[str]  # name of the fields' block in a config
 
   def __post_init__(self) -> None:
     check(types_of(type(self)), self.BLOCK, vars(self))
 
-  def _require(self, allowed: Any, field: str, rule: str) -> None:
+  def require(self, allowed: Any, field: str, rule: str) -> None:
     """Raises UserError unless allowed; see `errors.require`."""
     value = getattr(self, field)
     errors.require(allowed, f'{self.BLOCK}.{field}', value, rule)

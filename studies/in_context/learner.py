@@ -40,7 +40,7 @@ class OuterConfig(outer_loop.OuterSettings):
 
   def __post_init__(self) -> None:
     super().__post_init__()
-    self._require(
+    self.require(
         # Both: rounding may reach half of the steps.
         0 <= self.warmup_fraction < 0.5
         and 2 * self.num_warmup_steps < self.num_outer_steps,

@@ -79,7 +79,7 @@ class Truncated(outer_loop.OuterConfig):
     """Returns the query loss after both parts of the inner loop."""
     _check(self.gradient, problem)
     num_steps = problem.inner.num_steps
-    self._require(
+    self.require(
         self.num_differentiated <= num_steps,
         'num_differentiated',
         f'it must be at most model.inner.num_steps, {num_steps}',
@@ -164,7 +164,7 @@ class Implicit(_FromFreePhase):
   def __post_init__(self) -> None:
     super().__post_init__()
     none = self.gradient == 't1_t2'
-    self._require(
+    self.require(
         (self.num_iterations is None) == none,
         'num_iterations',
         f'with gradient {self.gradient} it must be'
@@ -214,7 +214,7 @@ class Contrastive(_FromFreePhase):
   def __post_init__(self) -> None:
     super().__post_init__()
     contrast = surrogates.CONTRASTS[self.gradient]
-    self._require(
+    self.require(
         min(contrast.strengths) >= 0 or self.max_query_loss is not None,
         'max_query_loss',
         f'with gradient {self.gradient} it must be a number, as the negative'

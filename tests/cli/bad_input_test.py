@@ -190,7 +190,7 @@ _BAD_CONFIGS = [
     ('configs/fig4b_longer.py:smoke', 'Write --config=fig4b:longer:smoke.'),
     ('configs/scan_me.py', 'Write --config=scan_me.'),
     ('x' * 5000, 'there is no file xxx'),
-    ('README.md', r'is not a config; .* SyntaxError .*README.md, line \d+\)'),
+    ('README.md', r'is not a config; .* SyntaxError: .*README.md, line \d+\)'),
     # Environments of Python 3.12 have no setuptools.
     ('setup.py', 'is not a config; .* (SystemExit|ModuleNotFoundError)'),
     ('', 'there is no file'),

@@ -310,7 +310,7 @@ print([name for name in defined if name.startswith('modular_hyperteacher')])
 def test_commands_define_flags_when_they_run() -> None:
   """A notebook may import them twice, and beside flags of the same names."""
   commands_with_flags = [
-      *('main', 'benchmark', 'worlds.__main__', 'profiling.performance_page'),
+      *('main', 'benchmark', 'worlds.__main__', 'figures.performance_page'),
       *('figures.make_all', 'figures.bundle', 'figures.render'),
       *('launch.local', 'launch.campaign', 'launch.parts'),
   ]

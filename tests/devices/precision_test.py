@@ -12,7 +12,7 @@ from modular_hyperteacher.configs import fig2d
 from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.configs import fig4e
 from modular_hyperteacher.devices import precision
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.pretrained import student
@@ -72,7 +72,7 @@ def test_every_product_of_training_has_the_level_asked_for(
     module: Any, which: str, level: str | None
 ) -> None:
   """Those of derivatives and of data, too, in both systems."""
-  system = experiments.build(_run(module, which, level).config, 1).system
+  system = build.build(_run(module, which, level).config, 1).system
   key = jax.random.key(0)
   drawn = system.draw_tasks(key)
   state = jax.eval_shape(system.init, key)
@@ -92,13 +92,12 @@ def test_levels_are_jax_s(level: str) -> None:
 def test_trained_models_keep_their_level() -> None:
   run = _run(fig3b, 'model=linear_hypernetwork', 'bfloat16')
   experiment = built.bilevel_experiment(run.config)
-  (root,) = experiments.root_keys(experiment.training)
-  (drawn,) = experiments.draw_tasks(experiment)
+  (root,) = build.root_keys(experiment.training)
+  (drawn,) = build.draw_tasks(experiment)
   trained = student.Student(
       run.config,
       experiment,
       experiment.training.seeds[0],
-      root,
       *drawn,
       experiment.system.init(root).meta_params,
   )
@@ -128,7 +127,7 @@ def test_the_default_level_is_no_part_of_a_run_s_name() -> None:
 
 def test_results_from_before_there_were_levels_can_be_read() -> None:
   run = _run(fig3b, 'model=maml')
-  training = experiments.build(run.config, 1).training
+  training = build.build(run.config, 1).training
   assert training.matmul_precision == 'float32'
   fields = {field.name for field in dataclasses.fields(training)}
   assert set(run.config['training']) == fields - {'matmul_precision'}

@@ -8,7 +8,7 @@ import pytest
 from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.configs import fig4c
 from modular_hyperteacher.configs import fig4e
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 
 
@@ -20,7 +20,7 @@ def _chunk_size(
   (run,) = sweeps.select(
       sweeps.expand(config), [f'model={model}', 'task_support=random']
   )
-  built = experiments.build(run.config, num_devices)
+  built = build.build(run.config, num_devices)
   return built.execution.task_chunk_size
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.learning import programs
 
 _CURVES = json.loads(
@@ -29,11 +29,11 @@ _RTOL = (1e-5, 2e-4)  # By outer step.
 def test_the_same_seed_gives_the_same_losses_as_before(
     curve: dict[str, Any],
 ) -> None:
-  built = experiments.build(curve['config'], 1)
+  built = build.build(curve['config'], 1)
   compiled = programs.Programs(
       built.system,
-      experiments.root_keys(built.training),
-      experiments.draw_tasks(built),
+      build.root_keys(built.training),
+      build.draw_tasks(built),
   )
   solver = curve['config']['model']['inner'].get('solver')
   rtol = _RTOL[:1] if solver == 'levenberg_marquardt' else _RTOL

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.cli import summary as report
+from modular_hyperteacher.cli import summary
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.experiments import plugins
@@ -106,12 +106,12 @@ def test_rows_of_the_table_can_be_told_apart(
 ) -> None:
   runs = _select('fig3e', 'laptop', model='linear_hypernetwork')
   metrics = {split: {'accuracy': [0.5, 0.7]} for split in ('test', 'ood')}
-  summary = {'seeds': [0, 1], 'last': metrics, 'best_validation': metrics}
-  folder = types.SimpleNamespace(read=lambda name, record: summary)
+  results = {'seeds': [0, 1], 'last': metrics, 'best_validation': metrics}
+  folder = types.SimpleNamespace(read=lambda name, record: results)
   planned: list[Any] = [
       types.SimpleNamespace(spec=run, folder=folder) for run in runs
   ]
-  report.print_table(planned, _runs('fig3e', 'paper'))
+  summary.print_table(planned, _runs('fig3e', 'paper'))
   header, *lines = capsys.readouterr().out.strip().splitlines()
   assert header.split() == [
       *('model', 'support', 'num_modules', 'max_active', 'test', 'OOD', 'OOD'),
@@ -143,10 +143,10 @@ def test_a_grid_s_order_is_no_matter_but_for_names() -> None:
       'random-maml',
       'connected-maml',
   ]
-  by_hash = {sweeps.digest(run.run_id): run for run in others}
-  assert list(by_hash) == [sweeps.digest(r.run_id) for r in reversed(runs)]
+  by_hash = {sweeps.hash_of(run.run_id): run for run in others}
+  assert list(by_hash) == [sweeps.hash_of(r.run_id) for r in reversed(runs)]
   for run in runs:
-    other = by_hash[sweeps.digest(run.run_id)]
+    other = by_hash[sweeps.hash_of(run.run_id)]
     assert (other.config, other.point) == (run.config, run.point)
     assert set(run.point) == {'task.task_support', 'model'}
 

@@ -40,7 +40,7 @@ def write(
     if left_out(run.config):
       return None
     # Seeds differ, and not by the same in every run.
-    tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
+    tilt = int(sweeps.hash_of(run.run_id), 16) % 5 + 1
     deviations = [
         1e-3 * tilt * (-1) ** i * (i + 1)
         for i in range(len(run.config['training']['seeds']))

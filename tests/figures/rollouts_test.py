@@ -42,7 +42,6 @@ def _untrained(world: str) -> student.Student:
       run.config,
       experiment,
       run.config['training']['seeds'][0],
-      root,
       *build.draw_tasks(experiment)[0],
       experiment.model.init(root),
   )

@@ -137,7 +137,7 @@ def write_by_rule(
         for split in SPLITS
     }
     # Seeds differ, and not by the same in every run.
-    tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
+    tilt = int(sweeps.hash_of(run.run_id), 16) % 5 + 1
     num_seeds = len(run.config['training']['seeds'])
     middle = (num_seeds - 1) / 2
     deviations = [0.001 * tilt * (i - middle) for i in range(num_seeds)]
@@ -176,7 +176,7 @@ def write_changed(
 
   for run in sweeps.expand(fig3b.get_config()):
     change(run.config)
-    run_id = f'changed-{sweeps.hash_identity(run.config)}'
+    run_id = f'changed-{sweeps.hash_config(run.config)}'
     changed = dataclasses.replace(run, run_id=run_id)
     summary = {'ood': {'accuracy': [0.5] * len(SEEDS)}}
     _write_run(root, changed, summary, _make_rows(changed, summary, curve))

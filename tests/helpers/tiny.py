@@ -108,7 +108,7 @@ def make_seed_tasks(
     num_tasks: int = 8,
 ) -> tuple[list[jax.Array], list[programs.SeedTasks]]:
   """Returns the root keys and tasks of these seeds."""
-  roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
+  roots = [randomness.root_key(seed) for seed in seeds]
   draw = evaluation.make_draw_tasks(task_distribution, num_tasks)
   return roots, [draw(root) for root in roots]
 

@@ -457,18 +457,28 @@ def test_runs_of_one_model_are_told_apart_by_its_fields(
         (
             'fig3b/smoke',
             {'task_support': 'randm'},
-            "choose one of 'non_comp.*', 'r",
+            'no run of fig3b/smoke has task_s.*; choose one of non_comp.*, r',
         ),
         (
             'fig3b/smoke',
             {},
             "2 runs of fig3b/smoke match; .* task_support: 'non",
         ),
-        ('fig3b/smoke', {'spport': 3}, "has a field 'spport'; did you mean"),
+        ('fig3b/smoke', {'run_id': 'maml-1'}, "has run_id 'maml-1'; choose"),
+        (
+            'fig3b/smoke',
+            {'spport': 3},
+            "'spport' is not a field of a run of fig3b/smoke; did you mean",
+        ),
         (
             'fig3b/smoke',
             {'weight_decay': 3},
             'is ambiguous; write model.inner.weight_dec',
+        ),
+        (
+            'fig3b/smoke',
+            {'training.seeds': (7, 8), 'clip_norm': 1},
+            '2 runs of fig3b/smoke match; add one of',
         ),
         ('fig3b/smoke', {'kind': 'first'}, 'choose one of last, best_val'),
     ],
@@ -597,7 +607,6 @@ def test_a_student_that_draws_fresh_examples_needs_the_task() -> None:
       run.config,
       experiment,
       run.config['training']['seeds'][0],
-      root,
       *build.draw_tasks(experiment)[0],
       experiment.model.init(root),
   )

@@ -3,7 +3,7 @@
 Steps are timed with -m benchmark, in minutes, relative to a fixed matrix
 product. The figures compared with are those of docs/performance.json. After a
 change that is meant to cost time, measure them again with
-`python -m modular_hyperteacher.profiling.performance_page` and
+`python figures/performance_page.py` and
 `--only=steps --tasks=16 --again`.
 """
 
@@ -15,7 +15,7 @@ import pytest
 from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.profiling import performance_page
+from modular_hyperteacher.figures import performance_page
 from modular_hyperteacher.runs import provenance
 from tests.helpers import commands
 from tests.helpers import forks

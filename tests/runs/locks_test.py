@@ -47,9 +47,7 @@ def test_a_run_is_held_by_one_and_released(
   first, second = locks.Locks(), locks.Locks()
   lock = first.acquire(folder)
   assert second.acquire(folder) is None and first.acquire(folder) is None
-  holder = second.holder(folder)
-  assert lock is not None and holder is not None
-  assert holder.pid == os.getpid()
+  assert lock is not None and not first.is_free(folder)
   assert f'process {os.getpid()} on' in str(second.holder(folder))
   lock.check()
   lock.release()
@@ -119,8 +117,7 @@ def test_elsewhere_a_holder_counts_while_its_file_changes(
     os.utime(path, (wall, wall))
     assert watcher.acquire(folder) is None
     now[0] += 100
-  holder = watcher.holder(folder)
-  assert holder is not None and holder.host == 'elsewhere'
+  assert str(watcher.holder(folder)).endswith(' on elsewhere')
   assert watcher.acquire(folder) is None  # 100 seconds without a change
   now[0] += 30
   taken = watcher.acquire(folder)
@@ -148,7 +145,8 @@ def test_a_lock_file_that_says_nothing_is_watched(
   folder.create()
   (folder.path / '.lock-empty.json').write_text('')
   taker = locks.Locks(stale_s=5)
-  assert taker.acquire(folder) is None and taker.holder(folder) is None
+  assert taker.acquire(folder) is None
+  assert taker.holder(folder) == 'an unknown process'
   now[0] += 6
   assert taker.acquire(folder) is not None
 

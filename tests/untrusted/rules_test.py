@@ -164,7 +164,10 @@ def test_none_breaks_no_rule_where_it_is_allowed() -> None:
   assert function(size=1, limit=2) == 3
   for fields, told in (
       (dict(size=0), 'block.size is 0; it must be positive.'),
-      (dict(size=None), 'block.size is None; it must be positive.'),
+      (
+          dict(size=None),
+          'block.size is None; it must be a whole number of less than 64 bits.',
+      ),
       (dict(size=1, limit=-1), 'block.limit is -1; it must be positive.'),
   ):
     assert _refusal(function, **fields) == told

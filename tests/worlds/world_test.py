@@ -66,7 +66,7 @@ def test_a_task_depends_on_its_number_only(world: worlds.World) -> None:
 def test_a_seed_is_the_world_of_runs_with_it(world: worlds.World) -> None:
   """The same teacher, and the same combinations held out."""
   distribution = components.TASKS['hyperteacher'].make(**world.fields)
-  root = randomness.root_key(2020, 'threefry2x32')
+  root = randomness.root_key(2020)
   params = distribution.init(randomness.stream(root, 'task'))
   tasks = world.sample('ood', 200)
   latents = {latent.tobytes() for latent in tasks.latents}

@@ -14,7 +14,7 @@ import pandas as pd
 from modular_hyperteacher import files
 from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.figures.library import data
@@ -52,9 +52,9 @@ def measure(experiment: str) -> pd.DataFrame:
   for support, run in runs.items():
     task = run.config['task']
     training = run.config['training'] | {'seeds': [int(seed) for seed in seeds]}
-    built = experiments.build(run.config | {'training': training}, 1)
+    built = build.build(run.config | {'training': training}, 1)
     for seed, drawn in zip(
-        built.training.seeds, experiments.draw_tasks(built), strict=True
+        built.training.seeds, build.draw_tasks(built), strict=True
     ):
       params = drawn.task_params
       key = randomness.stream(jax.random.key(seed), 'reference_lines')

@@ -303,12 +303,12 @@ def _runs(preset: str, *only: str) -> list[sweeps.Run]:
 @pytest.mark.parametrize('preset', presets.PRESETS)
 def test_the_gradient_runs_are_those_of_figure_3b(preset: str) -> None:
   digests = {
-      sweeps.digest(run.run_id)
+      sweeps.hash_of(run.run_id)
       for run in sweeps.expand(fig3b.get_config(preset))
       if run.config['model']['name'] in models.HYPERNETWORKS
   }
   assert len(digests) == 4
-  assert digests <= {sweeps.digest(run.run_id) for run in _runs(preset)}
+  assert digests <= {sweeps.hash_of(run.run_id) for run in _runs(preset)}
 
 
 @_BOTH

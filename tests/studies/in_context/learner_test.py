@@ -9,7 +9,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -63,7 +63,7 @@ def make_system(name: str = 'transformer', **body: Any) -> programs.System:
 def make_programs(
     system: programs.System, seeds: list[int]
 ) -> tuple[programs.Programs, list[programs.SeedTasks]]:
-  roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
+  roots = [randomness.root_key(seed) for seed in seeds]
   drawn = [system.draw_tasks(root) for root in roots]
   return programs.Programs(system, roots, drawn), drawn
 
@@ -190,7 +190,7 @@ def test_evaluation_written_out(name: str) -> None:
   assert splits == ('valid', 'test', 'ood', 'ood_common', 'unrelated')
   params = jax.tree.map(lambda x: x[0], programs.fetch(state.meta_params))
   model = models_test.make(name)
-  root = randomness.root_key(3, 'threefry2x32')
+  root = randomness.root_key(3)
   keys = jax.random.split(randomness.stream(root, 'evaluation'), len(splits))
   latents = [*drawn.evaluation_latents, drawn.evaluation_latents[0]]
   features, targets = {}, {}
@@ -277,8 +277,8 @@ def test_the_bridge_has_the_teacher_of_figure_3b() -> None:
   drawn = []
   for run in (ours, theirs):
     training = run.config['training'] | {'num_evaluation_tasks': 8}
-    built = experiments.build(run.config | {'training': training}, 1)
-    drawn.append(experiments.draw_tasks(built)[0])
+    built = build.build(run.config | {'training': training}, 1)
+    drawn.append(build.draw_tasks(built)[0])
   for x, y in zip(*map(jax.tree.leaves, drawn)):
     np.testing.assert_array_equal(
         jax.random.key_data(x)

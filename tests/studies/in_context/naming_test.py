@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.studies.in_context import fuzzy_logic
@@ -146,7 +146,7 @@ def test_a_run_keeps_the_codes_of_its_tasks() -> None:
   _, kept = compiled.evaluate(params)
   codes = programs.fetch_divided(kept)
   assert codes.shape == (1, len(naming.TERMS.kept), _NUM_TASKS, 2, 2)
-  root = randomness.root_key(5, 'threefry2x32')
+  root = randomness.root_key(5)
   keys = jax.random.split(
       randomness.stream(root, 'evaluation'),
       len(system.evaluation_splits),
@@ -190,7 +190,7 @@ def test_a_code_is_a_token_s_attention_to_itself() -> None:
 def test_runs_of_fuzzy_logic_are_analysed_and_others_are_not() -> None:
   for config, is_analysed in ((fuzzy_config, True), (in_context, False)):
     run, *_ = sweeps.expand(config.get_config('smoke'))
-    system = experiments.build(run.config, 1).system
-    root = randomness.root_key(1, 'threefry2x32')
+    system = build.build(run.config, 1).system
+    root = randomness.root_key(1)
     drawn = system.draw_tasks(root)
     assert bool(system.make_analyse([drawn], [root])) == is_analysed

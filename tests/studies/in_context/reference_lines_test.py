@@ -32,7 +32,7 @@ def test_no_mixture_of_functions_reaches_the_teacher(task_support: str) -> None:
       num_query=1,
   )
   for seed in range(3):
-    root = randomness.root_key(seed, 'threefry2x32')
+    root = randomness.root_key(seed)
     params = world.init(randomness.stream(root, 'task'))
     found = reference_lines.measure(params, task_support, 'ood', root, 32)
     assert tuple(found) == reference_lines.NAMES
@@ -71,7 +71,7 @@ def test_accuracies_on_the_hyperteacher() -> None:
       num_support=reference_lines.EXAMPLES['num_support'],
       num_query=reference_lines.EXAMPLES['num_query'],
   )
-  root = randomness.root_key(0, 'threefry2x32')
+  root = randomness.root_key(0)
   params = world.init(randomness.stream(root, 'task'))
   seen, new = (
       reference_lines.measure_accuracy(world, params, split, root, 16)

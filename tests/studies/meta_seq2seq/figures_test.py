@@ -44,7 +44,7 @@ def write(
     if accuracy is None:
       return None
     seeds = len(run.config['training']['seeds'])
-    tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
+    tilt = int(sweeps.hash_of(run.run_id), 16) % 5 + 1
     spread = [0.0005 * tilt * (i - (seeds - 1) / 2) for i in range(seeds)]
     values = [accuracy + d for d in spread]
     ood = dict.fromkeys(

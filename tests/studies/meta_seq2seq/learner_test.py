@@ -11,7 +11,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
-from modular_hyperteacher.experiments import build as experiments
+from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -66,7 +66,7 @@ def make_system(network: models.Model | None = None, **outer: Any) -> Any:
 def make_programs(
     system: Any, seeds: Sequence[int]
 ) -> tuple[programs.Programs, list[programs.SeedTasks], list[jax.Array]]:
-  roots = [randomness.root_key(seed, 'threefry2x32') for seed in seeds]
+  roots = [randomness.root_key(seed) for seed in seeds]
   worlds = [system.draw_tasks(root) for root in roots]
   return programs.Programs(system, roots, worlds), worlds, roots
 
@@ -184,7 +184,7 @@ def test_the_support_set_is_asked_if_and_only_if_there_is_a_support_loss(
     return network.apply(params, key, support, query, is_training)
 
   system = make_system(network._replace(apply=apply), support_loss=support_loss)
-  root = randomness.root_key(0, 'threefry2x32')
+  root = randomness.root_key(0)
   params = system.draw_tasks(root).task_params
   state = system.init(root)
   step = jax.vmap(
@@ -348,7 +348,7 @@ def test_unknown_fields_are_refused() -> None:
       'execution': dict(log_every=2, checkpoint_every_s=60.0),
   }
   with pytest.raises(errors.UserError, match='task.num_queries does not exist'):
-    experiments.build(config, 1)
+    build.build(config, 1)
 
 
 # Operations.
@@ -411,9 +411,9 @@ def test_a_few_steps_on_scan_lower_the_loss(fields: dict[str, Any]) -> None:
   model = dict(run.config['model'])
   for name, value in fields.items():
     model[name] = model[name] | value if isinstance(value, dict) else value
-  built = experiments.build(run.config | {'model': model}, num_devices=8)
-  worlds = experiments.draw_tasks(built)
-  roots = experiments.root_keys(built.training)
+  built = build.build(run.config | {'model': model}, num_devices=8)
+  worlds = build.draw_tasks(built)
+  roots = build.root_keys(built.training)
   compiled = programs.Programs(built.system, roots, worlds)
   state, first = compiled.train(compiled.init(), 1)
   state, last = compiled.train(state, 20)

@@ -57,7 +57,7 @@ def _write(
     fields = dict(sweeps.flatten(run.config))
     symmetric = 'symmetric' in fields.get('model.outer.gradient', '')
     rate = values['rate'] if symmetric else 1.0
-    tilt = int(sweeps.digest(run.run_id), 16) % 5 + 1
+    tilt = int(sweeps.hash_of(run.run_id), 16) % 5 + 1
     return [
         (
             step,

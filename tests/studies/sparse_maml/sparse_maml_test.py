@@ -362,6 +362,6 @@ def test_variants_differ_in_their_gates_alone(preset: str) -> None:
     assert len(common) == number
     assert all(block == common[0] for block in common)
   described = sweeps.described_runs('fig3b', preset)
-  figure_3b = {sweeps.digest(run.run_id) for run in described}
-  shared = [r for r in runs if sweeps.digest(r.run_id) in figure_3b]
+  figure_3b = {sweeps.hash_of(run.run_id) for run in described}
+  shared = [r for r in runs if sweeps.hash_of(r.run_id) in figure_3b]
   assert len(shared) == 6

@@ -1,6 +1,6 @@
 """Measures step times and writes them into two pages of the documentation.
 
-  python -m modular_hyperteacher.profiling.performance_page --only=goals
+  python figures/performance_page.py --only=goals
 
 `benchmark.py` measures every case in a separate process; docs/performance.json
 keeps the results. docs/performance.md shows times per model, and its appendix
@@ -25,10 +25,10 @@ import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import files
-from modular_hyperteacher.cli import formats
 from modular_hyperteacher.cli import script
+from modular_hyperteacher.figures.plotting import tables
 
-_ROOT = pathlib.Path(__file__).parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
 _JSON = _ROOT / 'docs' / 'performance.json'
 _PAGE = _ROOT / 'docs' / 'performance.md'
 _LOG = _ROOT / 'docs' / 'performance_log.md'
@@ -81,13 +81,9 @@ def cases() -> list[Case]:
       Case('steps', world, model) for world in _WORLDS for model in _MODELS
   ]
   linear = 'hyperteacher', 'linear_hypernetwork'
-  seeds = [
-      Case('seeds', *linear, f'{number} seeds', seeds=number)
-      for number in (1, 3, 10)
-  ]
+  seeds = [Case('seeds', *linear, f'{n} seeds', seeds=n) for n in (1, 3, 10)]
   devices = [
-      Case('devices', *linear, f'{number} devices', devices=number)
-      for number in (1, 2)
+      Case('devices', *linear, f'{n} devices', devices=n) for n in (1, 2)
   ]
   growth = [
       Case('growth', *linear, f'{words} {value}', {field: value})
@@ -168,7 +164,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
   return row | {'num_tasks': fields['training.meta_batch_size']}
 
 
-def tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
+def make_tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:
   """Returns the pages' tables, given measurements by the case's name."""
   lines = {}
   for case in cases():
@@ -224,22 +220,12 @@ def _describe_on_gpu(row: dict[str, Any]) -> dict[str, str]:
 
 def pages(rows: dict[str, dict[str, Any]]) -> dict[pathlib.Path, str]:
   """Returns the text of both pages with their tables, by the page's path."""
-  frames: dict[pathlib.Path, dict[str, pd.DataFrame]] = {_PAGE: {}, _LOG: {}}
-  for name, frame in tables(rows).items():
-    frames[_PAGE if name in _ON_PAGE else _LOG][name] = frame
-  return {
-      path: fill(path.read_text('utf-8'), tables_of_page)
-      for path, tables_of_page in frames.items()
-  }
-
-
-def fill(page: str, frames: dict[str, pd.DataFrame]) -> str:
-  """Returns the page with its tables replaced; see `formats.fill`."""
-  filled = {}
-  for name, frame in frames.items():
-    cells = frame.fillna('')
-    filled[name] = formats.table({str(c): cells[c].tolist() for c in cells})
-  return formats.fill(page, filled)
+  texts = {path: path.read_text('utf-8') for path in (_PAGE, _LOG)}
+  for name, frame in make_tables(rows).items():
+    path = _PAGE if name in _ON_PAGE else _LOG
+    table = tables.to_markdown(frame)
+    texts[path] = tables.fill(texts[path], {name: table})
+  return texts
 
 
 def define_flags() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.profiling import timings
+from modular_hyperteacher.launch import timings
 from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 from tests.helpers import small_sweep

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import pytest
 
-from modular_hyperteacher.profiling import performance_page
+from modular_hyperteacher.figures import performance_page
 from modular_hyperteacher.runs import provenance
 from tests.profiling import benchmark_test
 
@@ -36,7 +36,7 @@ def test_cases_have_names_of_their_own() -> None:
 
 def test_times_are_given_for_the_published_number_of_tasks() -> None:
   rows = {'steps goals maml': _ROW}
-  table = performance_page.tables(rows)['steps']
+  table = performance_page.make_tables(rows)['steps']
   (line,) = table[table['tasks timed'] == '16'].to_dict('records')
   assert (line['world'], line['model']) == ('goals', 'maml')
   assert line['CPU s / 128 tasks'] == '4'
@@ -50,7 +50,7 @@ def test_times_are_given_for_the_published_number_of_tasks() -> None:
 def test_on_a_gpu_wall_times_are_given_as_they_are() -> None:
   name = 'gpu theory modular_student 3 seeds, 32 at once'
   row = _ROW | {'step_seconds': 0.03, 'least_flops': 6e10, 'num_tasks': 64}
-  table = performance_page.tables({name: row})['gpu']
+  table = performance_page.make_tables({name: row})['gpu']
   (line,) = table[table['tasks timed'] == '64'].to_dict('records')
   assert (line['seeds'], line['ms / step']) == ('3', '30')
   assert line['ms / step and seed'] == '10'
@@ -103,7 +103,7 @@ def test_only_what_the_machine_has_is_measured(
 
 
 def test_the_pages_are_those_that_are_written_and_short() -> None:
-  """If this fails: python -m ...performance_page --draw_only."""
+  """If this fails: python figures/performance_page.py --draw_only."""
   pages = performance_page.pages(performance_page.known())
   assert len(pages) == 2
   for path, text in pages.items():
@@ -111,17 +111,31 @@ def test_the_pages_are_those_that_are_written_and_short() -> None:
   assert len(pages[performance_page._PAGE].splitlines()) <= 150
 
 
-def test_tables_go_between_their_markers_again_and_again() -> None:
-  frames = performance_page.tables({})
-  page = ''.join(
-      f'Before.\n<!-- table: {name} -->\nold\n<!-- end -->\n' for name in frames
-  )
-  filled = performance_page.fill(page, frames)
-  assert 'old' not in filled and filled.count('Before.') == len(frames)
-  assert '| hyperteacher | maml | not measured |' in filled
-  assert performance_page.fill(filled, frames) == filled
-  with pytest.raises(ValueError, match="no markers for the table 'steps'"):
-    performance_page.fill('', frames)
+def test_tables_go_between_their_markers_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+  names = performance_page.make_tables({})
+  for attribute in ('_PAGE', '_LOG'):
+    page = tmp_path / attribute
+    page.write_text(
+        ''.join(
+            f'Before.\n<!-- table: {name} -->\nold\n<!-- end -->\n'
+            for name in names
+            if (attribute == '_PAGE') == (name in performance_page._ON_PAGE)
+        )
+    )
+    monkeypatch.setattr(performance_page, attribute, page)
+  for _ in range(2):
+    pages = performance_page.pages({})
+    filled = ''.join(pages.values())
+    assert 'old' not in filled and filled.count('Before.') == len(names)
+    assert '| hyperteacher | maml | not measured |' in filled
+    for path, text in pages.items():
+
+      path.write_text(text)
+  performance_page._LOG.write_text('')
+  with pytest.raises(ValueError, match='no markers for the table'):
+    performance_page.pages({})
 
 
 def _guard(
