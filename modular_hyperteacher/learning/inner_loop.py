@@ -95,7 +95,7 @@ class InnerConfig(rules.Record):
   fresh_support: bool = False
   random_start: bool = False
   first_order: bool = False
-  momentum: rules.Dropout = 0.0
+  momentum: rules.BelowOne = 0.0
 
   def __post_init__(self) -> None:
     super().__post_init__()
