@@ -96,7 +96,7 @@ class Case:
         num_combinations=nothing,
     )
     self.learner = outer_loop.make_learner(
-        distribution, self.objective, self.model, self.inner, outer
+        distribution, self.model, self.inner, outer
     )
     self.meta_params = self.to_ours(self.data, 'meta_')
 
