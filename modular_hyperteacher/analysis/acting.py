@@ -22,6 +22,7 @@ eight steps in all. So it is slightly suboptimal, and values can exceed 1.
 """
 
 from collections.abc import Callable
+import functools
 from typing import Any
 
 import jax
@@ -126,12 +127,7 @@ def walk(
   is its number of moves before the right interaction; without a reward, the
   argmax of the rewards means nothing.
 
-  Args:
-    params: what all tasks share.
-    nexts: the cell after each move, [mazes, cells, 4].
-    instance: the initial scene.
-    factors: those that make up the goal, [4].
-    policy: followed greedily.
+  The policy is followed greedily; `nexts` is as `goals.move_table` returns it.
   """
   cells = jnp.arange(params.walls.shape[-1])
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)
@@ -150,15 +146,9 @@ def walk(
 def earn(
     instances: preferences.Instances, worth: jax.Array, policy: Policy
 ) -> tuple[jax.Array, jax.Array]:
-  """Returns the discounted returns of an agent and of the demonstrator.
+  """Returns the discounted returns [I] of an agent and of the demonstrator.
 
-  Args:
-    instances: I initial scenes.
-    worth: reward of each colour, [colours].
-    policy: followed greedily.
-
-  Returns:
-    Discounted returns, [I] both.
+  `worth` is the reward of each colour; the policy is followed greedily.
   """
   earned = preferences.discounted_returns(
       instances, worth, follow(instances, policy)
@@ -182,16 +172,12 @@ def follow(
 
 
 def _make_act_on_split(
-    model: models.MetaModel,
-    act: Callable[..., tuple[jax.Array, jax.Array]],
+    model: models.MetaModel, act: Callable[..., tuple[jax.Array, jax.Array]]
 ) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
   """Returns `act_on_split(adapted, split, *tables)`.
 
-  It returns the two results of acting on each task of a split, [tasks] each.
-
-  Args:
-    model: what acts.
-    act: takes a policy, task parameters, a latent, a key and the tables.
+  It returns the two results of acting on each task of a split, [tasks] each:
+  `act` takes a policy, task parameters, a latent, a key and the tables.
   """
 
   @jax.jit
@@ -208,10 +194,7 @@ def _make_act_on_split(
         task_inputs: tuple[models.FastParams, jax.Array, jax.Array],
     ) -> tuple[jax.Array, jax.Array]:
       fast, latent, key = task_inputs
-
-      def policy(scenes: observations.Scenes, /) -> jax.Array:
-        return model.predict(meta_params, fast, scenes)
-
+      policy = functools.partial(model.predict, meta_params, fast)
       return act(policy, task_params, latent, key, *tables)
 
     return lax.map(

@@ -52,11 +52,9 @@ def fit_latents(
 ) -> jax.Array:
   """Returns D [M, M-hat] of the ridge regression `latents ~ D zhat`.
 
-  Args:
-    student_latents: zhat of each task, [tasks, M-hat].
-    latents: z of each task, [tasks, M].
-    exact: whether to solve the normal equations directly. Otherwise takes ten
-      iterations of conjugate gradients, as the released code does.
+  The student's latents zhat are [tasks, M-hat], the teacher's [tasks, M]. Takes
+  ten iterations of conjugate gradients, as the released code does, or solves
+  the normal equations exactly.
   """
   if exact:
     width = student_latents.shape[1]
@@ -66,19 +64,14 @@ def fit_latents(
 
 
 def align(
-    teacher_modules: jax.Array,
-    student_modules: jax.Array,
-    regression: jax.Array,
+    teacher_modules: jax.Array,  # [M, X, H]
+    student_modules: jax.Array,  # [M-hat, X, H-hat]
+    regression: jax.Array,  # D, as `fit_latents` returns it, [M, M-hat]
 ) -> dict[str, jax.Array]:
   """Returns a student's alignment, given a linear map between latents.
 
   The keys are 'joint_mean', 'joint_max', 'joint_min' (over the teacher's units)
   and 'per_module_mean', ... (over units and modules). Values are at most 1.
-
-  Args:
-    teacher_modules: [M, X, H].
-    student_modules: [M-hat, X, H-hat].
-    regression: D, as `fit_latents` returns it, [M, M-hat].
   """
   aligned = jnp.einsum(
       'jm,jxk->mxk', jnp.linalg.pinv(regression), student_modules
@@ -95,18 +88,12 @@ def align(
 
 
 def align_weights(
-    teacher_modules: jax.Array,
-    student_modules: jax.Array,
-    latents: jax.Array,
-    student_latents: jax.Array,
+    teacher_modules: jax.Array,  # [M, X, H]
+    student_modules: jax.Array,  # [M-hat, X, H-hat]
+    latents: jax.Array,  # z of each task, [tasks, M]
+    student_latents: jax.Array,  # zhat of each task, [tasks, M-hat]
 ) -> tuple[jax.Array, jax.Array]:
   """Returns how well the combined weights of each task are aligned.
-
-  Args:
-    teacher_modules: [M, X, H].
-    student_modules: [M-hat, X, H-hat].
-    latents: z of each task, [tasks, M].
-    student_latents: zhat of each task, [tasks, M-hat].
 
   Returns:
     [], the mean cosine of each teacher's unit and its best student unit, one
@@ -165,12 +152,8 @@ def make_analysis(
 def _measure(adapted: base.Adapted) -> base.Metrics:
   teacher = adapted.task_params.modules
   student = jnp.asarray(adapted.meta_params['modules'])
-  on_train, _ = _split_metrics(
-      teacher,
-      student,
-      adapted.fast_params['test'],
-      adapted.latents['test'][:, 0],
-  )
+  fast_params, latents = adapted.fast_params['test'], adapted.latents['test']
+  on_train, _ = _split_metrics(teacher, student, fast_params, latents[:, 0])
   readout_power = (np.asarray(adapted.task_params.readout) ** 2).sum(-1)
   metrics = {}
   for split, latents in adapted.latents.items():
@@ -182,14 +165,12 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
     by_name, regression = _split_metrics(
         teacher, student, student_latents, latents[:, 0]
     )
+    modules = np.asarray(teacher), np.asarray(student)
     by_regression = identification.identify(
-        np.asarray(teacher),
-        np.asarray(student),
-        np.linalg.pinv(np.asarray(regression)),
+        *modules, np.linalg.pinv(np.asarray(regression))
     )
     direct = identification.identify(
-        np.asarray(teacher),
-        np.asarray(student),
+        *modules,
         identification.fit_latent_map(latents[:, 0], student_latents),
         weights=readout_power,
     )

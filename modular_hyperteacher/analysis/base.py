@@ -64,13 +64,8 @@ def over_seeds(
   """Returns a function that runs an analysis on every seed.
 
   It maps meta parameters [R, ...] and adapted fast parameters [R, splits,
-  tasks, ...] to split -> metric -> [R].
-
-  Args:
-    analysis: what to measure.
-    evaluation_splits: all splits of evaluation, in order.
-    seed_tasks: one per seed.
-    roots: one root key per seed.
+  tasks, ...] to split -> metric -> [R]. There is one `SeedTasks` and one root
+  key per seed; `evaluation_splits` are all splits of evaluation, in order.
   """
   split_indices = {s: evaluation_splits.index(s) for s in analysis.splits}
 

@@ -36,9 +36,8 @@ class Counterexample(NamedTuple):
   teacher: _Network
   student: _Network
   train_masks: np.ndarray  # [C, M] bool, families that the student fits
-  ood_masks: Mapping[
-      str, np.ndarray
-  ]  # name -> [M] bool, a family that it cannot fit
+  # Name -> [M] bool, a family that it cannot fit.
+  ood_masks: Mapping[str, np.ndarray]
 
 
 def wider_student(key: jax.Array) -> Counterexample:

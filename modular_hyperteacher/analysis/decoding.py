@@ -45,12 +45,9 @@ def make_analysis(
 def flatten(fast_params: Any) -> np.ndarray:
   """Returns all fast parameters of each task as features, [tasks, F].
 
-  Arrays are in the alphabetical order of their names. The authors' order is
-  input, hidden and output embeddings, then the bias; it changes the released
-  decoder, which stops early, by rounding only.
-
-  Args:
-    fast_params: leaves [tasks, ...].
+  Leaves are [tasks, ...], in the alphabetical order of their names. The
+  authors' order is input, hidden and output embeddings, then the bias; it
+  changes the released decoder, which stops early, by rounding only.
   """
   leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(fast_params)]
   return np.concatenate([x.reshape(len(x), -1) for x in leaves], axis=1)
@@ -58,14 +55,10 @@ def flatten(fast_params: Any) -> np.ndarray:
 
 @jax.jit
 def fit(features: jax.Array, latents: jax.Array) -> jax.Array:
-  """Returns the weights of the released solution, the intercept's last.
+  """Returns the weights [F + 1, L, M] of the released solution.
 
-  Args:
-    features: [tasks, F].
-    latents: [tasks, L, M].
-
-  Returns:
-    [F + 1, L, M].
+  Features are [tasks, F], latents [tasks, L, M]; the intercept's weights are
+  the last.
   """
   no_zeros = jnp.all(features != 0, axis=1, keepdims=True)
   extended = jnp.concatenate([features, no_zeros.astype(features.dtype)], 1)
@@ -76,25 +69,16 @@ def fit(features: jax.Array, latents: jax.Array) -> jax.Array:
 
 @jax.jit
 def predict(weights: jax.Array, features: jax.Array) -> jax.Array:
-  """Returns decoded latents, [tasks, L, M].
-
-  Args:
-    weights: as `fit` returns them, [F + 1, L, M].
-    features: [tasks, F].
-  """
+  """Returns latents [tasks, L, M] decoded from features [tasks, F]."""
   return jnp.einsum('nf,flm->nlm', features, weights[:-1]) + weights[-1:]
 
 
 def predict_exactly(
-    features: np.ndarray, latents: np.ndarray, new_features: np.ndarray
+    features: np.ndarray,  # [tasks, F]
+    latents: np.ndarray,  # [tasks, L, M]
+    new_features: np.ndarray,  # [new, F]
 ) -> np.ndarray:
-  """Returns latents decoded by the exact ridge regression, [new, L, M].
-
-  Args:
-    features: the solution is fitted on them, [tasks, F].
-    latents: the solution is fitted to them, [tasks, L, M].
-    new_features: latents are decoded from them, [new, F].
-  """
+  """Returns latents decoded by the exact ridge regression, [new, L, M]."""
   targets = latents.reshape(len(latents), -1)
   decoded = ridge.predict_exactly(
       _append_ones(features), targets, _append_ones(new_features), RIDGE
@@ -107,10 +91,8 @@ def score(
 ) -> Mapping[str, float]:
   """Returns the mean R^2 over defined targets, and that of each target.
 
-  Args:
-    decoded: [tasks, L, M].
-    latents: [tasks, L, M].
-    name: what to call the mean; the others are '{name}_l{layer}_m{module}'.
+  The mean has the given name, the others are '{name}_l{layer}_m{module}'.
+  Latents are [tasks, L, M].
   """
   num_tasks, num_layers, num_modules = latents.shape
   flat = ridge.r2(

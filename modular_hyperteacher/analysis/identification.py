@@ -33,12 +33,9 @@ def fit_latent_map(
 ) -> np.ndarray:
   """Returns P [M-hat, M] of the least-squares fit `zhat ~ P z`, in float64.
 
-  Alignment regresses in the other direction, with a penalty, and inverts the
-  result. This fit does neither, so the two measures do not share errors.
-
-  Args:
-    latents: z of each task, [tasks, M].
-    student_latents: zhat of each task, [tasks, M-hat].
+  The teacher's latents are [tasks, M], the student's [tasks, M-hat]. Alignment
+  regresses in the other direction, with a penalty, and inverts the result. This
+  fit does neither, so the two measures do not share errors.
   """
   solution = np.linalg.lstsq(
       np.asarray(latents, np.float64),
@@ -49,20 +46,15 @@ def fit_latent_map(
 
 
 def identify(
-    teacher_modules: np.ndarray,
-    student_modules: np.ndarray,
-    latent_map: np.ndarray,
-    weights: np.ndarray | None = None,
+    teacher_modules: np.ndarray,  # [M, X, H]
+    student_modules: np.ndarray,  # [M-hat, X, H-hat], H-hat at least H
+    latent_map: np.ndarray,  # P, [M-hat, M]
+    weights: np.ndarray | None = None,  # [H], not negative
 ) -> Identification:
   """Matches the student's hidden units to the teacher's, one to one.
 
-  Args:
-    teacher_modules: [M, X, H].
-    student_modules: [M-hat, X, H-hat], H-hat at least H.
-    latent_map: P, from the teacher's latents to the student's, [M-hat, M].
-    weights: how much each teacher's unit counts in the residual, [H], not
-      negative; equal by default. A student with a small error need not recover
-      a unit whose readout is small; weights let such units count less.
+  Teacher's units count equally in the residual, or by `weights`: a student with
+  a small error need not recover a unit whose readout is small.
 
   Raises:
     ValueError: if the student has fewer hidden units than the teacher.

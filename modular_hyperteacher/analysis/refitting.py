@@ -121,10 +121,8 @@ def choose_tasks(latents: np.ndarray) -> np.ndarray:
   """Returns the sorted indices of the tasks whose latents to infer again.
 
   These are the first tasks, and the first task of each combination of modules,
-  so that every combination that was drawn is covered.
-
-  Args:
-    latents: z of each task, [tasks, L, M].
+  so that every combination that was drawn is covered. Latents z are [tasks, L,
+  M].
   """
   _, first_of_combination = np.unique(latents != 0, axis=0, return_index=True)
   return np.union1d(np.arange(len(latents))[:_NUM_TASKS], first_of_combination)

@@ -18,14 +18,10 @@ def fit_by_conjugate_gradients(
 ) -> jax.Array:
   """Returns weights [F, targets] after at most ten iterations from zero.
 
-  Stops early once the residual's norm is at most 1e-5 times that of the right
-  side, as the authors' released code does. Ten iterations may end far from the
-  solution, and then the result depends on rounding.
-
-  Args:
-    features: [N, F].
-    targets: [N, targets].
-    strength: how much the penalty counts.
+  Features are [N, F], targets [N, targets]. Stops early once the residual's
+  norm is at most 1e-5 times that of the right side, as the authors' released
+  code does. Ten iterations may end far from the solution, and then the result
+  depends on rounding.
   """
 
   def solve(target: jax.Array) -> jax.Array:
@@ -40,9 +36,9 @@ def fit_by_conjugate_gradients(
 
 
 def predict_exactly(
-    features: np.ndarray,
-    targets: np.ndarray,
-    new_features: np.ndarray,
+    features: np.ndarray,  # [N, F]
+    targets: np.ndarray,  # [N, targets]
+    new_features: np.ndarray,  # [new, F]
     strength: float,
 ) -> np.ndarray:
   """Returns predictions [new, targets] of the exact solution, in float64.
@@ -51,12 +47,6 @@ def predict_exactly(
   features than examples:
 
     prediction = new features^T (features features^T + strength)^-1 targets.
-
-  Args:
-    features: [N, F].
-    targets: [N, targets].
-    new_features: [new, F].
-    strength: how much the penalty counts.
   """
   num = len(features)
   products = np.zeros((num + len(new_features), num))

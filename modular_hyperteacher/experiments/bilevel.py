@@ -22,6 +22,7 @@ from modular_hyperteacher.experiments import chunks
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
@@ -62,10 +63,10 @@ def blocks(
 
 def _outer_config(outer: Mapping[str, Any]) -> type[outer_loop.OuterConfig]:
   """Returns the class of the outer loop's settings, by its `gradient`."""
-  known: dict[str, Any] = {outer_loop.UNROLLED: outer_loop.OuterConfig}
+  known: dict[str, Any] = {estimates.UNROLLED: outer_loop.OuterConfig}
   for study in plugins.studies():
     known |= study.gradients
-  name = outer.get('gradient', outer_loop.UNROLLED)
+  name = outer.get('gradient', estimates.UNROLLED)
   untrusted.check(name, str, 'model.outer.gradient')
   errors.require_choice('model.outer.gradient', name, known)
   entry = known[name]
@@ -105,7 +106,7 @@ def build(
         execution, task_chunk_size=math.gcd(share, best)
     )
   outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
-  learner = outer_loop.make_learner(task, task.objective, model, inner, outer)
+  learner = outer_loop.make_learner(task, model, inner, outer)
   made = [make(task, model) for make in entry.make_analyses]
   analysis = analyses.combine(
       [a for a in made if {*task.evaluation_splits}.issuperset(a.splits)]

@@ -1,1 +1,1 @@
-"""Bilevel learning: inner loop, outer loop, evaluation, compiled programs."""
+"""Bilevel learning: inner and outer loop, evaluation, compiled programs."""

@@ -36,12 +36,11 @@ def make_draw_tasks(
     for split in task_distribution.evaluation_splits:
       keys = jax.random.split(randomness.stream(key, split), num_tasks)
       sample = jax.vmap(
-          lambda params, key, split=split: task_distribution.sample_latent(
-              params, key, split
-          ),
-          (None, 0),
+          lambda key, split=split: task_distribution.sample_latent(
+              task_params, key, split
+          )
       )
-      latents.append(sample(task_params, keys))
+      latents.append(sample(keys))
     return jnp.stack(latents)
 
   def draw(root: jax.Array) -> programs.SeedTasks:
@@ -61,14 +60,9 @@ def make_evaluate(
   """Returns the evaluation of one seed.
 
   It takes the latents from `make_draw_tasks` and returns means over tasks,
-  with the adapted parameters of this device's tasks,
+  with the adapted parameters of this device's tasks in the kept splits,
   `[kept splits, tasks / D, ...]`. The key draws examples and inner batches.
-
-  Args:
-    task_distribution: where tasks come from.
-    learner: adapts to tasks and evaluates them.
-    task_chunk_size: tasks adapted to at once, or None; bounds memory.
-    kept_splits: splits whose adapted parameters are returned.
+  Tasks are adapted to in chunks, to bound memory.
   """
   # All evaluation splits draw examples in the same way, so use any.
   split = task_distribution.evaluation_splits[0]

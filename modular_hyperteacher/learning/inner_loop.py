@@ -18,6 +18,7 @@ a least-squares solver may replace AdamW.
 
 from collections.abc import Callable
 import dataclasses
+import functools
 import math
 from typing import Annotated, Any, cast, ClassVar
 
@@ -34,10 +35,6 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
 Draw = Callable[[jax.Array], tasks.Batch]
-# (fast_params, meta_params, batch with encodings in place of inputs) -> scalar.
-SupportLoss = Callable[
-    [models.FastParams, models.MetaParams, tasks.Batch], jax.Array
-]
 _Carry = tuple[models.FastParams, optax.OptState]
 # (meta_params, initial fast_params, draw, key) -> fast parameters adapted to a
 # task. `draw(key)` returns the batch of one inner step, with encodings in place
@@ -55,47 +52,38 @@ _DRAWN_AHEAD = 25
 
 @dataclasses.dataclass(frozen=True)
 class InnerConfig(rules.Record):
-  """The inner loop's settings.
-
-  Attributes:
-    num_steps: inner steps, or iterations of Levenberg-Marquardt; 0 for no
-      adaptation, as for a model that predicts its fast parameters.
-    learning_rate: what AdamW or SGD multiplies its updates by.
-    weight_decay: AdamW applies it to every fast parameter.
-    eps_root: AdamW adds it to the second moment inside the square root.
-      Without it, the second derivative of the root at zero makes outer
-      gradients NaN.
-    batch_size: support examples per step, drawn with replacement; None for
-      the whole support set at every step.
-    momentum: the momentum of SGD; 0 for none.
-    solver: 'adamw', 'sgd', or 'levenberg_marquardt' for objectives that are
-      sums of squares. The latter uses the whole support set and, of the
-      settings above, only `num_steps`.
-    second_order: whether the outer gradient flows through the adaptation.
-    first_order: whether the outer gradient takes inner updates as constants,
-      but flows through the initial fast parameters and the gates. With neither
-      order, adapted parameters are constants, so MAML learns nothing.
-    fresh_support: whether every step sees a new support set of the task.
-    random_start: whether every task starts from its own standard normal draw
-      rather than from the model's initial fast parameters.
-  """
+  """The inner loop's settings."""
 
   BLOCK: ClassVar[str] = 'model.inner'
 
+  # Or iterations of Levenberg-Marquardt; 0 for no adaptation, as for a model
+  # that predicts its fast parameters.
   num_steps: int
-  learning_rate: float = 0.0
-  weight_decay: rules.NotNegative = 0.0
+  learning_rate: float = 0.0  # Of AdamW or SGD.
+  weight_decay: rules.NotNegative = 0.0  # AdamW's, of every fast parameter.
+  # AdamW adds it to the second moment inside the square root, whose second
+  # derivative at zero otherwise makes outer gradients NaN.
   eps_root: rules.NotNegative = 0.0
+  # Support examples per step, drawn with replacement; None for all, every step.
   batch_size: (
       Annotated[int, rules.at_least(1, ', or None for the whole support set')]
       | None
   ) = None
+  # Levenberg-Marquardt, for objectives that are sums of squares, uses the whole
+  # support set and, of the settings above, only `num_steps`.
   solver: Annotated[str, rules.one_of(SOLVERS)] = 'adamw'
+  # Whether the outer gradient flows through the adaptation.
   second_order: bool = True
+  # Whether every step sees a new support set of the task.
   fresh_support: bool = False
+  # Whether every task starts from its own standard normal draw rather than from
+  # the model's initial fast parameters.
   random_start: bool = False
+  # Whether the outer gradient takes inner updates as constants, but flows
+  # through the initial fast parameters and the gates. With neither order,
+  # adapted parameters are constants, so MAML learns nothing.
   first_order: bool = False
-  momentum: rules.Dropout = 0.0
+  momentum: rules.BelowOne = 0.0  # Of SGD.
 
   def __post_init__(self) -> None:
     super().__post_init__()
@@ -152,19 +140,6 @@ def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
   )
 
 
-def draw_start(
-    config: InnerConfig, fast_params: models.FastParams, key: jax.Array
-) -> tuple[models.FastParams, jax.Array]:
-  """Returns where a task's inner loop starts, and the key of its steps."""
-  if not config.random_start:
-    return fast_params, key
-  key, start_key = jax.random.split(key)
-  normal = optax.tree.random_like(
-      start_key, fast_params, sampler=jax.random.normal
-  )
-  return normal, key
-
-
 def make_adapt(
     model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
 ) -> Adapt:
@@ -173,8 +148,9 @@ def make_adapt(
   See `from_support` for the `draw` of a finite support set.
   """
   least_squares = config.solver == 'levenberg_marquardt'
-  make = _make_least_squares if least_squares else _make_descend
-  solve = make(model, objective, config)
+  solve = functools.partial(
+      _least_squares if least_squares else _descend, model, objective, config
+  )
 
   def adapt(
       meta_params: models.MetaParams,
@@ -194,8 +170,11 @@ def make_adapt(
 
 def make_support_loss(
     model: models.MetaModel, objective: tasks.Objective
-) -> SupportLoss:
-  """Returns what the inner loop descends, the model's penalty included."""
+) -> Callable[[models.FastParams, models.MetaParams, tasks.Batch], jax.Array]:
+  """Returns what the inner loop descends, the model's penalty included.
+
+  It takes a batch with encodings in place of inputs.
+  """
 
   def support_loss(
       fast_params: models.FastParams,
@@ -211,83 +190,77 @@ def make_support_loss(
   return support_loss
 
 
-def _make_descend(
-    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
-) -> Adapt:
-  """Returns gradient descent with AdamW or SGD."""
+def _descend(
+    model: models.MetaModel,
+    objective: tasks.Objective,
+    config: InnerConfig,
+    meta_params: models.MetaParams,
+    fast_params: models.FastParams,
+    draw: Draw,
+    key: jax.Array,
+) -> models.FastParams:
+  """Adapts by gradient descent with AdamW or SGD."""
   support_loss = make_support_loss(model, objective)
+  gate = None if model.gate is None else model.gate(meta_params)
+  optimizer = make_optimizer(config)
+  if models.num_params(fast_params) <= _MAX_JOINED:
+    optimizer = optax.flatten(optimizer)
 
-  def descend(
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      draw: Draw,
-      key: jax.Array,
-  ) -> models.FastParams:
-    gate = None if model.gate is None else model.gate(meta_params)
-    optimizer = make_optimizer(config)
-    if models.num_params(fast_params) <= _MAX_JOINED:
-      optimizer = optax.flatten(optimizer)
+  def step(carry: _Carry, batch: tasks.Batch) -> tuple[_Carry, None]:
+    fast_params, opt_state = carry
+    gradient = jax.grad(support_loss)(fast_params, meta_params, batch)
+    updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
+    if config.first_order:
+      updates = lax.stop_gradient(updates)
+    if gate is not None:
+      # Gates act on finished updates: AdamW would rescale gated gradients, and
+      # its weight decay would move weights whose gate is closed.
+      updates = jax.tree.map(jnp.multiply, updates, gate)
+    return (optax.apply_updates(fast_params, updates), opt_state), None
 
-    def step(carry: _Carry, batch: tasks.Batch) -> tuple[_Carry, None]:
-      fast_params, opt_state = carry
-      gradient = jax.grad(support_loss)(fast_params, meta_params, batch)
-      updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
-      if config.first_order:
-        updates = lax.stop_gradient(updates)
-      if gate is not None:
-        # Gates act on finished updates: AdamW would rescale gated gradients,
-        # and its weight decay would move weights whose gate is closed.
-        updates = jax.tree.map(jnp.multiply, updates, gate)
-      return (optax.apply_updates(fast_params, updates), opt_state), None
+  def body(carry: _Carry, step_key: jax.Array) -> tuple[_Carry, Any]:
+    if config.fresh_support and not config.second_order:
+      return lax.scan(step, carry, jax.vmap(draw)(step_key))
+    return step(carry, draw(step_key))
 
-    def body(carry: _Carry, step_key: jax.Array) -> tuple[_Carry, Any]:
-      if config.fresh_support and not config.second_order:
-        return lax.scan(step, carry, jax.vmap(draw)(step_key))
-      return step(carry, draw(step_key))
-
-    carry = fast_params, optimizer.init(fast_params)
-    step_keys = jax.random.split(key, config.num_steps)
-    if config.second_order:
-      # The backward pass gathers batches again instead of storing them: a batch
-      # is the largest array of a step, and there may be a hundred steps.
-      body = jax.checkpoint(
-          body,
-          prevent_cse=False,
-          policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
-      )
-    elif config.fresh_support:
-      # Batches are small: drawing several together costs little more than one.
-      ahead = math.gcd(config.num_steps, _DRAWN_AHEAD)
-      step_keys = step_keys.reshape(-1, ahead)
-    (fast_params, _), _ = lax.scan(body, carry, step_keys)
-    return fast_params
-
-  return descend
+  carry = fast_params, optimizer.init(fast_params)
+  step_keys = jax.random.split(key, config.num_steps)
+  if config.second_order:
+    # The backward pass gathers batches again instead of storing them: a batch
+    # is the largest array of a step, and there may be a hundred steps.
+    body = jax.checkpoint(
+        body,
+        prevent_cse=False,
+        policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
+    )
+  elif config.fresh_support:
+    # Batches are small: drawing several together costs little more than one.
+    ahead = math.gcd(config.num_steps, _DRAWN_AHEAD)
+    step_keys = step_keys.reshape(-1, ahead)
+  (fast_params, _), _ = lax.scan(body, carry, step_keys)
+  return fast_params
 
 
-def _make_least_squares(
-    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
-) -> Adapt:
-  """Returns Levenberg-Marquardt on a single batch."""
+def _least_squares(
+    model: models.MetaModel,
+    objective: tasks.Objective,
+    config: InnerConfig,
+    meta_params: models.MetaParams,
+    fast_params: models.FastParams,
+    draw: Draw,
+    key: jax.Array,
+) -> models.FastParams:
+  """Adapts by Levenberg-Marquardt on a single batch."""
   residuals_of = cast(tasks.Loss, objective.residuals)  # Checked by the caller.
+  batch = draw(key)
+  start, unravel = flatten_util.ravel_pytree(fast_params)
 
-  def solve(
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      draw: Draw,
-      key: jax.Array,
-  ) -> models.FastParams:
-    batch = draw(key)
-    start, unravel = flatten_util.ravel_pytree(fast_params)
+  def residuals(flat: jax.Array) -> jax.Array:
+    outputs = model.decode(meta_params, unravel(flat), batch.inputs)
+    return residuals_of(outputs, batch)
 
-    def residuals(flat: jax.Array) -> jax.Array:
-      outputs = model.decode(meta_params, unravel(flat), batch.inputs)
-      return residuals_of(outputs, batch)
-
-    flat = levenberg_marquardt.minimise(residuals, start, config.num_steps)
-    return unravel(flat)
-
-  return solve
+  flat = levenberg_marquardt.minimise(residuals, start, config.num_steps)
+  return unravel(flat)
 
 
 def from_support(support: tasks.Batch, batch_size: int | None) -> Draw:

@@ -37,16 +37,11 @@ def minimise(
     start: jax.Array,
     num_iterations: int,
 ) -> jax.Array:
-  """Returns a local minimiser of the squared norm of the residuals.
+  """Returns a local minimiser [P] of the squared norm of the residuals.
 
-  Args:
-    residuals: `[P] -> [N]`, differentiable almost everywhere.
-    start: `[P]`, the initial point. P should be small, as every iteration
-      solves a P x P system.
-    num_iterations: accepted and rejected steps together.
-
-  Returns:
-    `[P]`, where the squared norm is no larger than at the start.
+  The squared norm is no larger there than at the start. Residuals are a
+  function `[P] -> [N]`, differentiable almost everywhere. P should be small, as
+  every iteration, accepted or rejected, solves a P x P system.
   """
   identity = jnp.eye(start.size, dtype=start.dtype)
 

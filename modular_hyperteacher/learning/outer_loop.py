@@ -11,7 +11,6 @@ n depends only on the seed, n and i.
 
 from collections.abc import Callable, Mapping
 import dataclasses
-import functools
 from typing import Annotated, Any, cast, ClassVar, NamedTuple
 
 import jax
@@ -22,71 +21,56 @@ import optax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
 DEVICE_AXIS = 'devices'
-UNROLLED = 'unrolled'
 Metrics = Mapping[str, jax.Array]
-_Loss = tuple[jax.Array, dict[str, jax.Array]]  # loss, metric -> scalar
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OuterSettings(rules.Record):
-  """What every way of learning across tasks sets.
-
-  Attributes:
-    learning_rate: the largest one.
-    clip_norm: maximum global norm of the gradient; None for no clipping.
-    meta_batch_size: B, tasks per step, over all devices.
-    num_outer_steps: steps over which a learning rate changes.
-  """
+  """What every way of learning across tasks sets."""
 
   BLOCK: ClassVar[str] = 'model.outer'
 
-  learning_rate: rules.Positive
+  learning_rate: rules.Positive  # The largest one.
+  # The maximum global norm of the gradient.
   clip_norm: (
       Annotated[float, rules.positive(', or None for no clipping')] | None
   )
-  meta_batch_size: rules.Count
-  num_outer_steps: rules.Count
+  meta_batch_size: rules.Count  # B, tasks per step, over all devices.
+  num_outer_steps: rules.Count  # Steps over which a learning rate changes.
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OuterConfig(OuterSettings):
-  """The outer loop's settings.
+  """The settings of the bilevel outer loop."""
 
-  Attributes:
-    learning_rate: what AdamW multiplies its updates by.
-    weight_decay: AdamW applies it to every learned meta-parameter.
-    decay_vectors: whether weight decay applies to vectors, such as biases.
-    max_consecutive_skips: steps with a gradient that is not finite are skipped
-      and counted, but at most this many in a row. 0 never skips.
-    num_outer_steps: steps over which a learning rate decays.
-    final_fraction: fraction of the learning rate at the end of a cosine decay;
-      1 for a constant learning rate.
-    gate_learning_rate: for learned gates, whose own AdamW decays no weights and
-      clips their gradients apart.
-    gradient: how the gradient is estimated: 'unrolled' differentiates through
-      the adaptation. Studies add other names, with subclasses of this one.
-    task_chunk_size: tasks per gradient computation; None for all of a device's
-      tasks. Bounds memory; changes results by rounding only.
-  """
-
-  weight_decay: rules.NotNegative
+  weight_decay: rules.NotNegative  # Of every learned meta-parameter.
+  # Steps with a gradient that is not finite are skipped and counted, but at
+  # most this many in a row. 0 never skips.
   max_consecutive_skips: Annotated[int, rules.at_least(0)]
   num_outer_steps: rules.Count | None = None
+  # Fraction of the learning rate at the end of a cosine decay; 1 for none.
   final_fraction: rules.Share = 1.0
+  # For learned gates, whose own AdamW decays no weights and clips their
+  # gradients apart.
   gate_learning_rate: rules.Positive = 0.0075
-  decay_vectors: bool = True
+  decay_vectors: bool = True  # Whether weight decay applies to biases etc.
+  # Tasks per gradient computation; None for all of a device's tasks. Bounds
+  # memory; changes results by rounding only.
   task_chunk_size: int | None = None
-  gradient: str = UNROLLED
+  # How the gradient is estimated: 'unrolled' differentiates through the
+  # adaptation. Studies add other names, with subclasses of this one.
+  gradient: str = estimates.UNROLLED
 
-  def make_estimate(self, problem: 'Problem') -> 'Estimate':
+  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
     """Returns the estimate of a task's gradient."""
-    return unrolled(problem)
+    return estimates.unrolled(problem)
 
 
 class TrainState(NamedTuple):
@@ -102,13 +86,6 @@ class TrainState(NamedTuple):
 Step = Callable[[TrainState, Any, jax.Array], tuple[TrainState, Metrics]]
 
 
-# (meta_params, task_params, keys, step_key) -> mean loss of the tasks of these
-# keys, and mean metrics. `step_key` is the same for all tasks of an outer step.
-TaskLoss = Callable[
-    [models.MetaParams, Any, jax.Array, jax.Array], tuple[jax.Array, Metrics]
-]
-
-
 class Training(NamedTuple):
   """Training as pure functions of one seed; see `programs.System`."""
 
@@ -116,73 +93,17 @@ class Training(NamedTuple):
   step: Step
 
 
-# (meta_params, task_params, task, key) -> parameters adapted to the support
-# set, or to fresh ones drawn from the latent.
-AdaptToTask = Callable[
-    [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
-    models.FastParams,
-]
-
-
-# As `AdaptToTask` -> a number whose gradient by the meta-parameters is the
-# estimate, and metrics. So the mean over many tasks is differentiated at once,
-# and no task's gradient is stored.
-Estimate = Callable[
-    [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array], _Loss
-]
-
-
-class Problem(NamedTuple):
-  """What an estimate of the outer gradient is made from."""
-
-  task_distribution: tasks.TaskDistribution
-  objective: tasks.Objective
-  model: models.MetaModel
-  inner: inner_loop.InnerConfig
-  start: Callable[..., Any]  # (meta_params, task, key) -> fast parameters, key
-  adapt: Callable[..., models.FastParams]  # AdaptToTask, or with inputs_key.
-
-  def score(
-      self,
-      meta_params: models.MetaParams,
-      fast_params: models.FastParams,
-      batch: tasks.Batch,
-  ) -> _Loss:
-    """Returns the loss on a batch, and metrics."""
-    outputs = self.model.predict(meta_params, fast_params, batch.inputs)
-    metrics = self.objective.measure(outputs, batch)
-    return metrics['loss'], metrics
-
-
-def unrolled(problem: Problem) -> Estimate:
-  """Returns the query loss, differentiated through the adaptation."""
-
-  def estimate(
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      task: tasks.Task,
-      key: jax.Array,
-  ) -> _Loss:
-    fast_params = problem.adapt(meta_params, task_params, task, key)
-    return problem.score(meta_params, fast_params, task.query)
-
-  return estimate
-
-
-# As `AdaptToTask` -> ({metric: scalar}, adapted parameters).
-EvaluateTask = Callable[
-    [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
-    tuple[Metrics, models.FastParams],
-]
-
-
 class Learner(NamedTuple):
   """The algorithm of one experiment, as pure functions of one seed."""
 
   init: Callable[[jax.Array], TrainState]
   step: Step
-  adapt: AdaptToTask
-  evaluate_task: EvaluateTask
+  adapt: estimates.AdaptToTask
+  # As `adapt` -> ({metric: scalar}, adapted parameters).
+  evaluate_task: Callable[
+      [models.MetaParams, tasks.TaskParams, tasks.Task, jax.Array],
+      tuple[Metrics, models.FastParams],
+  ]
 
 
 def make_optimizer(
@@ -192,11 +113,8 @@ def make_optimizer(
 ) -> optax.GradientTransformation:
   """Returns AdamW with clipping; skips or counts gradients not finite.
 
-  Args:
-    config: the settings.
-    is_learned: `is_learned(meta_params)` is True for every learned leaf, False
-      for fixed ones. None if all are learned.
-    is_gate: `is_gate(meta_params)` is True for gates. None if there are none.
+  `is_learned(meta_params)` is True for every learned leaf, False for fixed
+  ones; None if all are learned. `is_gate(meta_params)` is True for gates.
   """
   optimizer = _adamw(config, config.learning_rate, config.weight_decay)
   if is_learned is not None:
@@ -228,13 +146,9 @@ def adamw(
     clip_norm: float | None,
     decay_vectors: bool = False,
 ) -> optax.GradientTransformation:
-  """Returns AdamW.
+  """Returns AdamW, which decays matrices, and vectors if asked.
 
-  Args:
-    learning_rate: a number, or a function of the step.
-    weight_decay: applied to matrices, and to vectors if they decay.
-    clip_norm: largest norm of all gradients together; None does not clip.
-    decay_vectors: whether vectors decay, too.
+  `clip_norm` bounds the norm of all gradients together; None does not clip.
   """
   mask = None if decay_vectors else is_matrix
   optimizer = optax.adamw(learning_rate, weight_decay=weight_decay, mask=mask)
@@ -263,7 +177,6 @@ def num_skipped(state: TrainState) -> jax.Array:
 
 def make_learner(
     task_distribution: tasks.TaskDistribution,
-    objective: tasks.Objective,
     model: models.MetaModel,
     inner: inner_loop.InnerConfig,
     outer: OuterConfig,
@@ -276,8 +189,7 @@ def make_learner(
       shared_inputs,
       'without model.inner.fresh_support it must be False',
   )
-  problem = make_problem(task_distribution, objective, model, inner)
-  start, adapt, score = problem.start, problem.adapt, problem.score
+  problem = estimates.Problem(task_distribution, model, inner)
   estimate = outer.make_estimate(problem)
 
   def mean_loss(
@@ -285,15 +197,15 @@ def make_learner(
       task_params: tasks.TaskParams,
       keys: jax.Array,
       step_key: jax.Array,
-  ) -> _Loss:
+  ) -> estimates.Loss:
     estimate_task = estimate
     if shared_inputs:
       # `vmap` does not map it, so the inputs have no axis of tasks.
       inputs_key = randomness.stream(step_key, 'shared_inputs')
-      shared = functools.partial(adapt, inputs_key=inputs_key)
-      estimate_task = outer.make_estimate(problem._replace(adapt=shared))
+      shared = problem._replace(inputs_key=inputs_key)
+      estimate_task = outer.make_estimate(shared)
 
-    def one_task(key: jax.Array) -> _Loss:
+    def one_task(key: jax.Array) -> estimates.Loss:
       sample_key, adapt_key = jax.random.split(key)
       task = task_distribution.sample(task_params, sample_key, 'train')
       return estimate_task(meta_params, task_params, task, adapt_key)
@@ -307,11 +219,11 @@ def make_learner(
       task: tasks.Task,
       key: jax.Array,
   ) -> tuple[Metrics, models.FastParams]:
-    initial, _ = start(meta_params, task, key)
-    fast_params = adapt(meta_params, task_params, task, key)
-    before, _ = score(meta_params, initial, task.support)
-    after, _ = score(meta_params, fast_params, task.support)
-    _, metrics = score(meta_params, fast_params, task.query)
+    initial, _ = problem.start(meta_params, task, key)
+    fast_params = problem.adapt(meta_params, task_params, task, key)
+    before, _ = problem.score(meta_params, initial, task.support)
+    after, _ = problem.score(meta_params, fast_params, task.support)
+    _, metrics = problem.score(meta_params, fast_params, task.query)
     metrics |= {'support_loss_before': before, 'support_loss_after': after}
     if model.gate is not None:
       metrics |= gate_sparsity(model.gate(meta_params))
@@ -324,74 +236,27 @@ def make_learner(
       outer.meta_batch_size,
       outer.task_chunk_size,
   )
-  return Learner(*training, adapt, evaluate_task)
-
-
-def make_problem(
-    task_distribution: tasks.TaskDistribution,
-    objective: tasks.Objective,
-    model: models.MetaModel,
-    inner: inner_loop.InnerConfig,
-) -> Problem:
-  """Returns where a task's fast parameters start and end, and their loss."""
-  solve = inner_loop.make_adapt(model, objective, inner)
-
-  def start(
-      meta_params: models.MetaParams, task: tasks.Task, key: jax.Array
-  ) -> tuple[models.FastParams, jax.Array]:
-    if model.infer is None:
-      fast_params = model.init_fast(meta_params)
-    else:
-      fast_params = model.infer(meta_params, task.support)
-    return inner_loop.draw_start(inner, fast_params, key)
-
-  def encode(meta_params: models.MetaParams, batch: tasks.Batch) -> tasks.Batch:
-    return batch._replace(inputs=model.encode(meta_params, batch.inputs))
-
-  def adapt(
-      meta_params: models.MetaParams,
-      task_params: tasks.TaskParams,
-      task: tasks.Task,
-      key: jax.Array,
-      inputs_key: jax.Array | None = None,
-  ) -> models.FastParams:
-    def draw_fresh(step_key: jax.Array) -> tasks.Batch:
-      support, _ = task_distribution.sample_examples(
-          task_params, step_key, task.latent, 'train'
-      )
-      return encode(meta_params, support)
-
-    if inner.fresh_support:
-      draw = draw_fresh
-    else:
-      draw = inner_loop.from_support(
-          encode(meta_params, task.support), inner.batch_size
-      )
-    fast_params, key = start(meta_params, task, key)
-    draw_key = key if inputs_key is None else inputs_key
-    return solve(meta_params, fast_params, draw, draw_key)
-
-  return Problem(task_distribution, objective, model, inner, start, adapt)
+  return Learner(*training, problem.adapt, evaluate_task)
 
 
 def make_training(
     init_params: Callable[[jax.Array], Any],
-    loss: TaskLoss,
+    loss: Callable[
+        [models.MetaParams, Any, jax.Array, jax.Array],
+        tuple[jax.Array, Metrics],
+    ],
     optimizer: optax.GradientTransformation,
     meta_batch_size: int,
     task_chunk_size: int | None,
 ) -> Training:
   """Returns training by the mean gradient over the tasks of a meta-batch.
 
-  To bound memory, tasks are processed in chunks and only the sum of gradients
-  is kept.
+  All devices together take `meta_batch_size` tasks per step. To bound memory, a
+  device processes `task_chunk_size` of its tasks at a time, None for all, and
+  keeps only the sum of gradients.
 
-  Args:
-    init_params: `init_params(key)` returns initial parameters.
-    loss: what a chunk of tasks minimises.
-    optimizer: it updates the parameters.
-    meta_batch_size: tasks per step, over all devices.
-    task_chunk_size: tasks per chunk; None for all of a device's tasks.
+  `loss(params, task_params, keys, step_key)` returns the mean loss of the tasks
+  of these keys, and mean metrics; `step_key` is the same for all of a step.
   """
 
   def init(key: jax.Array) -> TrainState:
@@ -431,13 +296,9 @@ def make_training(
 
 
 def gate_sparsity(gate: Any) -> dict[str, jax.Array]:
-  """Returns the share of closed gates, in all and in each layer.
+  """Returns the share of gates that are closed, which are 0, and by layer.
 
-  Args:
-    gate: haiku parameters; a gate of 0 is closed.
-
-  Returns:
-    'closed', and 'closed_{layer}' such as 'closed_linear_1' -> scalar.
+  Keys are 'closed', and 'closed_{layer}' such as 'closed_linear_1'.
   """
 
   def closed(tree: Any) -> jax.Array:

@@ -61,11 +61,9 @@ class SeedTasks(NamedTuple):
 
 Evaluation = Mapping[str, jax.Array]  # metric -> [splits]
 
-
 # For one seed: (meta_params, task_params, evaluation_latents, key) -> metrics,
 # and results to analyse, [kept splits, tasks / D, ...].
 Evaluate = Callable[[Any, Any, Any, jax.Array], tuple[Evaluation, Any]]
-
 
 # For the trained seeds, on the host: (meta_params [R, ...], kept [R, kept
 # splits, tasks, ...]) -> split -> metric -> [R].
@@ -85,13 +83,6 @@ def stack_seeds(
   }
 
 
-# (tasks of every seed, their root keys) -> the analysis of some evaluations,
-# None for no analysis.
-MakeAnalyse = Callable[
-    [Sequence[SeedTasks], Sequence[jax.Array]], Analyse | None
-]
-
-
 class System(NamedTuple):
   """The interface of a trainable system, as functions of one seed.
 
@@ -107,7 +98,11 @@ class System(NamedTuple):
   init: Callable[[jax.Array], outer_loop.TrainState]
   step: outer_loop.Step
   evaluate: Evaluate
-  make_analyse: MakeAnalyse
+  # (tasks of every seed, their root keys) -> the analysis of some evaluations,
+  # None for no analysis.
+  make_analyse: Callable[
+      [Sequence[SeedTasks], Sequence[jax.Array]], Analyse | None
+  ]
   # split -> number of combinations, if it is the same for all seeds.
   fixed_counts: Mapping[str, int] | None = None
 
@@ -124,13 +119,13 @@ class Programs:
   ) -> None:
     """Prepares the programs, which `compile` or a first call compiles.
 
-    Args:
-      system: what to train.
-      roots: one root key per seed.
-      seed_tasks: one per seed.
-      optimise: if False, compiles faster to slower programs.
+    There is one root key and one `SeedTasks` per seed. With `optimise` False,
+    compiles faster to slower programs.
     """
-    options = _compiler_options(optimise)
+    # The programs of several processes are compiled at their first call, which
+    # takes no options.
+    quick = jax.default_backend() == 'cpu' and jax.process_count() == 1
+    options = compilation_options.QUICK if quick and not optimise else None
     self._init: Any = jax.jit(jax.vmap(system.init), compiler_options=options)
     self._init_keys = _stack_streams(roots, 'init')
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *seed_tasks)
@@ -158,27 +153,20 @@ class Programs:
   def compile(self, state: outer_loop.TrainState) -> None:
     """Compiles training and evaluation in parallel, if not done yet.
 
-    Args:
-      state: what `init` returns, or its shapes.
+    The state is what `init` returns, or its shapes.
     """
     evaluate_arguments = self._evaluate_arguments(state.meta_params)
     with futures.ThreadPoolExecutor() as pool:
       training = pool.submit(self.compile_training, state)
-      pool.submit(self._compile_evaluation, *evaluate_arguments).result()
+      pool.submit(self._evaluate.compile, *evaluate_arguments).result()
       training.result()
 
-  @jax_settings.fixed_draws()
   def compile_training(
       self, state: outer_loop.TrainState
   ) -> jax.stages.Compiled:
     """Compiles and returns the training program."""
     return self._train.compile(*self._train_arguments(state, 1))
 
-  @jax_settings.fixed_draws()
-  def _compile_evaluation(self, *arguments: Any) -> None:
-    self._evaluate.compile(*arguments)
-
-  @jax_settings.fixed_draws()
   def train(
       self, state: outer_loop.TrainState, num_steps: int
   ) -> tuple[outer_loop.TrainState, outer_loop.Metrics]:
@@ -189,13 +177,11 @@ class Programs:
     """
     return self._train(*self._train_arguments(state, num_steps))
 
-  @jax_settings.fixed_draws()
   def evaluate(self, meta_params: Any) -> tuple[Evaluation, Any]:
     """Evaluates parameters [D, R, ...].
 
-    Returns:
-      Metric -> [D, R, splits], and [D, R, kept splits, tasks / D, ...] to
-      analyse.
+    Returns metric -> [D, R, splits], and [D, R, kept splits, tasks / D, ...]
+    to analyse.
     """
     return self._evaluate(*self._evaluate_arguments(meta_params))
 
@@ -206,17 +192,6 @@ class Programs:
 
   def _evaluate_arguments(self, meta_params: Any) -> tuple[Any, ...]:
     return meta_params, self._task_params, self._latents, self._evaluation_keys
-
-
-def _compiler_options(optimise: bool) -> dict[str, Any] | None:
-  """Returns options with which XLA compiles faster.
-
-  Only for a CPU and a single process: the programs of several processes are
-  compiled at their first call, which takes no options.
-  """
-  if optimise or jax.default_backend() != 'cpu' or jax.process_count() > 1:
-    return None
-  return compilation_options.QUICK
 
 
 def _over_seeds(
@@ -279,6 +254,7 @@ class _Compiled:
     self._num_broadcast = num_broadcast
     self._program = None
 
+  @jax_settings.fixed_draws()
   def compile(self, *args: Any) -> Any:
     """Compiles for arguments of these shapes, once; returns the program."""
     if self._program is not None:
@@ -295,5 +271,6 @@ class _Compiled:
     self._program = program
     return program
 
+  @jax_settings.fixed_draws()
   def __call__(self, *args: Any) -> Any:
     return self.compile(*args)(*args)

@@ -23,15 +23,12 @@ def make(
 ) -> base.MetaModel:
   """Returns ANIL on a ReLU network with `num_hidden` layers of `hidden_dim`."""
 
-  @hk.without_apply_rng
-  @hk.transform
-  def body(inputs: base.Inputs) -> jax.Array:
-    return mlp.Body(num_hidden, hidden_dim)(inputs)
-
-  @hk.without_apply_rng
-  @hk.transform
-  def readout(features: jax.Array) -> jax.Array:
-    return mlp.Readout(output_dim)(features)
+  body = hk.without_apply_rng(
+      hk.transform(lambda inputs: mlp.Body(num_hidden, hidden_dim)(inputs))
+  )
+  readout = hk.without_apply_rng(
+      hk.transform(lambda features: mlp.Readout(output_dim)(features))
+  )
 
   def init(key: base.Key) -> base.MetaParams:
     body_key, readout_key = jax.random.split(key)

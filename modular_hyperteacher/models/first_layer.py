@@ -85,13 +85,9 @@ def encode(
 ) -> jax.Array | Mixture | Reduced:
   """Computes the part of the first layer that does not depend on the features.
 
-  Returns dense inputs unchanged.
-
-  Args:
-    inputs: [N, X].
-    bank: [F, (X + 1) * H]; each row generates the bias and the weights of the
-      first layer, before their scaling by 1/sqrt(X).
-    fan_out: H.
+  Returns dense inputs unchanged. A row of the bank [F, (X + 1) * H] generates
+  the bias and the weights of the first layer, before their scaling by
+  1/sqrt(X); `fan_out` is H.
   """
   if not isinstance(inputs, observations.Scenes):
     return inputs
@@ -108,8 +104,7 @@ def encode(
   walls = observations.wall_weights(inputs, by_input)
   constant = biases + walls.reshape(num_features, -1)
   return Reduced(
-      inputs,
-      jnp.concatenate([constant[:, None], weights[:, columns]], axis=1),
+      inputs, jnp.concatenate([constant[:, None], weights[:, columns]], axis=1)
   )
 
 

@@ -56,11 +56,9 @@ Blocks = Mapping[str, Block]
 @hk.without_apply_rng
 @hk.transform
 def heads(features: Mapping[str, jax.Array], blocks: Blocks) -> Generated:
-  """The last, linear layers of all generators.
+  """Applies the last, linear layers of all generators.
 
-  Args:
-    features: block -> [num_layers, F].
-    blocks: the blocks of the base network.
+  Features are block -> [num_layers, F].
   """
   return {
       name: hk.Linear(block.size, with_bias=False, name=name)(features[name])
@@ -123,16 +121,11 @@ def split_layer(flat: jax.Array, block: Block) -> tuple[jax.Array, jax.Array]:
 
 
 def base_network(
-    generated: Generated,
-    blocks: Blocks,
-    inputs: base.Inputs,
+    generated: Generated, blocks: Blocks, inputs: base.Inputs
 ) -> jax.Array:
   """Runs the base network, [N, X] -> [N, Y].
 
-  Args:
-    generated: block -> [num_layers, size], flat vectors from the generators.
-    blocks: as returned by `base_blocks`.
-    inputs: [N, X]; without 'input' in `generated`, the first layer's output.
+  Without 'input' in `generated`, takes the first layer's output instead.
   """
   hidden = inputs
   for name, block in blocks.items():
@@ -160,31 +153,15 @@ def _multiply(hidden: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def make(
-    generators: Generators,
-    *,
-    input_dim: int,
-    output_dim: int,
-    num_hidden: int,
-    hidden_dim: int,
-    num_modules: int,
-    fast_bias: bool,
+    generators: Generators, blocks: Blocks, num_modules: int, fast_bias: bool
 ) -> base.MetaModel:
   """Returns a hypernetwork as a meta model.
 
-  Fast parameters are the embeddings, before normalisation, and with
-  `fast_bias` a vector added to the outputs. The generators and the
-  initial embeddings are meta-learned; the fast bias always starts at zero.
-
-  Args:
-    generators: maps embeddings to generated weights.
-    input_dim: X.
-    output_dim: Y.
-    num_hidden: hidden layers of the base network.
-    hidden_dim: H, their width.
-    num_modules: M-hat, the dimension of an embedding.
-    fast_bias: whether there is an additional bias on the outputs.
+  Fast parameters are the embeddings of dimension `num_modules` (M-hat), before
+  normalisation, and with `fast_bias` a vector added to the outputs. The
+  generators and the initial embeddings are meta-learned; the fast bias always
+  starts at zero.
   """
-  blocks = base_blocks(input_dim, output_dim, num_hidden, hidden_dim)
 
   def init(key: base.Key) -> base.MetaParams:
     embedding_key, generator_key = jax.random.split(key)
@@ -197,7 +174,7 @@ def make(
   def init_fast(meta_params: base.MetaParams) -> base.FastParams:
     fast_params = {'embeddings': meta_params['embeddings']}
     if fast_bias:
-      fast_params['bias'] = jnp.zeros(output_dim)
+      fast_params['bias'] = jnp.zeros(blocks['output'].fan_out)
     return fast_params
 
   def encode(meta_params: base.MetaParams, inputs: base.Inputs) -> Any:
@@ -205,9 +182,7 @@ def make(
     return first_layer.encode(inputs, bank, blocks['input'].fan_out)
 
   def decode(
-      meta_params: base.MetaParams,
-      fast_params: base.FastParams,
-      encoding: Any,
+      meta_params: base.MetaParams, fast_params: base.FastParams, encoding: Any
   ) -> jax.Array:
     params = meta_params['generators']
     embeddings = {

@@ -19,17 +19,13 @@ def make(
     num_modules: rules.Count,
 ) -> base.MetaModel:
   """Returns a linear hypernetwork with `num_modules` modules per generator."""
-
   return hypernetwork.make(
       hypernetwork.Generators(
           init=hypernetwork.heads.init,
           features=lambda params, embeddings: dict(embeddings),
           banks=lambda params: {name: p['w'] for name, p in params.items()},
       ),
-      input_dim=input_dim,
-      output_dim=output_dim,
-      num_hidden=num_hidden,
-      hidden_dim=hidden_dim,
-      num_modules=num_modules,
+      hypernetwork.base_blocks(input_dim, output_dim, num_hidden, hidden_dim),
+      num_modules,
       fast_bias=True,
   )

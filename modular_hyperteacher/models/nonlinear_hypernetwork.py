@@ -23,12 +23,16 @@ NumModules = Annotated[
 ]
 
 
-def _trunk(num_hidden: int, hidden_dim: int, embedding: jax.Array) -> jax.Array:
-  """Maps an embedding [M-hat] to features [hidden_dim]."""
-  hidden = _layer_norm(embedding)
-  for _ in range(num_hidden):
-    hidden = jax.nn.elu(_layer_norm(hk.Linear(hidden_dim)(hidden)))
-  return hidden
+def _trunk(num_hidden: int, hidden_dim: int) -> hk.Transformed:
+  """Returns a network from an embedding [M-hat] to features [hidden_dim]."""
+
+  def trunk(embedding: jax.Array) -> jax.Array:
+    hidden = _layer_norm(embedding)
+    for _ in range(num_hidden):
+      hidden = jax.nn.elu(_layer_norm(hk.Linear(hidden_dim)(hidden)))
+    return hidden
+
+  return hk.without_apply_rng(hk.transform(trunk))
 
 
 def _layer_norm(inputs: jax.Array) -> jax.Array:
@@ -47,13 +51,7 @@ def make(
     generator_hidden_dim: rules.Count,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork with embeddings of `num_modules`."""
-  trunk = hk.without_apply_rng(
-      hk.transform(
-          lambda embedding: _trunk(
-              generator_num_hidden, generator_hidden_dim, embedding
-          )
-      )
-  )
+  trunk = _trunk(generator_num_hidden, generator_hidden_dim)
 
   def features_of(
       params: base.MetaParams, embeddings: hypernetwork.Embeddings
@@ -86,10 +84,7 @@ def make(
 
   return hypernetwork.make(
       hypernetwork.Generators(init, features_of, banks),
-      input_dim=input_dim,
-      output_dim=output_dim,
-      num_hidden=num_hidden,
-      hidden_dim=hidden_dim,
-      num_modules=num_modules,
+      hypernetwork.base_blocks(input_dim, output_dim, num_hidden, hidden_dim),
+      num_modules,
       fast_bias=False,
   )

@@ -23,6 +23,7 @@ from modular_hyperteacher.devices import precision
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -219,7 +220,7 @@ class Student(Rebuilt):
     return self._compiled(self.experiment.task.sample, static_argnums=2)
 
   @functools.cached_property
-  def _adapt(self) -> outer_loop.AdaptToTask:
+  def _adapt(self) -> estimates.AdaptToTask:
     return self._compiled(self.experiment.learner.adapt)
 
   @functools.cached_property

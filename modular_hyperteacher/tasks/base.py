@@ -37,6 +37,14 @@ def examples(inputs: Any, targets: jax.Array) -> Batch:
   return Batch(inputs, targets, jnp.ones(len(targets)))
 
 
+def divide(examples: Any, num_support: int) -> tuple[Any, Any]:
+  """Divides a tree of arrays [S + Q, ...] into support and query set."""
+  return (
+      jax.tree.map(lambda x: x[:num_support], examples),
+      jax.tree.map(lambda x: x[num_support:], examples),
+  )
+
+
 def dense(inputs: Any) -> jax.Array:
   """Returns inputs, which may be in compact form, as an array [N, X]."""
   return inputs.dense() if hasattr(inputs, 'dense') else inputs
@@ -62,24 +70,16 @@ def take(tree: Any, rows: jax.Array) -> Any:
 Loss = Callable[[jax.Array, Batch], jax.Array]
 
 
-# (outputs [N, Y], batch of N examples) -> {metric: scalar}.
-Metrics = Callable[[jax.Array, Batch], Mapping[str, jax.Array]]
-
-
 class Objective(NamedTuple):
   """The loss that both loops minimise, and the metrics reported with it.
 
   Examples with mask 0 are ignored.
-
-  Attributes:
-    loss: returns a scalar.
-    metrics: returns metric -> scalar.
-    residuals: returns a flat array whose squared norm is proportional to the
-      loss; None for a loss that is not a sum of squares.
   """
 
   loss: Loss
-  metrics: Metrics
+  metrics: Callable[[jax.Array, Batch], Mapping[str, jax.Array]]
+  # Flat, with a squared norm that is proportional to the loss; None for a loss
+  # that is not a sum of squares.
   residuals: Loss | None = None
 
   def measure(self, outputs: jax.Array, batch: Batch) -> dict[str, jax.Array]:
@@ -109,19 +109,6 @@ def check_size(fields: str, size: float) -> None:
     )
 
 
-# (params, key, split) -> a latent, [L, M]; pure, jittable. `split` is a static
-# string: 'train' or one of `evaluation_splits`.
-SampleLatent = Callable[[TaskParams, jax.Array, str], jax.Array]
-
-
-# (params, key, latent, split) -> support and query set; pure, jittable. The
-# split may change only the number of examples, or the order in which a sequence
-# shows them.
-SampleExamples = Callable[
-    [TaskParams, jax.Array, jax.Array, str], tuple[Batch, Batch]
-]
-
-
 # (params, split) -> the number of distinct combinations; runs on the host.
 # Where counting needs a search, it stops after four million candidates. 0 marks
 # an empty split: tasks sampled from it are meaningless, and results on it must
@@ -131,48 +118,44 @@ NumCombinations = Callable[[TaskParams, str], int]
 
 @dataclasses.dataclass(frozen=True)
 class TaskDistribution:
-  """A distribution of tasks: what they share, and how to sample one.
+  """A distribution of tasks: what they share, and how to sample one."""
 
-  Attributes:
-    input_dim: X, the number of input features.
-    output_dim: Y, the number of outputs.
-    num_modules: M.
-    objective: what is minimised, see `objectives`.
-    evaluation_splits: the splits that evaluation reports, in order; 'valid',
-      whose loss chooses the best parameters, must be one of them. Their
-      tasks all have the same shapes.
-    init: `init(key) -> params`. Runs once per seed, on the host; returns
-      arrays only, of shapes that do not depend on the key.
-    sample_latent: draws which task to solve.
-    sample_examples: draws support and query set, given the latent.
-    num_combinations: counts the combinations of modules in a split.
-    fixed_counts: split -> that number, if it is the same for all `params`; then
-      nothing needs to be drawn to know it.
-    code_dim: input features that give the task, which come first; 0 if it must
-      be inferred. See `encodings`.
-    context_splits: those of `evaluation_splits` whose support sets are special,
-      which only learners in context measure.
-    sequence_lengths: the numbers of support and query examples that are tokens
-      of one sequence, to be read in order and predicted together; None where
-      examples are pairs that can be read in any order.
-    shared_inputs: whether the tasks of a training meta-batch share the inputs
-      of an inner step: the learner then calls `sample_examples` with one key
-      for all of them, and inputs must depend on nothing else.
-  """
-
-  input_dim: int
-  output_dim: int
-  num_modules: int
+  input_dim: int  # X
+  output_dim: int  # Y
+  num_modules: int  # M
   objective: Objective
+  # What evaluation reports, in order; 'valid', whose loss chooses the best
+  # parameters, must be one of them. Their tasks all have the same shapes.
   evaluation_splits: tuple[str, ...]
+  # (key) -> params. Runs once per seed, on the host; returns arrays only, of
+  # shapes that do not depend on the key.
   init: Callable[[jax.Array], TaskParams]
-  sample_latent: SampleLatent
-  sample_examples: SampleExamples
+  # (params, key, split) -> a latent, [L, M]. Pure, jittable; `split` is static,
+  # 'train' or one of `evaluation_splits`.
+  sample_latent: Callable[[TaskParams, jax.Array, str], jax.Array]
+  # (params, key, latent, split) -> support and query set. Pure, jittable; the
+  # split may change only the number of examples, or the order in which a
+  # sequence shows them.
+  sample_examples: Callable[
+      [TaskParams, jax.Array, jax.Array, str], tuple[Batch, Batch]
+  ]
   num_combinations: NumCombinations
+  # Split -> that number, if it is the same for all `params`; then nothing needs
+  # to be drawn to know it.
   fixed_counts: Mapping[str, int] | None = None
+  # Input features that give the task, which come first; 0 if it must be
+  # inferred. See `encodings`.
   code_dim: int = 0
+  # Those of `evaluation_splits` whose support sets are special, which only
+  # learners in context measure.
   context_splits: tuple[str, ...] = ()
+  # The numbers of support and query examples that are tokens of one sequence,
+  # to be read in order and predicted together; None where examples are pairs
+  # that can be read in any order.
   sequence_lengths: tuple[int, int] | None = None
+  # Whether the tasks of a training meta-batch share the inputs of an inner
+  # step: the learner then calls `sample_examples` with one key for all of them,
+  # and inputs must depend on nothing else.
   shared_inputs: bool = False
 
   def __post_init__(self) -> None:

@@ -38,8 +38,9 @@ _Encode = Callable[[Any, jax.Array, base.Batch], jax.Array]
 class Encoding(NamedTuple):
   """How to write down a task."""
 
-  init: Callable[[jax.Array, int], Any]  # (key, M) -> the random part
   encode: _Encode
+  # (key, M) -> the random part
+  init: Callable[[jax.Array, int], Any] = lambda key, num_modules: ()
 
 
 class GivenParams(NamedTuple):
@@ -57,11 +58,9 @@ def tokens(latent: jax.Array) -> jax.Array:
 
 
 def shuffle_intervals(order: jax.Array, latent: jax.Array) -> jax.Array:
-  """Returns the entries [M] in their new intervals.
+  """Returns the entries of a latent [M] in [0, 1] in their new intervals.
 
-  Args:
-    order: where each of the ten intervals moves; [10] int.
-    latent: in [0, 1], [M].
+  Interval i of ten moves to `order[i]`.
   """
   width = 1 / _NUM_INTERVALS
   old = jnp.floor(_NUM_INTERVALS * latent + _ROUNDING).astype(jnp.int32)
@@ -102,31 +101,23 @@ def couple(couplings: list[list[jax.Array]], latent: jax.Array) -> jax.Array:
   return code
 
 
-def _no_params(key: jax.Array, num_modules: int) -> Any:
-  del key, num_modules
-  return ()
-
-
 ENCODINGS = {
-    'identity': Encoding(_no_params, lambda params, latent, support: latent),
+    'identity': Encoding(lambda params, latent, support: latent),
     'orthogonal': Encoding(
-        jax.random.orthogonal, lambda params, latent, support: params @ latent
+        lambda params, latent, support: params @ latent, jax.random.orthogonal
     ),
-    'tokens': Encoding(
-        _no_params, lambda params, latent, support: tokens(latent)
-    ),
+    'tokens': Encoding(lambda params, latent, support: tokens(latent)),
     'invertible_nn': Encoding(
-        draw_couplings, lambda params, latent, support: couple(params, latent)
+        lambda params, latent, support: couple(params, latent), draw_couplings
     ),
     'interval_shuffle': Encoding(
-        lambda key, num_modules: jax.random.permutation(key, _NUM_INTERVALS),
         lambda params, latent, support: shuffle_intervals(params, latent),
+        lambda key, num_modules: jax.random.permutation(key, _NUM_INTERVALS),
     ),
     'fewshot': Encoding(
-        _no_params,
         lambda params, latent, support: jnp.concatenate(
             [support.inputs.ravel(), support.targets.ravel()]
-        ),
+        )
     ),
 }
 
@@ -140,14 +131,9 @@ def give(
 ) -> base.TaskDistribution:
   """Returns the same tasks, with a code before every input.
 
-  There is nothing left to infer: the support set serves the encoding 'fewshot',
-  and else nothing.
-
-  Args:
-    task: a distribution whose inputs are arrays.
-    name: which encoding to use.
-    num_entries: how many entries a latent has, L M.
-    num_support: examples in the support set.
+  There is nothing left to infer: the `num_support` examples of the support set
+  serve the encoding 'fewshot', and else nothing. Inputs must be arrays; a
+  latent has `num_entries`, L M.
   """
   errors.require_choice('task.encoding', name, ENCODINGS)
   encoding = ENCODINGS[name]

@@ -20,7 +20,7 @@ last H^2.
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,20 +46,12 @@ class HyperteacherParams(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-  """Sizes and forward pass of the teacher network.
+  """Sizes and forward pass of the teacher network."""
 
-  Attributes:
-    input_dim: X.
-    output_dim: Y.
-    hidden_dim: H.
-    num_hidden: hidden layers. All but the first are generated; a single one is
-      generated, too.
-  """
-
-  input_dim: int
-  output_dim: int
-  hidden_dim: int
-  num_hidden: int
+  input_dim: int  # X
+  output_dim: int  # Y
+  hidden_dim: int  # H
+  num_hidden: int  # Layers: all but the first are generated, or a single one.
 
   @property
   def num_layers(self) -> int:
@@ -70,6 +62,16 @@ class Teacher:
   def fan_in(self) -> int:
     """Rows of a generated matrix."""
     return self.input_dim if self.num_hidden == 1 else self.hidden_dim
+
+  def check_size(self, num_modules: int) -> None:
+    """Raises UserError if Gamma would be too large."""
+    base.check_size(
+        'num_modules, task.teacher_hidden_dim and task.teacher_num_hidden',
+        self.num_layers**2
+        * num_modules
+        * self.hidden_dim
+        * max(self.hidden_dim, self.input_dim),
+    )
 
   def draw_weights(
       self, key: jax.Array, num_modules: int
@@ -89,22 +91,33 @@ class Teacher:
     flat = latent.reshape(-1) @ generator
     return flat.reshape(self.num_layers, -1, self.hidden_dim)
 
-  def embed(self, input_weights: jax.Array, inputs: jax.Array) -> jax.Array:
-    """Returns the input to the generated layers, the same for all tasks."""
-    if self.num_hidden == 1:
-      return inputs
-    return jax.nn.relu(inputs @ (input_weights / math.sqrt(self.input_dim)))
-
   def respond(
-      self,
-      generated: jax.Array,
-      output_weights: jax.Array,
-      hidden: jax.Array,
+      self, params: HyperteacherParams, generated: jax.Array, inputs: jax.Array
   ) -> jax.Array:
-    """Returns the raw outputs [N, Y], given the result of `embed`."""
+    """Returns the raw outputs [N, Y], given the result of `generate`."""
+    hidden = inputs
+    if self.num_hidden > 1:
+      # Under `vmap` over tasks, shared inputs are embedded only once.
+      scaled = params.input_weights / math.sqrt(self.input_dim)
+      hidden = jax.nn.relu(inputs @ scaled)
     for weights in generated:
       hidden = jax.nn.relu(hidden @ (weights / math.sqrt(weights.shape[0])))
-    return hidden @ (output_weights / math.sqrt(self.hidden_dim))
+    return hidden @ (params.output_weights / math.sqrt(self.hidden_dim))
+
+  def label(
+      self,
+      params: HyperteacherParams,
+      latent: jax.Array,
+      inputs: jax.Array,
+      temperature: float,
+  ) -> jax.Array:
+    """Returns the targets [N, Y] of inputs [N, X]."""
+    generated = self.generate(params.generator, latent)
+    reference = self.respond(params, generated, params.standardisation_inputs)
+    outputs = self.respond(params, generated, inputs)
+    return soft_labels(
+        outputs, reference.mean(0), reference.std(0), temperature
+    )
 
 
 def soft_labels(
@@ -141,17 +154,76 @@ def make(
   Inputs are uniform on [-1, 1]^X. Targets are the softmax, at `temperature`,
   of the standardised teacher outputs; their argmax is the label. Outputs are
   standardised per task and unit, on `num_standardisation` inputs that all
-  tasks share.
-
-  Splits are those of `splits.make`, with OOD(K=k) for the powers of two up to
-  `num_modules`. If training uses all combinations of k modules, OOD(K=k) is
-  empty and has no results. With `repeat_empty`, these training combinations are
-  then evaluated instead; with `repeat_ood`, as in the released code, a single
-  OOD combination, which need not have k modules. With an `encoding`, tasks are
-  given: see `encodings` for how.
+  tasks share. With an `encoding`, tasks are given: see `encodings` for how.
 
   Raises:
     UserError: for impossible sizes or splits; names the field.
+  """
+  teacher = Teacher(
+      input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
+  )
+  teacher.check_size(num_modules)
+  base.check_size('num_standardisation', num_standardisation * input_dim)
+  support = _make_support(
+      task_support,
+      repeat_empty=repeat_empty,
+      repeat_ood=repeat_ood,
+      num_modules=num_modules,
+      max_active=max_active,
+      num_layers=teacher.num_layers,
+      fraction_ood=fraction_ood,
+  )
+
+  def sample_examples(
+      params: HyperteacherParams, key: jax.Array, latent: jax.Array, split: str
+  ) -> tuple[base.Batch, base.Batch]:
+    del split  # All splits have the same number of examples.
+    inputs = _uniform(key, (num_support + num_query, input_dim))
+    targets = teacher.label(params, latent, inputs, temperature)
+    return base.divide(base.examples(inputs, targets), num_support)
+
+  task = base.TaskDistribution(
+      input_dim=input_dim,
+      output_dim=output_dim,
+      num_modules=num_modules,
+      objective=objectives.SOFT_LABELS,
+      evaluation_splits=support.evaluation_splits,
+      init=lambda key: HyperteacherParams(
+          *teacher.draw_weights(randomness.stream(key, 'teacher'), num_modules),
+          _uniform(
+              randomness.stream(key, 'standardisation'),
+              (num_standardisation, input_dim),
+          ),
+          support.init(randomness.stream(key, 'split')),
+      ),
+      sample_latent=lambda params, key, split: support.sample(
+          params.split, key, split
+      ).astype(jnp.float32),
+      sample_examples=sample_examples,
+      num_combinations=lambda params, split: support.count(params.split, split),
+  )
+  if encoding is None:
+    return task
+  num_entries = teacher.num_layers * num_modules
+  return encodings.give(
+      task, encoding, num_entries=num_entries, num_support=num_support
+  )
+
+
+def _make_support(
+    task_support: str,
+    *,
+    repeat_empty: bool,
+    repeat_ood: bool,
+    num_modules: int,
+    **sizes: Any,
+) -> splits.TaskSupport:
+  """Returns the splits, with OOD(K=k) for the powers of two up to M.
+
+  If training uses all combinations of k modules, OOD(K=k) is empty and has no
+  results. With `repeat_empty`, these training combinations are then evaluated
+  instead; with `repeat_ood`, as in the released code, a single OOD combination,
+  which need not have k modules.
   """
   errors.require(
       not repeat_empty or task_support not in ('connected', 'disconnected'),
@@ -166,94 +238,27 @@ def make(
       repeat_ood,
       'with task.repeat_empty it must be False',
   )
-  teacher = Teacher(
-      input_dim, output_dim, teacher_hidden_dim, teacher_num_hidden
-  )
-  base.check_size(
-      'num_modules, task.teacher_hidden_dim and task.teacher_num_hidden',
-      teacher.num_layers**2
-      * num_modules
-      * teacher_hidden_dim
-      * max(teacher_hidden_dim, input_dim),
-  )
-  base.check_size('num_standardisation', num_standardisation * input_dim)
   ood_ks = tuple(2**i for i in range(max(num_modules, 1).bit_length()))
-  ood_names = tuple(f'ood_k{k}' for k in ood_ks)
-  task_support_ = splits.make(
-      task_support,
-      num_modules=num_modules,
-      max_active=max_active,
-      num_layers=teacher.num_layers,
-      fraction_ood=fraction_ood,
-      ood_ks=ood_ks,
+  support = splits.make(
+      task_support, num_modules=num_modules, ood_ks=ood_ks, **sizes
   )
+  if not (repeat_empty or repeat_ood):
+    return support
 
-  def init(key: jax.Array) -> HyperteacherParams:
-    return HyperteacherParams(
-        *teacher.draw_weights(randomness.stream(key, 'teacher'), num_modules),
-        standardisation_inputs=_uniform(
-            randomness.stream(key, 'standardisation'),
-            (num_standardisation, input_dim),
-        ),
-        split=task_support_.init(randomness.stream(key, 'split')),
-    )
-
-  def sample_latent(
-      params: HyperteacherParams, key: jax.Array, split: str
+  def sample(
+      params: splits.SplitParams, key: jax.Array, split: str
   ) -> jax.Array:
-    latent = task_support_.sample(params.split, key, split)
-    if repeat_ood and split in ood_names:
-      one = task_support_.sample(params.split, jax.random.key(0), 'ood')
-      is_empty = params.split.num_ood_k[ood_names.index(split)] == 0
-      latent = jnp.where(is_empty, one, latent)
-    return latent.astype(jnp.float32)
+    masks = support.sample(params, key, split)
+    if not (repeat_ood and split in support.ood_names):
+      return masks
+    one = support.sample(params, jax.random.key(0), 'ood')
+    is_empty = params.num_ood_k[support.ood_names.index(split)] == 0
+    return jnp.where(is_empty, one, masks)
 
-  def sample_examples(
-      params: HyperteacherParams,
-      key: jax.Array,
-      latent: jax.Array,
-      split: str,
-  ) -> tuple[base.Batch, base.Batch]:
-    del split  # All splits have the same number of examples.
-    inputs = _uniform(key, (num_support + num_query, input_dim))
-    generated = teacher.generate(params.generator, latent)
-
-    def respond(inputs: jax.Array) -> jax.Array:
-      # Under `vmap` over tasks, shared inputs are embedded only once.
-      hidden = teacher.embed(params.input_weights, inputs)
-      return teacher.respond(generated, params.output_weights, hidden)
-
-    reference = respond(params.standardisation_inputs)
-    targets = soft_labels(
-        respond(inputs), reference.mean(0), reference.std(0), temperature
-    )
-    batch = base.Batch(inputs, targets, jnp.ones(inputs.shape[0]))
-    return (
-        jax.tree.map(lambda x: x[:num_support], batch),
-        jax.tree.map(lambda x: x[num_support:], batch),
-    )
-
-  task = base.TaskDistribution(
-      input_dim=input_dim,
-      output_dim=output_dim,
-      num_modules=num_modules,
-      objective=objectives.SOFT_LABELS,
-      evaluation_splits=('valid', 'test', 'ood', *ood_names),
-      init=init,
-      sample_latent=sample_latent,
-      sample_examples=sample_examples,
-      num_combinations=lambda params, split: max(
-          task_support_.count(params.split, split),
-          int(repeat_empty or repeat_ood),
-      ),
-  )
-  if encoding is None:
-    return task
-  return encodings.give(
-      task,
-      encoding,
-      num_entries=teacher.num_layers * num_modules,
-      num_support=num_support,
+  return dataclasses.replace(
+      support,
+      sample=sample,
+      count=lambda params, split: max(support.count(params, split), 1),
   )
 
 

@@ -131,8 +131,6 @@ ACTION_VALUES = base.Objective(
     residuals=masked_residuals,
 )
 REGRESSION = base.Objective(
-    loss=mean_squared_error,
-    metrics=relative_errors,
-    residuals=masked_residuals,
+    loss=mean_squared_error, metrics=relative_errors, residuals=masked_residuals
 )
 ACTIONS = base.Objective(loss=action_cross_entropy, metrics=action_accuracies)

@@ -14,7 +14,7 @@ factor 1/sqrt(X).)
 
 import functools
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 from jax.extend import random as jex_random
@@ -29,7 +29,6 @@ from modular_hyperteacher.tasks.supports import families
 from modular_hyperteacher.tasks.supports import latents
 from modular_hyperteacher.untrusted import rules
 
-LATENT_TYPES = ('discrete', 'continuous')
 _NumModules = Annotated[
     int,
     rules.that(
@@ -55,10 +54,6 @@ class SharedInputs(NamedTuple):
     """Returns the inputs, [N, X]."""
     return self.array
 
-  def take_rows(self, rows: jax.Array) -> 'SharedInputs':
-    """Returns the given examples."""
-    return SharedInputs(self.array[rows])
-
 
 def respond(
     modules: jax.Array,
@@ -66,13 +61,9 @@ def respond(
     latent: jax.Array,
     inputs: jax.Array | SharedInputs,
 ) -> jax.Array:
-  """Returns the outputs [N, Y] of a modular network.
+  """Returns the outputs [N, Y] of a modular network on inputs [N, X].
 
-  Args:
-    modules: [M, X, H].
-    readout: [H, Y].
-    latent: [M].
-    inputs: [N, X].
+  Modules are [M, X, H], the readout is [H, Y], and the latent [M].
   """
   weights = jnp.tensordot(latent, modules, 1) / math.sqrt(modules.shape[1])
   if isinstance(inputs, SharedInputs):
@@ -109,7 +100,7 @@ def make(
     *,
     num_modules: _NumModules,
     task_support: Annotated[str, rules.one_of(families.FAMILIES)],
-    latent_type: Annotated[str, rules.one_of(LATENT_TYPES)],
+    latent_type: Annotated[str, rules.one_of(('discrete', 'continuous'))],
     sampler: latents.Sampler,
     input_dim: rules.Count,
     output_dim: rules.Count,
@@ -122,41 +113,23 @@ def make(
 ) -> base.TaskDistribution:
   """Returns the task distribution of the theory's experiments.
 
-  Splits: 'train'; 'valid' and 'test', fresh draws of it; 'ood', all sets of
-  modules that are not a training family; 'all_k{k}', all sets of exactly k
-  modules, training families included. In 'ood' and 'all_k{k}', latents are
-  always continuous, as in the released code.
+  Splits are those of `list_masks`. Latents are 'discrete', the mask at unit
+  norm, or 'continuous', drawn by `sampler`; on splits with other combinations
+  than training, they are always continuous, as in the released code. If every
+  inner step draws a fresh support set, `num_support` counts its examples.
 
-  Args:
-    num_modules: M; the named families have 6.
-    task_support: a name in `families.FAMILIES`.
-    latent_type: 'discrete', the family's mask at unit norm, or 'continuous'.
-    sampler: for continuous latents, a name in `latents.SAMPLERS`.
-    input_dim: X.
-    output_dim: Y.
-    teacher_hidden_dim: H.
-    num_support: examples to infer a latent from (per inner step, if every
-      inner step draws a fresh support set).
-    num_query: examples per task in the outer loss.
-    num_evaluation_query: examples per task at evaluation.
-    teacher_seed: seed of a teacher that all seeds of a run share; they then
-      differ only in the student's initialisation and the data. None for one
-      teacher per seed.
-    shared_inputs: whether the tasks of a training meta-batch share the fresh
-      inputs of an inner step. In the paper every task draws its own (Appendix
-      B), as here at evaluation. Each task sees the same distribution either
-      way, but shared inputs make one large matrix product of many small ones.
+  With a `teacher_seed`, all seeds of a run share a teacher; they then differ
+  only in the student's initialisation and the data.
+
+  With `shared_inputs`, the tasks of a training meta-batch share the fresh
+  inputs of an inner step. In the paper every task draws its own (Appendix B),
+  as here at evaluation. Each task sees the same distribution either way, but
+  shared inputs make one large matrix product of many small ones.
 
   Raises:
     UserError: for an impossible value; names the field.
   """
-  train = families.masks(families.FAMILIES[task_support])
-  all_masks = combinations.masks_up_to(num_modules, num_modules)
-  seen = (all_masks[:, None] == train[None]).all(-1).any(-1)
-  masks = {'train': train, 'valid': train, 'test': train}
-  masks['ood'] = all_masks[~seen]
-  for k in range(1, num_modules + 1):
-    masks[f'all_k{k}'] = combinations.masks_with(num_modules, k)
+  masks = list_masks(families.FAMILIES[task_support], num_modules)
 
   def init(key: jax.Array) -> TeacherParams:
     if teacher_seed is not None:
@@ -169,16 +142,9 @@ def make(
         output_dim,
     )
 
-  def sample_latent(
-      params: TeacherParams, key: jax.Array, split: str
-  ) -> jax.Array:
-    del params
-    return draw_latent(
-        key,
-        masks[split],
-        discrete=latent_type == 'discrete' and masks[split] is train,
-        sampler=sampler,
-    )
+  def sample_latent(_: Any, key: jax.Array, split: str) -> jax.Array:
+    discrete = latent_type == 'discrete' and split in ('train', 'valid', 'test')
+    return draw_latent(key, masks[split], discrete=discrete, sampler=sampler)
 
   def sample_examples(
       params: TeacherParams, key: jax.Array, latent: jax.Array, split: str
@@ -187,10 +153,8 @@ def make(
     # With two keys, the compiler can drop a batch that the caller ignores.
     support_key, query_key = jax.random.split(key)
     return (
-        _examples(
-            params, support_key, latent, (num_support, input_dim), shared_inputs
-        ),
-        _examples(params, query_key, latent, (num_asked, input_dim)),
+        _examples(params, support_key, latent, num_support, shared_inputs),
+        _examples(params, query_key, latent, num_asked),
     )
 
   return base.TaskDistribution(
@@ -205,6 +169,24 @@ def make(
       num_combinations=lambda params, split: len(masks[split]),
       shared_inputs=shared_inputs,
   )
+
+
+def list_masks(
+    families_: families.Families, num_modules: int
+) -> dict[str, np.ndarray]:
+  """Returns split -> the sets of modules that its tasks combine, [C, M].
+
+  Splits: 'train', the families; 'valid' and 'test', fresh draws of it; 'ood',
+  all other sets; 'all_k{k}', all sets of exactly k modules.
+  """
+  train = families.masks(families_)
+  all_masks = combinations.masks_up_to(num_modules, num_modules)
+  seen = (all_masks[:, None] == train[None]).all(-1).any(-1)
+  masks = {'train': train, 'valid': train, 'test': train}
+  masks['ood'] = all_masks[~seen]
+  for k in range(1, num_modules + 1):
+    masks[f'all_k{k}'] = combinations.masks_with(num_modules, k)
+  return masks
 
 
 def draw_latent(
@@ -223,17 +205,17 @@ def _examples(
     params: TeacherParams,
     key: jax.Array,
     latent: jax.Array,
-    shape: tuple[int, int],
+    number: int,
     shared: bool = False,
 ) -> base.Batch:
-  inputs = _uniform(key, shape, bound=math.sqrt(3))
+  inputs = _uniform(key, (number, params.modules.shape[1]))
   inputs = SharedInputs(inputs) if shared else inputs
   targets = respond(params.modules, params.readout, latent[0], inputs)
-  return base.Batch(inputs, targets, jnp.ones(shape[0]))
+  return base.Batch(inputs, targets, jnp.ones(number))
 
 
-def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
-  """Draws from 2^16 equally likely values, evenly spaced in [-bound, bound].
+def _uniform(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+  """Draws from 2^16 equally likely values between -sqrt(3) and sqrt(3).
 
   Sampling dominates the cost if every inner step draws fresh inputs. Here one
   hash yields two words of two values each, four times as fast as
@@ -246,4 +228,4 @@ def _uniform(key: jax.Array, shape: tuple[int, ...], bound: float) -> jax.Array:
   halves = (words[None] >> np.array([[0], [16]], np.uint32)) & 0xFFFF
   # Int32 converts to float32 in a single instruction.
   centred = halves.astype(jnp.int32).astype(jnp.float32) + 0.5 - 2.0**15
-  return (centred.ravel()[:size] * (bound / 2**15)).reshape(shape)
+  return (centred.ravel()[:size] * (math.sqrt(3) / 2**15)).reshape(shape)

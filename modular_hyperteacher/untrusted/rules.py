@@ -65,7 +65,7 @@ Layers = Annotated[int, positive(), at_most(_MAX_LAYERS)]
 Positive = Annotated[float, positive()]
 NotNegative = Annotated[float, at_least(0)]
 Share = Annotated[float, between(0, 1)]
-Dropout = Annotated[
+BelowOne = Annotated[
     float, that(lambda x: 0 <= x < 1, 'at least 0 and less than 1')
 ]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import logging
 import pathlib
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import worlds
@@ -149,12 +149,11 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _score(arguments: argparse.Namespace) -> None:
   row = files.score(arguments.predictions).row()
-  for cells in (row, ['---'] * len(row), map(_text, row.values())):
-    print(f'| {" | ".join(cells)} |')
-
-
-def _text(value: Any) -> str:
-  return formats.number(value) if isinstance(value, float) else str(value)
+  columns = {
+      name: [formats.number(x) if isinstance(x, float) else str(x)]
+      for name, x in row.items()
+  }
+  print(formats.table(columns), end='')
 
 
 if __name__ == '__main__':

@@ -67,13 +67,9 @@ def make(
 def make_only(
     name: str, preset: str, only: Sequence[str], seed: int
 ) -> worlds.World:
-  """Returns the first world described by a config in which conditions hold.
+  """Returns the first world of a preset in which conditions hold.
 
-  Args:
-    name: one of `worlds.list()`.
-    preset: the config's.
-    only: 'field=value', such as 'task_support=random'.
-    seed: the world's.
+  These are 'field=value', such as 'task_support=random'.
 
   Raises:
     UserError: if no config has such a world.

@@ -86,12 +86,8 @@ def export(
   """
   path = files.locate(path, 'the file of tasks')
   tasks = world.sample(split, num_tasks, tasks_seed)
-  spec = _make_spec(world, split, len(tasks.latents), tasks_seed)
-  _write(
-      path,
-      {name: getattr(tasks, name) for name in VISIBLE},
-      spec | {'drawn': _digest(world, tasks)},
-  )
+  spec = _make_spec(world, split, tasks, len(tasks.latents), tasks_seed)
+  _write(path, {name: getattr(tasks, name) for name in VISIBLE}, spec)
   return tasks
 
 
@@ -104,24 +100,19 @@ def write_predictions(
 ) -> None:
   """Writes predictions of tasks that `World.sample` drew.
 
-  Args:
-    path: where the file goes.
-    predictions: as `World.score` takes them, one per task.
-    world: the one that drew the tasks.
-    split: the one from which they were drawn.
-    tasks_seed: the argument `seed` of `sample`.
+  Predictions are as `World.score` takes them, one per task. `tasks_seed` is the
+  argument `seed` of `sample`.
 
   Raises:
     UserError: if the file cannot be written.
   """
   path = files.locate(path, 'the file of predictions')
   number = len(predictions)
-  spec = _make_spec(world, split, number, tasks_seed)
   whole = split in world.fixed_sizes
-  tasks = world.sample(
-      split, number if whole else min(number, _NUM_DIGESTED), tasks_seed
-  )
-  spec |= {'drawn': _digest(world, tasks)}
+  num_drawn = number if whole else min(number, _NUM_DIGESTED)
+  seed = worlds.check_seed('tasks_seed', tasks_seed)
+  tasks = world.sample(split, num_drawn, seed)
+  spec = _make_spec(world, split, tasks, number, tasks_seed)
   _write(path, {'predictions': np.asarray(predictions)}, spec)
 
 
@@ -132,9 +123,13 @@ def _digest(world: worlds.World, tasks: worlds.Tasks) -> draws.Digest:
 
 
 def _make_spec(
-    world: worlds.World, split: str, num_tasks: int, tasks_seed: int
+    world: worlds.World,
+    split: str,
+    tasks: worlds.Tasks,
+    num_tasks: int,
+    tasks_seed: int,
 ) -> dict[str, Any]:
-  """Returns the identification of tasks, with the world's description."""
+  """Returns what identifies tasks, of which the first are given."""
   return {
       'world': world.name,
       'preset': world.preset,
@@ -144,6 +139,7 @@ def _make_spec(
       'num_tasks': num_tasks,
       'tasks_seed': worlds.check_seed('tasks_seed', tasks_seed),
       **world.description,
+      'drawn': _digest(world, tasks),
   }
 
 

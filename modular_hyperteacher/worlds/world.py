@@ -48,25 +48,14 @@ class Tasks(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class World(abc.ABC):
-  """A distribution of tasks, with the parameters of one seed.
+  """A distribution of tasks, with the parameters of one seed."""
 
-  Attributes:
-    name: as in `worlds.list()`.
-    preset: that of the config from which the fields come, such as 'laptop';
-      None for a task of your own.
-    experiment: the config that describes it, such as 'fig3b', or None.
-    fields: all fields of the world.
-    seed: it decides the teacher or the mazes and the split, as in a run with
-      this seed.
-    params: arrays that are drawn from the seed.
-  """
-
-  name: str
-  preset: str | None
-  experiment: str | None
+  name: str  # As in `worlds.list()`.
+  preset: str | None  # Of the config with these fields; None for your own task.
+  experiment: str | None  # The config that describes it, such as 'fig3b'.
   fields: Mapping[str, Any]
-  seed: int
-  params: Any = dataclasses.field(repr=False)
+  seed: int  # Decides the teacher or the mazes and the split, as in a run.
+  params: Any = dataclasses.field(repr=False)  # Arrays drawn from the seed.
 
   def __reduce__(self) -> tuple[Any, ...]:
     """Pickles the fields, from which functions and arrays are made again."""
@@ -114,17 +103,13 @@ class World(abc.ABC):
     Task i depends only on the world, the split, the seed and i. Sampling runs
     on the CPU, so that every machine gets the same tasks, up to rounding.
 
-    Args:
-      split: one of `splits`.
-      num_tasks: B. None for a split of fixed size, such as SCAN's 'ood', which
-        is always drawn whole.
-      seed: it decides the tasks; at least 0 and less than 2^32.
+    Splits of fixed size, such as SCAN's 'ood', are always drawn whole: they
+    need no number B. The seed decides the tasks; at least 0 and less than 2^32.
 
     Raises:
       UserError: if the split is unknown or empty, or the tasks are too many.
     """
-    number = self._num_tasks(split, num_tasks, seed)
-    self.shapes(split, num_tasks, seed)
+    number = len(self.shapes(split, num_tasks, seed).latents)
     drawn = on_cpu(self._draw)(self._key(split, seed), split, number)
     return Tasks(*map(np.array, drawn))
 
@@ -151,12 +136,10 @@ class World(abc.ABC):
   def score(self, predictions: Any, tasks: Tasks) -> dict[str, float]:
     """Returns metric -> mean over tasks, as the package evaluates its models.
 
-    Args:
-      predictions: what a learner says of the query set, an array-like of the
-        shape and kind that `prediction(tasks)` returns. [B, Q, Y] floats:
-        logits where targets are labels or actions, else values; or [B, Q, T]
-        integers: tokens, where those after EOS are ignored.
-      tasks: as `sample` returned them.
+    Predictions are what a learner says of the query set of `tasks`, of the
+    shape and kind that `prediction(tasks)` returns: [B, Q, Y] floats, logits
+    where targets are labels or actions, else values; or [B, Q, T] integers,
+    tokens, where those after EOS are ignored.
 
     Raises:
       UserError: if predictions have another shape or kind.

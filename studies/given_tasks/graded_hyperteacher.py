@@ -93,6 +93,42 @@ def respond(
   return hidden @ params.readout
 
 
+def draw_teacher(
+    key: jax.Array,
+    num_modules: int,
+    input_dim: int,
+    width: int,
+    output_dim: int,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+  """Returns modules, biases and readout, as in `GradedParams`."""
+  modules_key, biases_key, readout_key = jax.random.split(key, 3)
+  return (
+      _WEIGHTS(modules_key, (num_modules, input_dim, width)),
+      jax.random.uniform(biases_key, (num_modules, width), maxval=_MAX_BIAS),
+      _WEIGHTS(readout_key, (1, width, output_dim))[0],
+  )
+
+
+def draw_latent(key: jax.Array, masks: jax.Array) -> jax.Array:
+  """Draws one of the masks [C, M], then a latent [1, M] on it."""
+  mask_key, level_key = jax.random.split(key)
+  mask = masks[jax.random.randint(mask_key, (), 0, len(masks))]
+  levels = jax.random.choice(level_key, jnp.array(_LEVELS), mask.shape)
+  return (mask * levels)[None]
+
+
+def _check_sizes(
+    num_modules: int, input_dim: int, width: int, output_dim: int, number: int
+) -> None:
+  base.check_size(
+      'input_dim and task.teacher_hidden_dim', num_modules * input_dim * width
+  )
+  base.check_size('output_dim', width * output_dim)
+  base.check_size(
+      'num_support, task.num_query and task.input_dim', number * input_dim
+  )
+
+
 @rules.enforce('task')
 def make(
     *,
@@ -111,70 +147,28 @@ def make(
 
   Splits: 'train'; 'valid' and 'test', fresh draws of it; 'ood', held-out masks.
 
-  Args:
-    num_modules: M.
-    max_active: K.
-    task_support: see `listed_splits.draw`.
-    fraction_ood: share of the masks that is held out.
-    encoding: see `encodings`.
-    input_dim: X, without the code.
-    output_dim: Y.
-    teacher_hidden_dim: H.
-    num_support: examples of the code 'fewshot'.
-    num_query: examples to predict.
+  A task mixes up to K = `max_active` of M = `num_modules` modules; a share of
+  the masks is held out (`fraction_ood`, see `listed_splits.draw`). X is without
+  the code, which may show `num_support` examples (`encodings`).
 
   Raises:
     UserError: for impossible sizes or splits; names the field.
   """
-  num_train, num_ood = listed_splits.count(
-      task_support, num_modules, max_active, fraction_ood
-  )
-  for fields, size in (
-      (
-          'input_dim and task.teacher_hidden_dim',
-          num_modules * input_dim * teacher_hidden_dim,
-      ),
-      ('output_dim', teacher_hidden_dim * output_dim),
-      (
-          'num_support, task.num_query and task.input_dim',
-          (num_support + num_query) * input_dim,
-      ),
-  ):
-    base.check_size(fields, size)
+  support = task_support, num_modules, max_active, fraction_ood
+  num_train, num_ood = listed_splits.count(*support)
+  sizes = num_modules, input_dim, teacher_hidden_dim, output_dim
+  _check_sizes(*sizes, num_support + num_query)
 
   def init(key: jax.Array) -> GradedParams:
-    modules_key, biases_key, readout_key = jax.random.split(
-        randomness.stream(key, 'teacher'), 3
-    )
-    split = listed_splits.draw(
-        task_support,
-        num_modules,
-        max_active,
-        fraction_ood,
-        randomness.stream(key, 'split'),
-    )
-    shape = num_modules, input_dim, teacher_hidden_dim
+    split = listed_splits.draw(*support, randomness.stream(key, 'split'))
     return GradedParams(
-        modules=_WEIGHTS(modules_key, shape),
-        biases=jax.random.uniform(
-            biases_key, (num_modules, teacher_hidden_dim), maxval=_MAX_BIAS
-        ),
-        readout=_WEIGHTS(readout_key, (1, teacher_hidden_dim, output_dim))[0],
+        *draw_teacher(randomness.stream(key, 'teacher'), *sizes),
         train=jnp.asarray(split.train),
         ood=jnp.asarray(split.ood),
     )
 
   def masks(params: GradedParams, split: str) -> jax.Array:
     return params.ood if split == 'ood' else params.train
-
-  def sample_latent(
-      params: GradedParams, key: jax.Array, split: str
-  ) -> jax.Array:
-    mask_key, level_key = jax.random.split(key)
-    chosen = masks(params, split)
-    mask = chosen[jax.random.randint(mask_key, (), 0, len(chosen))]
-    levels = jax.random.choice(level_key, jnp.array(_LEVELS), (num_modules,))
-    return (mask * levels)[None]
 
   def sample_examples(
       params: GradedParams, key: jax.Array, latent: jax.Array, split: str
@@ -196,12 +190,14 @@ def make(
       objective=OBJECTIVE,
       evaluation_splits=('valid', 'test', 'ood'),
       init=init,
-      sample_latent=sample_latent,
+      sample_latent=lambda params, key, split: draw_latent(
+          key, masks(params, split)
+      ),
       sample_examples=sample_examples,
       num_combinations=lambda params, split: len(masks(params, split)),
       fixed_counts={
-          split: num_ood if split == 'ood' else num_train
-          for split in ('train', 'valid', 'test', 'ood')
+          **dict.fromkeys(('train', 'valid', 'test'), num_train),
+          'ood': num_ood,
       },
   )
   return encodings.give(

@@ -68,6 +68,54 @@ def respond(latent: jax.Array, inputs: jax.Array) -> jax.Array:
   return jnp.max(terms * latent[None], axis=-1, keepdims=True)
 
 
+def list_functions(
+    num_variables: int, num_active: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the functions of known and of unknown terms, as 0/1 masks [C, M].
+
+  Raises:
+    UserError: if there are no functions of so many terms.
+  """
+  num_terms = 2**num_variables
+  num_unknown = num_terms // 4
+  num_known = num_terms - num_unknown
+  most = min(num_unknown, 3)
+  errors.require(
+      2 <= num_active <= most,
+      'task.num_active',
+      num_active,
+      f'it must be between 2 and {most}',
+  )
+  known, unknown = (
+      combinations.masks_with(number, num_active).astype(np.int32)
+      for number in (num_known, num_unknown)
+  )
+  return (
+      np.pad(known, ((0, 0), (0, num_unknown))),
+      np.pad(unknown, ((0, 0), (num_known, 0))),
+  )
+
+
+def draw_order(key: jax.Array, known: np.ndarray, num_ood: int) -> jax.Array:
+  """Returns the functions of known terms, [C, M], held-out ones first.
+
+  Drawn anew until the others show every term that they can.
+  """
+
+  def draw(number: jax.Array) -> jax.Array:
+    return jax.random.permutation(
+        jax.random.fold_in(key, number), jnp.asarray(known)
+    )
+
+  num_known = known.any(0).sum()
+
+  def is_missing_a_term(number: jax.Array) -> jax.Array:
+    return ~draw(number)[num_ood:, :num_known].any(0).all()
+
+  number = lax.while_loop(is_missing_a_term, lambda n: n + 1, jnp.array(0))
+  return draw(number)
+
+
 @rules.enforce('task')
 def make(
     *,
@@ -84,12 +132,8 @@ def make(
   are not trained on; 'valid_fixed_context' and 'ood_fixed_context', functions
   of 'valid' and 'ood' whose contexts all have the same inputs.
 
-  Args:
-    num_variables: L.
-    num_active: K, terms of a function.
-    ood_fraction: share of the combinations of known terms that is held out.
-    num_support: examples in the context.
-    num_query: examples to predict.
+  A function of L = `num_variables` combines K = `num_active` terms; a share of
+  the combinations of known terms is held out (`ood_fraction`).
 
   Raises:
     UserError: for an impossible value; names the field.
@@ -98,23 +142,9 @@ def make(
       'num_support, task.num_query and task.num_variables',
       (num_support + num_query) * num_variables,
   )
-  num_terms = 2**num_variables
-  num_unknown = num_terms // 4
-  num_known = num_terms - num_unknown
-  most = min(num_unknown, 3)
-  errors.require(
-      2 <= num_active <= most,
-      'task.num_active',
-      num_active,
-      f'it must be between 2 and {most}',
-  )
-  known, unknown = (
-      combinations.masks_with(number, num_active).astype(np.int32)
-      for number in (num_known, num_unknown)
-  )
-  known = np.pad(known, ((0, 0), (0, num_unknown)))
-  unknown = np.pad(unknown, ((0, 0), (num_known, 0)))
+  known, unknown = list_functions(num_variables, num_active)
   num_ood = int(len(known) * ood_fraction)
+  num_known = known.any(0).sum()
   errors.require(
       0 < num_ood <= len(known) - num_known,
       'task.ood_fraction',
@@ -124,18 +154,7 @@ def make(
   )
 
   def init(key: jax.Array) -> FuzzyParams:
-    split_key = randomness.stream(key, 'combinations')
-
-    def draw(number: jax.Array) -> jax.Array:
-      return jax.random.permutation(
-          jax.random.fold_in(split_key, number), jnp.asarray(known)
-      )
-
-    def is_missing_a_term(number: jax.Array) -> jax.Array:
-      return ~draw(number)[num_ood:, :num_known].any(0).all()
-
-    number = lax.while_loop(is_missing_a_term, lambda n: n + 1, jnp.array(0))
-    masks = draw(number)
+    masks = draw_order(randomness.stream(key, 'combinations'), known, num_ood)
     context = jax.random.uniform(
         randomness.stream(key, 'context'), (num_support, num_variables)
     )
@@ -162,15 +181,12 @@ def make(
     if split in FIXED_CONTEXT:
       inputs = inputs.at[:num_support].set(params.context)
     targets = respond(latent[0], inputs)
-    return (
-        base.examples(inputs[:num_support], targets[:num_support]),
-        base.examples(inputs[num_support:], targets[num_support:]),
-    )
+    return base.divide(base.examples(inputs, targets), num_support)
 
   return base.TaskDistribution(
       input_dim=num_variables,
       output_dim=1,
-      num_modules=num_terms,
+      num_modules=known.shape[1],
       objective=modular_regression.OBJECTIVE,
       evaluation_splits=('valid', 'test', 'ood', UNKNOWN_TERMS, *FIXED_CONTEXT),
       context_splits=tuple(FIXED_CONTEXT),

@@ -119,6 +119,27 @@ def draw_panels(
   return jnp.take_along_axis(panels, order[None], axis=-1)
 
 
+def draw_split(
+    key: jax.Array, multisets: np.ndarray, ood_fraction: float
+) -> Multisets:
+  """Splits multisets [C, K] until training has every rule.
+
+  Raises:
+    UserError: if it never does.
+  """
+  num_ood = math.floor(len(multisets) * ood_fraction)
+  draw_key = key
+  for redraw in range(1, _MAX_REDRAWS + 1):
+    shuffled = jax.random.permutation(draw_key, jnp.asarray(multisets))
+    if len(np.unique(shuffled[num_ood:])) == len(RULES):
+      return Multisets(shuffled[num_ood:], shuffled[:num_ood])
+    draw_key = jax.random.fold_in(key, redraw)
+  raise errors.UserError(
+      f'task.ood_fraction is {ood_fraction}; it must be smaller: none of'
+      f' {_MAX_REDRAWS} random splits has every rule in training.'
+  )
+
+
 @rules.enforce('task')
 def make(
     *,
@@ -140,20 +161,15 @@ def make(
   Splits: 'train'; 'valid' and 'test', fresh draws of it; 'ood', multisets of
   rules that are not trained on; and those of `UNPERMUTED`.
 
-  Args:
-    num_features: K.
-    num_values: F.
-    ood_fraction: share of the multisets that is held out.
+  K is `num_features`, F `num_values`; a share of the multisets is held out
+  (`ood_fraction`).
 
   Raises:
     UserError: for an impossible value; names the field.
   """
   multisets = list_multisets(num_features)
-  num_ood = (
-      math.floor(len(multisets) * ood_fraction) if 0 < ood_fraction < 1 else 0
-  )
   errors.require(
-      num_ood > 0,
+      0 < ood_fraction < 1 and len(multisets) * ood_fraction >= 1,
       'task.ood_fraction',
       ood_fraction,
       f'it must be below 1 and hold out at least one of {len(multisets)}'
@@ -164,18 +180,6 @@ def make(
       'num_features and task.num_values',
       (num_tokens + num_features) * num_values,
   )
-
-  def init(key: jax.Array) -> Multisets:
-    first = draw_key = randomness.stream(key, 'multisets')
-    for redraw in range(1, _MAX_REDRAWS + 1):
-      shuffled = jax.random.permutation(draw_key, jnp.asarray(multisets))
-      if len(np.unique(shuffled[num_ood:])) == len(RULES):
-        return Multisets(shuffled[num_ood:], shuffled[:num_ood])
-      draw_key = jax.random.fold_in(first, redraw)
-    raise errors.UserError(
-        f'task.ood_fraction is {ood_fraction}; it must be smaller: none of'
-        f' {_MAX_REDRAWS} random splits has every rule in training.'
-    )
 
   def rules_of(params: Multisets, split: str) -> jax.Array:
     drawn_from = UNPERMUTED.get(split, split)
@@ -205,7 +209,9 @@ def make(
       num_modules=len(RULES),
       objective=objectives.ACTIONS,
       evaluation_splits=('valid', 'test', 'ood', *UNPERMUTED),
-      init=init,
+      init=lambda key: draw_split(
+          randomness.stream(key, 'multisets'), multisets, ood_fraction
+      ),
       sample_latent=sample_latent,
       sample_examples=sample_examples,
       num_combinations=lambda params, split: len(rules_of(params, split)),

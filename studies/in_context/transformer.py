@@ -41,7 +41,7 @@ class TransformerConfig(rules.Record):
   qkv_dim: int | None
   feedforward_dim: rules.Count
   attention: Annotated[str, rules.one_of(attention.KINDS)]
-  attention_dropout: rules.Dropout
+  attention_dropout: rules.BelowOne
 
   def __post_init__(self) -> None:
     super().__post_init__()

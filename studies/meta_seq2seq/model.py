@@ -52,7 +52,7 @@ class ModelConfig(rules.Record):
   output_vocab: vocabulary.Vocabulary
   hidden_dim: rules.Count
   num_layers: rules.Layers
-  dropout_rate: rules.Dropout
+  dropout_rate: rules.BelowOne
   use_memory: bool
   use_decoder_attention: bool
   mask_padding: bool

@@ -36,6 +36,7 @@ from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -143,15 +144,14 @@ class _Estimators:
   @staticmethod
   def _problem(
       built: bilevel.BilevelExperiment, num_steps: int
-  ) -> outer_loop.Problem:
+  ) -> estimates.Problem:
     inner = inner_loop.InnerConfig(
         num_steps=num_steps, learning_rate=_RATE, solver='sgd'
     )
-    objective = built.task.objective
-    return outer_loop.make_problem(built.task, objective, built.model, inner)
+    return estimates.Problem(built.task, built.model, inner)
 
   @staticmethod
-  def _free(problem: outer_loop.Problem) -> Callable[[_Point], Any]:
+  def _free(problem: estimates.Problem) -> Callable[[_Point], Any]:
     return jax.jit(
         lambda point: jax.vmap(
             lambda *x: problem.adapt(point.meta_params, None, *x)
@@ -159,7 +159,7 @@ class _Estimators:
     )
 
   @staticmethod
-  def _rule(estimate: outer_loop.Estimate) -> Callable[..., jax.Array]:
+  def _rule(estimate: estimates.Estimate) -> Callable[..., jax.Array]:
     return _mean_gradient(
         lambda meta_params, task, key, *_: estimate(
             meta_params, None, task, key
@@ -168,7 +168,7 @@ class _Estimators:
 
   @staticmethod
   def _contrastive(
-      problem: outer_loop.Problem,
+      problem: estimates.Problem,
       contrast: surrogates.Contrast,
       meta_params: Any,
       task: Any,
@@ -191,7 +191,7 @@ class _Estimators:
 
   @staticmethod
   def _implicit(
-      problem: outer_loop.Problem,
+      problem: estimates.Problem,
       solve: surrogates.Solve,
       meta_params: Any,
       task: Any,

@@ -6,12 +6,14 @@ with A diagonal. The free phase ends at phi*(theta) = A^-1 theta, so the outer
 gradient is A^-1 (phi* - c).
 """
 
+import types
 from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -25,7 +27,7 @@ THETA, C = _draw.normal(size=20), _draw.normal(size=20)
 
 def make_problem(
     curvatures: np.ndarray, num_steps: int, momentum: float = 0.0
-) -> outer_loop.Problem:
+) -> estimates.Problem:
   """Returns the problem, whose descents start at zero, with a rate of one.
 
   Args:
@@ -52,9 +54,9 @@ def make_problem(
   inner = inner_loop.InnerConfig(
       num_steps=num_steps, learning_rate=1.0, solver='sgd', momentum=momentum
   )
-  nothing = cast(Any, None)
   objective = tasks.Objective(loss, lambda outputs, batch: {})
-  return outer_loop.make_problem(nothing, objective, model, inner)
+  only = types.SimpleNamespace(objective=objective)  # No task is drawn.
+  return estimates.Problem(cast(Any, only), model, inner)
 
 
 def make_task(c: np.ndarray) -> tasks.Task:
@@ -68,7 +70,7 @@ def make_task(c: np.ndarray) -> tasks.Task:
 
 def gradient(
     rule: outer_loop.OuterConfig,
-    problem: outer_loop.Problem,
+    problem: estimates.Problem,
     theta: np.ndarray = THETA,
     c: np.ndarray = C,
 ) -> np.ndarray:

@@ -12,6 +12,7 @@ import jax
 from jax import lax
 
 from modular_hyperteacher import errors
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -21,7 +22,7 @@ from modular_hyperteacher.untrusted import rules
 
 
 def _check(
-    gradient: str, problem: outer_loop.Problem, solver: str | None = None
+    gradient: str, problem: estimates.Problem, solver: str | None = None
 ) -> None:
   """Raises UserError if a rule cannot use this inner loop or model."""
   inner, model = problem.inner, problem.model
@@ -52,17 +53,13 @@ def _check(
 class FirstOrder(outer_loop.OuterConfig):
   """Inner updates are constants, but for the initial fast parameters."""
 
-  def make_estimate(self, problem: outer_loop.Problem) -> outer_loop.Estimate:
+  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
     """Returns unrolling with `InnerConfig.first_order`."""
     _check(self.gradient, problem)
     inner = dataclasses.replace(
         problem.inner, second_order=False, first_order=True
     )
-    return outer_loop.unrolled(
-        outer_loop.make_problem(
-            problem.task_distribution, problem.objective, problem.model, inner
-        )
-    )
+    return estimates.unrolled(problem._replace(inner=inner))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -75,7 +72,7 @@ class Truncated(outer_loop.OuterConfig):
 
   num_differentiated: rules.Count
 
-  def make_estimate(self, problem: outer_loop.Problem) -> outer_loop.Estimate:
+  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
     """Returns the query loss after both parts of the inner loop."""
     _check(self.gradient, problem)
     num_steps = problem.inner.num_steps
@@ -124,14 +121,14 @@ class _FromFreePhase(outer_loop.OuterConfig):
 
   def _surrogate(
       self,
-      problem: outer_loop.Problem,
+      problem: estimates.Problem,
       losses_at: surrogates.Bind,
       meta_params: models.MetaParams,
       free: models.FastParams,
   ) -> jax.Array:
     raise NotImplementedError
 
-  def make_estimate(self, problem: outer_loop.Problem) -> outer_loop.Estimate:
+  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
     """Returns the surrogate, with metrics after the free phase."""
     _check(self.gradient, problem, solver='sgd')
 
@@ -173,7 +170,7 @@ class Implicit(_FromFreePhase):
 
   def _surrogate(
       self,
-      problem: outer_loop.Problem,
+      problem: estimates.Problem,
       losses_at: surrogates.Bind,
       meta_params: models.MetaParams,
       free: models.FastParams,
@@ -223,7 +220,7 @@ class Contrastive(_FromFreePhase):
 
   def _surrogate(
       self,
-      problem: outer_loop.Problem,
+      problem: estimates.Problem,
       losses_at: surrogates.Bind,
       meta_params: models.MetaParams,
       free: models.FastParams,

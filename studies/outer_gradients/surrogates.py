@@ -21,8 +21,8 @@ from jax import lax
 import jax.numpy as jnp
 import optax
 
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
-from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
@@ -73,9 +73,9 @@ CONTRASTS = {
 }
 
 
-def bind(problem: outer_loop.Problem, task: tasks.Task) -> Bind:
+def bind(problem: estimates.Problem, task: tasks.Task) -> Bind:
   """Returns a task's losses, whose examples are encoded once."""
-  model, objective = problem.model, problem.objective
+  model, objective = problem.model, problem.task_distribution.objective
   support_loss = inner_loop.make_support_loss(model, objective)
 
   def at(meta_params: models.MetaParams) -> Losses:

@@ -1,6 +1,7 @@
 """The smallest problems that exercise everything; shared by tests."""
 
 from collections.abc import Callable, Mapping, Sequence
+import dataclasses
 from typing import Any
 
 import jax
@@ -94,8 +95,7 @@ def learner(
       meta_batch_size=8,
   )
   return outer_loop.make_learner(
-      world,
-      objective,
+      dataclasses.replace(world, objective=objective),
       MODELS[model](),
       inner_loop.InnerConfig(**(inner_fields | dict(inner or {}))),
       outer_loop.OuterConfig(**(outer_fields | outer)),

@@ -214,7 +214,6 @@ def test_outer_gradient(name: str, loss: str) -> None:
   )
   learner = outer_loop.make_learner(
       distribution,
-      _OBJECTIVES[loss],
       model,
       inner_loop.InnerConfig(
           num_steps=_STEPS,

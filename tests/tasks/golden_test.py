@@ -3,7 +3,7 @@
 Tolerances are relative to the largest entry of an array.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,7 @@ class Case:
         num_combinations=nothing,
     )
     self.learner = outer_loop.make_learner(
-        distribution, self.objective, self.model, self.inner, outer
+        distribution, self.model, self.inner, outer
     )
     self.meta_params = self.to_ours(self.data, 'meta_')
 
@@ -280,10 +280,17 @@ def test_hyperteacher_targets() -> None:
   data = golden.load('hyperteacher_world')
   teacher = hyperteacher.Teacher(16, 8, 8, 3)
 
+  params = hyperteacher.HyperteacherParams(
+      input_weights=data['teacher_W_in'],
+      generator=data['teacher_Gamma'],
+      output_weights=data['teacher_W_out'],
+      standardisation_inputs=data['standardisation_x'],
+      split=cast(Any, None),
+  )
+
   def outputs(mask: jax.Array, inputs: Any) -> Any:
-    generated = teacher.generate(data['teacher_Gamma'], mask)
-    hidden = teacher.embed(data['teacher_W_in'], inputs)
-    return teacher.respond(generated, data['teacher_W_out'], hidden)
+    generated = teacher.generate(params.generator, mask)
+    return teacher.respond(params, generated, inputs)
 
   masks = data['masks'].astype(np.float32)
   generated = jax.vmap(teacher.generate, (None, 0))(

@@ -11,6 +11,7 @@ import pytest
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base as models
@@ -66,7 +67,6 @@ def _learner(
   )
   return outer_loop.make_learner(
       world,
-      objectives.REGRESSION,
       student or _student(),
       inner,
       outer_loop.OuterConfig(**(fields | outer)),
@@ -242,6 +242,7 @@ def test_shared_inputs_against_a_loop_over_tasks(random_start: bool) -> None:
   world = _make(shared_inputs=True)
   task_params = world.init(jax.random.key(0))
   student = _student()
+  problem = estimates.Problem(world, student, inner)
   data_key = jax.random.key(2)
   step_key = jax.random.fold_in(data_key, 0)
   inner_keys = jax.random.split(
@@ -266,9 +267,7 @@ def test_shared_inputs_against_a_loop_over_tasks(random_start: bool) -> None:
         for inner_key in inner_keys
     ]
     inputs.append([tasks.dense(batch.inputs) for batch in batches])
-    start, _ = inner_loop.draw_start(
-        inner, student.init_fast(meta_params), adapt_key
-    )
+    start, _ = problem.start(meta_params, task, adapt_key)
     latent = _adapt_by_hand(meta_params, start, batches)
     loss, gradient = query_loss(meta_params, jnp.float32(latent), task.query)
     losses.append(loss)

@@ -18,7 +18,7 @@ cells wide and high; the functions here take the side G from their arguments.
 import functools
 import logging
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,6 @@ FACTORS = (4, 2, 5, NUM_TYPES)
 NUM_GOALS = int(np.prod(FACTORS))
 # Four moves, then the interactions.
 NUM_ACTIONS = 6
-TASK_SUPPORTS = ('random', 'non_compositional')
 # Cell numbers must fit into a byte.
 _MIN_SIDE, _MAX_SIDE = 5, 15
 _HELD_OUT_QUADRANT = 3
@@ -90,22 +89,18 @@ class State(NamedTuple):
 @rules.enforce('task')
 def make(
     *,
-    task_support: Annotated[str, rules.one_of(TASK_SUPPORTS)],
+    task_support: Annotated[str, rules.one_of(('random', 'non_compositional'))],
     fraction_ood: float,
     max_path_length: int,
     grid_size: _GridSize = SIDE,
 ) -> base.TaskDistribution:
   """Returns the distribution of goal tasks.
 
-  Args:
-    task_support: 'random' (compositional: holds out a random `fraction_ood` of
-      the 200 goals; training has every value of every factor) or
-      'non_compositional' (holds out the last quadrant).
-    fraction_ood: in (0, 1), only for 'random'.
-    max_path_length: moves of the longest possible demonstration. Mazes with a
-      longer shortest path are redrawn.
-    grid_size: G, the side of a maze, odd. Agents start at least G moves from
-      their target.
+  Compositional ('random') support holds out a random `fraction_ood` of the 200
+  goals, and training has every value of every factor; 'non_compositional' holds
+  out the last quadrant. Mazes whose longest shortest path has more moves than
+  `max_path_length` are redrawn. Agents start at least `grid_size` (G) moves
+  from their target.
 
   Raises:
     UserError: for an impossible value; names the field.
@@ -139,10 +134,7 @@ def make(
   def sample_latent(
       params: GoalsParams, key: jax.Array, split: str
   ) -> jax.Array:
-    low, high = 0, params.num_train
-    if split == 'ood':
-      low, high = params.num_train, NUM_GOALS
-    factors = params.goals[jax.random.randint(key, (), low, high)]
+    factors = params.goals[jax.random.randint(key, (), *_range(params, split))]
     return jax.nn.one_hot(factors, max(FACTORS))
 
   def sample_examples(
@@ -157,8 +149,8 @@ def make(
     return support, query
 
   def num_combinations(params: GoalsParams, split: str) -> int:
-    num_train = int(params.num_train)
-    return NUM_GOALS - num_train if split == 'ood' else num_train
+    first, end = map(int, _range(params, split))
+    return end - first
 
   return base.TaskDistribution(
       input_dim=layout(grid_size).num_features,
@@ -171,6 +163,13 @@ def make(
       sample_examples=sample_examples,
       num_combinations=num_combinations,
   )
+
+
+def _range(params: GoalsParams, split: str) -> tuple[Any, Any]:
+  """Returns where a split begins and ends in the list of goals."""
+  if split == 'ood':
+    return params.num_train, NUM_GOALS
+  return 0, params.num_train
 
 
 @functools.cache
@@ -207,7 +206,10 @@ def draw_split(
   for redraw in range(_MAX_REDRAWS):
     order = jax.random.permutation(jax.random.fold_in(key, redraw), NUM_GOALS)
     shuffled = goals[np.asarray(order)]
-    if _covers(shuffled[:num_train]):
+    if all(
+        len(np.unique(values)) == size
+        for values, size in zip(shuffled[:num_train].T, FACTORS)
+    ):
       if redraw:
         logging.info(
             'Drew the split %d times to cover all values of every factor',
@@ -218,13 +220,6 @@ def draw_split(
       f'task.fraction_ood leaves {num_train} training goals: none of'
       f' {_MAX_REDRAWS} random splits has every value of every factor in'
       ' training; it must be smaller.'
-  )
-
-
-def _covers(goals: np.ndarray) -> bool:
-  """Returns whether goals [C, 4] have every value of every factor."""
-  return all(
-      len(np.unique(values)) == size for values, size in zip(goals.T, FACTORS)
   )
 
 
@@ -309,18 +304,14 @@ def draw_instance(
   keys = jax.random.split(key, 4)
 
   def draw_one(
-      key: jax.Array, members: jax.Array, number: jax.Array
+      key: jax.Array, cells: jax.Array, number: jax.Array
   ) -> jax.Array:
-    return members[jax.random.randint(key, (), 0, number)].astype(jnp.int32)
+    return cells[jax.random.randint(key, (), 0, number)].astype(jnp.int32)
 
-  target = draw_one(
-      keys[0],
-      params.targets[maze, quadrant],
-      params.num_targets[maze, quadrant],
-  )
-  agent = draw_one(
-      keys[1], params.starts[maze, target], params.num_starts[maze, target]
-  )
+  where = maze, quadrant
+  target = draw_one(keys[0], params.targets[where], params.num_targets[where])
+  where = maze, target
+  agent = draw_one(keys[1], params.starts[where], params.num_starts[where])
   ranks = _distinct(keys[2], NUM_DISTRACTORS, params.num_free[maze])
   types = jax.random.randint(keys[3], (NUM_DISTRACTORS,), 0, NUM_TYPES - 1)
   return Instance(
@@ -350,22 +341,15 @@ def start(instance: Instance) -> State:
 
 def step(
     instance: Instance,
-    factors: jax.Array,
-    nexts: jax.Array,
+    factors: jax.Array,  # [4], the goal's.
+    nexts: jax.Array,  # The result of `move_table`.
     state: State,
-    action: jax.Array,
+    action: jax.Array,  # [] int: four moves, then two interactions.
 ) -> tuple[State, jax.Array]:
   """Returns the next state and the reward.
 
   The reward is 1 for the goal's interaction in the target's cell, which ends
   the episode. All other interactions do nothing.
-
-  Args:
-    instance: the start of the episode.
-    factors: those of the goal, [4].
-    nexts: the result of `move_table`.
-    state: before the step.
-    action: [] int; 0 to 3 are moves, 4 and 5 interactions.
   """
   moved = nexts[instance.maze, state.agent, jnp.minimum(action, 3)]
   moves = (action < 4) & ~state.over

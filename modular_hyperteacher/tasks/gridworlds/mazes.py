@@ -17,18 +17,15 @@ from modular_hyperteacher.tasks.gridworlds import observations
 # in multiples of the perimeter.
 _DENSITY = 0.75
 _COMPLEXITY = 0.75
+# How far a wall grows to the right and down, in the published order.
+_STEPS = ((-2, 0), (2, 0), (0, -2), (0, 2))
 
 
 def generate(side: int, integer: int) -> np.ndarray:
-  """Returns the maze of a seed.
+  """Returns the maze of a seed, [G, G] bool, true where there is a wall.
 
-  Args:
-    side: G, odd.
-    integer: seed of NumPy's generator.
-
-  Returns:
-    [G, G] bool, true where there is a wall. The enclosing border, needed while
-    drawing, is cut off.
+  The side G must be odd. The enclosing border, needed while drawing, is cut
+  off.
   """
   rng = np.random.default_rng(integer)
   outer = side + 2
@@ -41,7 +38,11 @@ def generate(side: int, integer: int) -> np.ndarray:
     x, y = (2 * int(rng.integers(0, half + 1)) for _ in range(2))
     walls[y, x] = True
     for _ in range(num_attempts):
-      neighbours = _two_away(x, y, outer)
+      neighbours = [
+          (x + right, y + down)
+          for right, down in _STEPS
+          if 0 <= x + right < outer and 0 <= y + down < outer
+      ]
       next_x, next_y = neighbours[int(rng.integers(0, len(neighbours)))]
       if not walls[next_y, next_x]:
         walls[next_y, next_x] = True
@@ -50,30 +51,15 @@ def generate(side: int, integer: int) -> np.ndarray:
   return walls[1:-1, 1:-1]
 
 
-def _two_away(x: int, y: int, outer: int) -> list[tuple[int, int]]:
-  """Returns the cells (x, y) at distance two, in the published order."""
-  return [
-      (x + right, y + down)
-      for right, down in ((-2, 0), (2, 0), (0, -2), (0, 2))
-      if 0 <= x + right < outer and 0 <= y + down < outer
-  ]
-
-
 def distances(walls: np.ndarray) -> np.ndarray:
   """Returns the length of the shortest path between any two cells.
 
-  Args:
-    walls: [G, G] bool.
-
-  Returns:
-    [G^2, G^2] int32, environment steps; -1 if there is no path, or if one of
-    the two cells is a wall.
+  In steps, [G^2, G^2] int32; -1 if there is no path, or if one of the two cells
+  is a wall.
   """
-  num_cells = walls.size
-  adjacent = np.zeros((num_cells, num_cells))
-  for cell, nexts in enumerate(observations.neighbours(walls)):
-    if not walls.flat[cell]:
-      adjacent[cell, nexts[nexts != cell]] = 1
+  free = np.flatnonzero(~walls)
+  adjacent = np.zeros((walls.size, walls.size))
+  adjacent[free[:, None], observations.neighbours(walls)[free]] = 1
   lengths = csgraph.shortest_path(adjacent, directed=False, unweighted=True)
   lengths[walls.ravel()] = lengths[:, walls.ravel()] = np.inf
   return np.where(np.isfinite(lengths), lengths, -1).astype(np.int32)
@@ -84,17 +70,12 @@ def paths(
 ) -> np.ndarray:
   """Returns one shortest path for every ordered pair of cells.
 
+  [G^2 targets, G^2 starts, T] uint8: the cells of the path from its start. It
+  stays at the target once there, or at its start if there is no path. T - 1 is
+  `max_length`, at least the longest of the finite `lengths` (`distances`).
+
   Ties between moves go to the first of up, right, down, left. (The authors
   leave the choice to SciPy.)
-
-  Args:
-    walls: [G, G] bool.
-    lengths: the result of `distances`.
-    max_length: T - 1, at least the longest finite length.
-
-  Returns:
-    [G^2 targets, G^2 starts, T] uint8, the cells of the path from its start.
-    It stays at the target once there, or at its start if there is no path.
   """
   nexts = observations.neighbours(walls)
   num_cells = walls.size

@@ -10,6 +10,7 @@ is 1 0 0 0 1 0.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -23,45 +24,31 @@ _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 def neighbours(walls: np.ndarray) -> np.ndarray:
   """Returns the cell each move leads to: [cells, 4], up, right, down and left.
 
-  A move into a wall or off the grid stays in its cell.
-
-  Args:
-    walls: [rows, columns] bool.
+  A move into a wall, of [rows, columns] bool, or off the grid stays in its
+  cell.
   """
-  rows, columns = np.indices(walls.shape)
+  blocked = np.pad(walls, 1, constant_values=True)
+  cells = np.pad(np.arange(walls.size).reshape(walls.shape), 1)
   nexts = []
-  for row_step, column_step in _MOVES:
-    row, column = rows + row_step, columns + column_step
-    row_inside = np.clip(row, 0, walls.shape[0] - 1)
-    column_inside = np.clip(column, 0, walls.shape[1] - 1)
-    blocked = (row != row_inside) | (column != column_inside)
-    blocked |= walls[row_inside, column_inside]
-    cell = row_inside * walls.shape[1] + column_inside
-    nexts.append(np.where(blocked, rows * walls.shape[1] + columns, cell))
-  return np.stack(nexts, axis=-1).reshape(walls.size, 4)
+  for move in _MOVES:
+    ahead = functools.partial(np.roll, shift=np.negative(move), axis=(0, 1))
+    nexts.append(np.where(ahead(blocked), cells, ahead(cells)))
+  return np.stack(nexts, axis=-1)[1:-1, 1:-1].reshape(walls.size, 4)
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-  """The meaning of an observation's features.
+  """The meaning of an observation's features."""
 
-  Attributes:
-    open_cells: cells that an agent or an object can be in.
-    num_cells: cells of the grid.
-    num_types: types of object, which are the first channels.
-    agent: the agent's channel.
-    walls: the walls' channel.
-  """
-
-  open_cells: tuple[int, ...]
+  open_cells: tuple[int, ...]  # Cells that an agent or an object can be in.
   num_cells: int
-  num_types: int
-  agent: int
-  walls: int
+  num_types: int  # Types of object, which are the first channels.
+  agent: int  # The agent's channel.
+  walls: int  # The walls' channel.
 
   @property
   def num_channels(self) -> int:
-    """The number of channels: types of object, agent and walls."""
+    """Types of object, agent and walls."""
     return self.num_types + 2
 
   @property
@@ -85,21 +72,13 @@ class Scenes:
   A row of the batch is a step of an instance, so N = I * T. Walls are the same
   throughout a batch, object cells throughout an instance. A linear layer's
   output (`project`) is the sum of a few rows of its weights.
-
-  Attributes:
-    agent: [I, T] int, the agent's cell.
-    object_cells: [I, J] int.
-    object_types: [I, J] int.
-    visible: [I, T, J] float, 1 while the object is visible.
-    walls: [cells] float, 1 where there is a wall.
-    layout: the meaning of the features; static.
   """
 
-  agent: jax.Array
-  object_cells: jax.Array
-  object_types: jax.Array
-  visible: jax.Array
-  walls: jax.Array
+  agent: jax.Array  # [I, T] int, the agent's cell
+  object_cells: jax.Array  # [I, J] int
+  object_types: jax.Array  # [I, J] int
+  visible: jax.Array  # [I, T, J] float, 1 while the object is visible
+  walls: jax.Array  # [cells] float, 1 where there is a wall
   layout: Layout = dataclasses.field(metadata={'static': True})
 
   @property
@@ -137,15 +116,11 @@ def project(inputs: Scenes | jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def project_reduced(
-    inputs: Scenes, weights: jax.Array, walls: jax.Array
+    inputs: Scenes,
+    weights: jax.Array,  # [V, H], the rows `layout.columns` of all weights.
+    walls: jax.Array,  # [H], the result of `wall_weights` for all weights.
 ) -> jax.Array:
-  """Returns `project(inputs, weights)`, given only the weights that it uses.
-
-  Args:
-    inputs: [N, X].
-    weights: [V, H], the rows `layout.columns` of a layer's weights.
-    walls: [H], the result of `wall_weights` for the layer's weights.
-  """
+  """Returns `project(inputs, weights)`, given only the weights it uses."""
   rows = np.zeros(inputs.layout.num_features, np.int32)
   rows[inputs.layout.columns] = np.arange(len(weights))
   return look_up(inputs, weights, rows) + walls[None]
@@ -160,10 +135,8 @@ def wall_weights(inputs: Scenes, weights: jax.Array) -> jax.Array:
 def look_up(inputs: Scenes, weights: jax.Array, rows: np.ndarray) -> jax.Array:
   """Returns the agent's and objects' part of `inputs @ weights`, [N, H].
 
-  Args:
-    inputs: [N, X].
-    weights: [V, H], the weights of some of the features.
-    rows: [X] int, the row of each feature in `weights`.
+  `weights` [V, H] are those of some of the features, whose rows in it are
+  `rows` [X].
   """
   layout = inputs.layout
   row_of = jnp.asarray(rows)

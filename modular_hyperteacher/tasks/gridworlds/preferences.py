@@ -119,27 +119,20 @@ def make(
 ) -> base.TaskDistribution:
   """Returns the distribution of preference tasks.
 
-  Args:
-    num_modules: M, templates.
-    max_active: K, the maximum of templates that a task mixes.
-    task_support: see `splits.make`.
-    fraction_ood: see `splits.make`.
-    sampler: for continuous latents, a name in `latents.SAMPLERS`.
-    num_support: instances in the support set; each has eight steps.
-    num_query: instances in the query set in training.
-    num_query_evaluation: instances in the query set in evaluation.
+  A task mixes up to K = `max_active` of M = `num_modules` templates; see
+  `splits.make` for the splits. Sets are of instances of eight steps; the query
+  set is larger in evaluation.
 
   Raises:
     UserError: for impossible sizes or splits; names the field.
   """
-  ood_ks = range(max_active + 1, num_modules + 1)
-  task_support_ = splits.make(
+  task_splits = splits.make(
       task_support,
       num_modules=num_modules,
       max_active=max_active,
       num_layers=1,
       fraction_ood=fraction_ood,
-      ood_ks=ood_ks,
+      ood_ks=range(max_active + 1, num_modules + 1),
   )
 
   def init(key: jax.Array) -> PreferencesParams:
@@ -147,14 +140,14 @@ def make(
         templates=jax.random.normal(
             randomness.stream(key, 'templates'), (num_modules, NUM_COLOURS)
         ),
-        split=task_support_.init(randomness.stream(key, 'split')),
+        split=task_splits.init(randomness.stream(key, 'split')),
     )
 
   def sample_latent(
       params: PreferencesParams, key: jax.Array, split: str
   ) -> jax.Array:
     mask_key, weight_key = jax.random.split(key)
-    mask = task_support_.sample(params.split, mask_key, split)
+    mask = task_splits.sample(params.split, mask_key, split)
     return latents.sample_continuous(weight_key, mask, sampler)
 
   def sample_examples(
@@ -163,23 +156,20 @@ def make(
     num_asked = num_query if split == 'train' else num_query_evaluation
     preferences = latent[0] @ params.templates
     instances = draw_instances(key, num_support + num_asked)
-    both = instances, demonstrate(instances, preferences)
-    return (
-        to_batch(*jax.tree.map(lambda x: x[:num_support], both)),
-        to_batch(*jax.tree.map(lambda x: x[num_support:], both)),
-    )
+    shown = instances, demonstrate(instances, preferences)
+    support, query = base.divide(shown, num_support)
+    return to_batch(*support), to_batch(*query)
 
   return base.TaskDistribution(
       input_dim=LAYOUT.num_features,
       output_dim=NUM_ACTIONS,
       num_modules=num_modules,
       objective=objectives.ACTION_VALUES,
-      evaluation_splits=('valid', 'test', 'ood')
-      + tuple(f'ood_k{k}' for k in ood_ks),
+      evaluation_splits=task_splits.evaluation_splits,
       init=init,
       sample_latent=sample_latent,
       sample_examples=sample_examples,
-      num_combinations=lambda params, split: task_support_.count(
+      num_combinations=lambda params, split: task_splits.count(
           params.split, split
       ),
   )
@@ -209,16 +199,10 @@ def start(instances: Instances) -> State:
 def step(
     instances: Instances, state: State, actions: jax.Array
 ) -> tuple[State, jax.Array]:
-  """Returns the next state and which objects were taken.
+  """Returns the next state and which objects were taken, [I, J] bool.
 
-  Args:
-    instances: the start of the episodes.
-    state: before the step.
-    actions: [I] int; 0 ends the episode, the others are moves.
-
-  Returns:
-    The state after the step, and [I, J] bool. The reward is the agent's
-    preference for the colours taken. After the end, nothing changes.
+  Actions are [I] int: 0 ends the episode, the others are moves. After the end,
+  nothing changes. The reward is the agent's preference for the colours taken.
   """
   over = state.over | (actions == 0)
   onward = jnp.asarray(NEXT)[state.cell, actions]
@@ -249,10 +233,8 @@ def act(
 ) -> Demonstrations:
   """Returns the episodes of an agent that acts greedily on action values.
 
-  Args:
-    instances: the start of the episodes.
-    action_values: `action_values(cells, remaining) -> [I, actions]`, given the
-      agent's cell and the set of objects left, both [I] int.
+  `action_values(cells, remaining) -> [I, actions]` is given the agent's cell
+  and the set of objects left, both [I] int.
   """
   state = start(instances)
   steps = []
@@ -268,13 +250,7 @@ def act(
 def discounted_returns(
     instances: Instances, preferences: jax.Array, done: Demonstrations
 ) -> jax.Array:
-  """Returns the discounted return of each episode, [I].
-
-  Args:
-    instances: the start of the episodes.
-    preferences: [colours].
-    done: the agent's episodes.
-  """
+  """Returns the discounted return [I] of episodes for preferences [colours]."""
   states = State(done.cells, done.remaining, done.mask == 0)
   _, taken = jax.vmap(step, in_axes=(None, 1, 1), out_axes=1)(
       instances, states, done.actions
@@ -286,11 +262,8 @@ def discounted_returns(
 def arrival_values(object_cells: jax.Array, rewards: jax.Array) -> jax.Array:
   """Returns the value of arriving in each cell, for all sets of objects.
 
-  The value of action a in a cell is `values[s, NEXT[cell, a]]`.
-
-  Args:
-    object_cells: [I, J] int, distinct free cells.
-    rewards: [I, J].
+  Objects are in distinct free cells [I, J] and give rewards [I, J]. The value
+  of action a in a cell is `values[s, NEXT[cell, a]]`.
 
   Returns:
     [sets, free cells, I] after `HORIZON` backups; bit j of a set's index says
@@ -325,13 +298,7 @@ def arrival_values(object_cells: jax.Array, rewards: jax.Array) -> jax.Array:
 def observe(
     instances: Instances, cells: jax.Array, remaining: jax.Array
 ) -> observations.Scenes:
-  """Returns the observations of an agent.
-
-  Args:
-    instances: the start of the episodes.
-    cells: [I, T] int, the agent's cell.
-    remaining: [I, T] int, the set of objects left.
-  """
+  """Returns what an agent sees in cells [I, T], given the sets left [I, T]."""
   numbers = jnp.asarray(FREE_CELLS)
   return observations.Scenes(
       agent=numbers[cells],

@@ -28,18 +28,14 @@ _Index = TypeVar('_Index', np.ndarray, jax.Array)
 
 @dataclasses.dataclass(frozen=True)
 class CombinationSet:
-  """A set of combinations that can be counted and sampled from.
+  """A set of combinations that can be counted and sampled from."""
 
-  Attributes:
-    count: `count(round_keys) -> int`; host code.
-    sample: `sample(round_keys, key, nonempty) -> [L, M] bool`, uniform. If
-      `nonempty` is false, the call returns, but its result is meaningless.
-    members: `members(round_keys, ranks) -> [..., L, M] bool`; the combinations
-      with these ranks, 0 to count - 1. None for sets without ranks.
-  """
-
-  count: Callable[[jax.Array], int]
+  count: Callable[[jax.Array], int]  # (round_keys); host code
+  # (round_keys, key, nonempty) -> [L, M] bool, uniform. If `nonempty` is false,
+  # the call returns, but its result is meaningless.
   sample: Callable[[jax.Array, jax.Array, Any], jax.Array]
+  # (round_keys, ranks) -> the combinations [..., L, M] with these ranks, 0 to
+  # count - 1. None for sets without ranks.
   members: Callable[[jax.Array, jax.typing.ArrayLike], jax.Array] | None = None
 
 
@@ -138,10 +134,7 @@ def product_set(tables: Sequence[np.ndarray]) -> CombinationSet:
   if not all(map(len, tables)):
     return listed_set(np.zeros((0, len(tables), tables[0].shape[1]), bool))
 
-  def sample(
-      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
-  ) -> jax.Array:
-    del round_keys, nonempty
+  def sample(_: Any, key: jax.Array, __: Any) -> jax.Array:
     keys = jax.random.split(key, len(tables))
     return jnp.stack([
         jnp.asarray(table)[jax.random.randint(layer_key, (), 0, len(table))]
@@ -155,13 +148,12 @@ def listed_set(masks: np.ndarray) -> CombinationSet:
   """Returns the set of listed combinations, [C, L, M], which may be empty."""
   rows = masks if len(masks) else np.zeros((1,) + masks.shape[1:], bool)
 
-  def sample(
-      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
-  ) -> jax.Array:
-    del round_keys, nonempty
-    return jnp.asarray(rows)[jax.random.randint(key, (), 0, len(rows))]
-
-  return CombinationSet(lambda _: len(masks), sample)
+  return CombinationSet(
+      count=lambda _: len(masks),
+      sample=lambda _, key, __: jnp.asarray(rows)[
+          jax.random.randint(key, (), 0, len(rows))
+      ],
+  )
 
 
 def permuted_set(
@@ -177,10 +169,7 @@ def permuted_set(
     )(ranks)
     return unravel(tables, indices)
 
-  def sample(
-      round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
-  ) -> jax.Array:
-    del nonempty
+  def sample(round_keys: jax.Array, key: jax.Array, _: Any) -> jax.Array:
     return members(round_keys, jax.random.randint(key, (), 0, stop - start))
 
   return CombinationSet(lambda _: stop - start, sample, jax.jit(members))

@@ -31,6 +31,7 @@ _HALVES = parse('012 345')
 _ALL = parse('012345')
 # Not a sliding window: the second triple is 124 in the released sweeps.
 _SIX_TRIPLES = parse('012 124 234 345 450 501')
+_BRIDGED = {'triangles': _TRIANGLES, 'singles_triangles': _SINGLES + _TRIANGLES}
 # Pairs between the triangles. The first three have no module in common.
 _BRIDGES = parse('23 04 15 03 14 25 05 13 24')
 # Pairs of modules between the triangles -> the single family that has them.
@@ -53,22 +54,14 @@ FAMILIES: Mapping[str, Families] = {
     'singles_all': _SINGLES + _ALL,
     # Beyond the paper: triangles connected by a growing number of bridges.
     **{
-        f'triangles_{count}_bridges': _TRIANGLES + _BRIDGES[:count]
-        for count in range(1, len(_BRIDGES) + 1)
-    },
-    **{
-        f'singles_triangles_{count}_bridges': (
-            _SINGLES + _TRIANGLES + _BRIDGES[:count]
-        )
+        f'{name}_{count}_bridges': base + _BRIDGES[:count]
+        for name, base in _BRIDGED.items()
         for count in range(1, len(_BRIDGES) + 1)
     },
     # Beyond the paper: triangles connected by a single larger family.
     **{
         f'{name}_bridge_of_{pairs}_pairs': base + parse(bridge)
-        for name, base in (
-            ('triangles', _TRIANGLES),
-            ('singles_triangles', _SINGLES + _TRIANGLES),
-        )
+        for name, base in _BRIDGED.items()
         for pairs, bridge in _WIDE_BRIDGES.items()
     },
 }

@@ -28,10 +28,7 @@ def sample_continuous(
 ) -> jax.Array:
   """Draws a latent, float [..., M], that is nonzero where the mask is.
 
-  Args:
-    key: one for the whole latent.
-    mask: [..., M], bool or 0/1; at least one module active in each row.
-    sampler: 'released' or 'paper'.
+  The mask is [..., M], bool or 0/1, with a module active in each row.
   """
   mask = mask.astype(jnp.float32)
   shares = mask * jax.random.exponential(key, mask.shape)

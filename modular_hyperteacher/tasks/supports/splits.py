@@ -53,18 +53,18 @@ class SplitParams(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TaskSupport:
-  """The split of a task distribution's combinations.
+  """The split of a task distribution's combinations."""
 
-  Attributes:
-    init: `init(key) -> SplitParams`; host code. Raises UserError if no draw
-      covers all modules.
-    sample: `sample(params, key, split) -> [L, M] bool`.
-    count: `count(params, split) -> int`; 0 marks an empty split.
-  """
-
+  ood_names: tuple[str, ...]  # The splits 'ood_k{k}'.
+  # Host code; raises UserError if no draw covers all modules.
   init: Callable[[jax.Array], SplitParams]
-  sample: Callable[[SplitParams, jax.Array, str], jax.Array]
-  count: Callable[[SplitParams, str], int]
+  sample: Callable[[SplitParams, jax.Array, str], jax.Array]  # -> [L, M] bool
+  count: Callable[[SplitParams, str], int]  # 0 marks an empty split.
+
+  @property
+  def evaluation_splits(self) -> tuple[str, ...]:
+    """All splits but 'train', in the order in which they are reported."""
+    return ('valid', 'test', 'ood', *self.ood_names)
 
 
 def make(
@@ -82,16 +82,11 @@ def make(
   'ood', the held-out combinations; 'ood_k{k}', combinations outside of the
   training set with exactly k active modules in every layer.
 
-  Args:
-    task_support: 'random' (compositional: holds out a random `fraction_ood`;
-      every module of every layer occurs in training), 'non_compositional'
-      (holds out the last module of the last layer), 'connected' or
-      'disconnected' (Appendix C.2.3; both have the same OOD set).
-    num_modules: M.
-    max_active: K, the maximum of active modules per layer.
-    num_layers: L, layers with a mask of their own.
-    fraction_ood: in (0, 1), only for 'random'.
-    ood_ks: the k of the splits 'ood_k{k}'.
+  'random' is compositional: it holds out a random `fraction_ood`, in (0, 1), of
+  all combinations of up to K = `max_active` of M = `num_modules` modules in
+  each of L = `num_layers` layers; every module of every layer occurs in
+  training. 'non_compositional' holds out the last module of the last layer.
+  'connected' and 'disconnected' (Appendix C.2.3) have the same OOD set.
 
   Raises:
     UserError: for an impossible combination; names the field.
@@ -105,7 +100,8 @@ def make(
   sets = _BUILDERS[task_support](
       _Sizes(num_modules, max_active, num_layers, fraction_ood, ood_ks)
   )
-  ood_names = [f'ood_k{k}' for k in ood_ks]
+  sets |= dict.fromkeys(('valid', 'test'), sets['train'])
+  ood_names = tuple(f'ood_k{k}' for k in ood_ks)
 
   def init(key: jax.Array) -> SplitParams:
     if task_support == 'random':
@@ -117,17 +113,15 @@ def make(
     return SplitParams(round_keys, jnp.array(counts, jnp.int32))
 
   def sample(params: SplitParams, key: jax.Array, split: str) -> jax.Array:
-    name = 'train' if split in ('valid', 'test') else split
-    size = params.num_ood_k[ood_names.index(name)] if name in ood_names else 1
-    return sets[name].sample(params.round_keys, key, size > 0)
+    size = params.num_ood_k[ood_names.index(split)] if split in ood_names else 1
+    return sets[split].sample(params.round_keys, key, size > 0)
 
   def count(params: SplitParams, split: str) -> int:
     if split in ood_names:
       return int(params.num_ood_k[ood_names.index(split)])
-    name = 'train' if split in ('valid', 'test') else split
-    return sets[name].count(params.round_keys)
+    return sets[split].count(params.round_keys)
 
-  return TaskSupport(init, sample, count)
+  return TaskSupport(ood_names, init, sample, count)
 
 
 def _draw_covering(

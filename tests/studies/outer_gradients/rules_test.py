@@ -13,6 +13,7 @@ import pytest
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.models import base
@@ -75,10 +76,8 @@ def _task() -> Any:
 
 def _problem(
     model: base.MetaModel, inner: inner_loop.InnerConfig
-) -> outer_loop.Problem:
-  return outer_loop.make_problem(
-      tiny.task(), objectives.SOFT_LABELS, model, inner
-  )
+) -> estimates.Problem:
+  return estimates.Problem(tiny.task(), model, inner)
 
 
 def _gradient(rule: outer_loop.OuterConfig, problem: Any, params: Any) -> Any:
@@ -213,9 +212,7 @@ def test_devices_and_chunks_change_nothing(name: str) -> None:
   for num_devices, chunk in ((1, None), (2, None), (1, 1)):
     rule = _RULES[name]
     object.__setattr__(rule, 'task_chunk_size', chunk)
-    learner = outer_loop.make_learner(
-        world, world.objective, model, _inner(3), rule
-    )
+    learner = outer_loop.make_learner(world, model, _inner(3), rule)
     step = tiny.on_devices(learner.step, num_devices)
     state, metrics = step(
         learner.init(jax.random.key(1)),

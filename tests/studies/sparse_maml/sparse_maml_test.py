@@ -89,9 +89,7 @@ def _gates() -> Any:
 def _outer_loss(
     model: base.MetaModel, inner: inner_loop.InnerConfig
 ) -> Callable[[Any], jax.Array]:
-  learner = outer_loop.make_learner(
-      tiny.task(), objectives.SOFT_LABELS, model, inner, _OUTER
-  )
+  learner = outer_loop.make_learner(tiny.task(), model, inner, _OUTER)
   task = _task()
 
   @jax.jit
@@ -216,7 +214,6 @@ def test_weights_move_where_gates_are_open(
   """AdamW would also decay the others."""
   learner = outer_loop.make_learner(
       tiny.task(),
-      objectives.SOFT_LABELS,
       _make(gates),
       _SECOND_ORDER,
       _OUTER,
