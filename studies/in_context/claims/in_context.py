@@ -22,9 +22,7 @@ from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.studies.in_context.claims import fuzzy_logic
 from modular_hyperteacher.studies.in_context.figures import identities
 from modular_hyperteacher.studies.in_context.figures import in_context
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
-)
+from modular_hyperteacher.studies.in_context.figures import references
 
 _R2, _DECODING = 'prediction_r2', 'decoding_r2'
 VANILLA, BOTTLENECK = MODELS = 'transformer', 'hypernetwork_transformer'
@@ -95,7 +93,7 @@ def _bottleneck_above(
 
 
 def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
-  table = in_context_references.load()
+  table = references.load()
   point = {'task_support': 'ring_chords', 'split': 'ood', 'predictor': 'mix'}
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
   mix = comparisons.Sample(
@@ -164,7 +162,7 @@ def _more_pairs_help(curves: pd.DataFrame) -> comparisons.Comparisons:
   return [(more > fewer).across(_STEPS)]
 
 
-def _bridge(
+def _infers_better(
     frame: pd.DataFrame, higher: str, lower: Iterable[str]
 ) -> comparisons.Comparisons:
   """Compares OOD accuracy on the hyperteacher, with compositional support."""
@@ -176,11 +174,11 @@ def _bridge(
         yield from (comparison.across(*_HOW_TRAINED) for comparison in better)
 
 
-def read_bridge(library: data.Library, experiment: str) -> pd.DataFrame:
+def read_with_figure_3b(library: data.Library, experiment: str) -> pd.DataFrame:
   """Returns the runs in context and those of Figure 3B, as `Read`."""
   frames = [library.values(experiment), library.values('fig3b')]
-  with_rows = [frame for frame in frames if len(frame)]
-  return pd.concat(with_rows, ignore_index=True) if with_rows else frames[0]
+  with_rows = [frame for frame in frames if len(frame)] or frames[:1]
+  return pd.concat(with_rows, ignore_index=True)
 
 
 _claim = functools.partial(
@@ -199,9 +197,9 @@ def _ours(
       id_,
       sentence,
       'in_context_hyperteacher',
-      functools.partial(_bridge, higher=higher, lower=lower),
+      functools.partial(_infers_better, higher=higher, lower=lower),
       cell=model_bars.CELL,
-      read=read_bridge,
+      read=read_with_figure_3b,
       models=(higher, *lower),
   )
 

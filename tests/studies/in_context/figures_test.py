@@ -17,13 +17,11 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.in_context.configs import in_context as config
 from modular_hyperteacher.studies.in_context.configs import (
-    in_context_hyperteacher as bridge_config,
+  in_context_hyperteacher as bridge_config,
 )
 from modular_hyperteacher.studies.in_context.figures import identities
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
-)
 from modular_hyperteacher.studies.in_context.figures import in_context_sizes
+from modular_hyperteacher.studies.in_context.figures import references
 from tests.helpers import made_up
 
 _STEPS = (1000, 2000, 3000, 9000, 15_000, 27_000, 60_000)
@@ -325,8 +323,8 @@ def test_the_figure_draws_curves_and_reference_lines(
       and t.name == 'best mix of training functions'
       and t.x[0] == 0
   ]
-  references = in_context_references.load()
-  chosen = references.query(
+  table = references.load()
+  chosen = table.query(
       "task_support == 'ring_chords' and split == 'ood' and predictor == 'mix'"
   )
   assert mix.y[0] == pytest.approx(chosen['r2'].mean())

@@ -1,6 +1,6 @@
 """Computes the reference lines of the in-context figures, in some minutes.
 
-  python -m studies.in_context.figures.in_context_references
+  python -m studies.in_context.figures.references
 
 Needs no training. Writes in_context_references.csv and, for the hyperteacher,
 in_context_hyperteacher_references.csv to the study's data/, for the figures.
@@ -24,9 +24,9 @@ from modular_hyperteacher.studies.in_context import reference_lines
 _DATA = pathlib.Path(__file__).parents[1] / 'data'
 
 EXPERIMENT = 'in_context'
-BRIDGE = 'in_context_hyperteacher'
+HYPERTEACHER = 'in_context_hyperteacher'
 # Experiment -> the score's column.
-SCORES = {EXPERIMENT: 'r2', BRIDGE: 'accuracy'}
+SCORES = {EXPERIMENT: 'r2', HYPERTEACHER: 'accuracy'}
 SPLITS = ('test', 'ood')
 
 

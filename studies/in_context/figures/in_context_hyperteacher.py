@@ -11,11 +11,9 @@ import functools
 
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import pick
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
-)
+from modular_hyperteacher.studies.in_context.figures import references
 
-EXPERIMENT = in_context_references.BRIDGE
+EXPERIMENT = references.HYPERTEACHER
 TITLE = (
     'Is it better to infer modules in context, by a network, or by gradients?'
 )
@@ -47,7 +45,7 @@ def _rows() -> Sequence[learners.Learner]:
 
 
 def _lines() -> Sequence[learners.Line]:
-  table = in_context_references.load(EXPERIMENT)
+  table = references.load(EXPERIMENT)
   ood = pick.rows(table, {'split': 'ood'})
   means = ood.groupby(['predictor', 'task_support'])['accuracy'].mean()
   return [
