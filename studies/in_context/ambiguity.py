@@ -30,12 +30,7 @@ class Ambiguous(NamedTuple):
 
 
 def find(panels: np.ndarray, num_values: int) -> Ambiguous:
-  """Searches all orders and rules.
-
-  Args:
-    panels: the panels of N instances, [N, 3 rows, 3 columns, K].
-    num_values: F.
-  """
+  """Searches all orders and rules of panels [N, 3 rows, 3 columns, K]."""
   strict, lenient = _allow(panels, num_values)
   return Ambiguous(*_search(panels, strict), _search(panels, lenient)[1])
 

@@ -41,12 +41,9 @@ def make_layer(kind: str, num_heads: int, qkv_dim: int) -> hk.Transformed:
 
 
 def as_hypernetwork(params: Any, tokens: jax.Array, kind: str) -> jax.Array:
-  """Returns the outputs [T, E] of a layer, computed as by a hypernetwork.
+  """Returns a layer's outputs for tokens [T, E], computed as by a hypernetwork.
 
-  Args:
-    params: the parameters of a layer with `_A` heads of `_K` features.
-    tokens: [T, E].
-    kind: 'softmax' or 'linear'.
+  The layer has `_A` heads of `_K` features; its kind is 'softmax' or 'linear'.
   """
   inner = params['attention']
   width = tokens.shape[1]
@@ -71,14 +68,9 @@ def as_hypernetwork(params: Any, tokens: jax.Array, kind: str) -> jax.Array:
 
 
 def hypernetwork_error(kind: str, key: jax.Array) -> float:
-  """Returns how far a random layer is from the same hypernetwork.
+  """Returns how far a random layer, biases included, is from a hypernetwork.
 
-  Args:
-    kind: 'softmax' or 'linear'.
-    key: the key of tokens and parameters, biases among them.
-
-  Returns:
-    The largest difference, relative to the largest output.
+  This is the largest difference, relative to the largest output.
   """
   token_key, init_key, bias_key = jax.random.split(key, 3)
   tokens = jax.random.normal(token_key, (_T, _E))
@@ -101,12 +93,7 @@ def construct(
 
   The tokens are (x, 0, 1) and (0, z, 0). In head m the query of the second is
   z_m, the key of the first is 1 and its value Theta_m x; all heads write into
-  the same block.
-
-  Args:
-    modules: Theta, [M, H, X].
-    latent: z, [M].
-    x: [X].
+  the same block. Modules Theta are [M, H, X], the latent z is [M], x is [X].
   """
   num_modules, width, dim = modules.shape
   embed = dim + num_modules + width + 1
@@ -138,13 +125,9 @@ def construct(
 
 
 def construction_error(key: jax.Array) -> float:
-  """Returns how far the construction is from the hypernetwork.
+  """Returns how far the construction is from six modules of the paper's size.
 
-  Args:
-    key: the key of six modules of the paper's size, the latent and the input.
-
-  Returns:
-    The largest difference, relative to the largest output.
+  This is the largest difference, relative to the largest output.
   """
   keys = jax.random.split(key, 3)
   modules = jax.random.normal(keys[0], (6, 16, 16))

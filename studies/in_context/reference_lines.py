@@ -43,12 +43,7 @@ def measure(
 ) -> dict[str, float]:
   """Returns the R^2 of every predictor: 1 - mean error / mean variance.
 
-  Args:
-    params: the parameters of the teacher.
-    task_support: a name in `modular_regression.SUPPORTS`.
-    split: from which the new tasks are drawn.
-    key: the key of the inputs and the tasks.
-    num_tasks: over which means are taken.
+  Means are over new tasks of a split.
   """
   num_modules, input_dim, hidden_dim = params.modules.shape
   distribution = modular_regression.make(
@@ -112,13 +107,8 @@ def measure_accuracy(
 ) -> dict[str, float]:
   """Returns the accuracy of every predictor, for tasks with soft labels.
 
-  Args:
-    distribution: the distribution of finitely many tasks, with `EXAMPLES`
-      examples.
-    params: the parameters of the tasks.
-    split: from which the new tasks are drawn.
-    key: the key of the inputs and the tasks.
-    num_tasks: over which means are taken.
+  Means are over new tasks of a split. The distribution has finitely many tasks,
+  with `EXAMPLES` examples.
   """
   input_key = randomness.stream(key, 'inputs')
 

@@ -40,14 +40,14 @@ def scan(
   the number of sequential steps.
 
   Args:
-    projected: per LSTM, [T, N, 4H], the inputs' contribution to the gates i, f,
-      o, g, biases included.
-    weights: per LSTM, [H, 4H].
-    masks: per LSTM, [T, N] bool; where False the state becomes zero.
-    starts: per LSTM, the initial state.
+    projected: the inputs' contribution to the gates i, f, o, g, biases
+      included, [T, N, 4H] per LSTM.
+    weights: [H, 4H] per LSTM.
+    masks: [T, N] bool per LSTM; where False the state becomes zero.
+    starts: the initial state of each LSTM.
 
   Returns:
-    h of every step, per LSTM, [T, N, H].
+    h of every step, [T, N, H] per LSTM.
   """
   states, _ = _forward(projected, weights, masks, starts)
   return tuple(state.h for state in states)
@@ -74,12 +74,7 @@ def _backpropagate(
 ) -> tuple[State, jax.Array]:
   """Returns the gradients of the previous state and of `projected`.
 
-  Args:
-    gates: [N, 4H], activated.
-    c: [N, H], of the new state.
-    before: the previous state.
-    weights: [H, 4H].
-    grad: the gradient of the new state.
+  Gates [N, 4H] are activated; c [N, H] and the gradient are the new state's.
   """
   i, f, o, g = jnp.split(gates, 4, axis=1)
   tanh_c = jnp.tanh(c)

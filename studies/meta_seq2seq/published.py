@@ -38,15 +38,10 @@ def table() -> pd.DataFrame:
 def accuracy(
     config: Mapping[str, Any], split: str
 ) -> tuple[float, float] | None:
-  """Returns a published test accuracy, as fractions.
+  """Returns a published test accuracy: mean, standard deviation over 5 runs.
 
-  Args:
-    config: a run's config; its scale is ignored.
-    split: only 'ood' is published.
-
-  Returns:
-    (mean, standard deviation over 5 runs or NaN if none is printed), or None if
-    nothing is published, as for the bilevel system.
+  Both are fractions; the latter is NaN if none is printed. None if nothing is
+  published, as for other splits than 'ood'. The config's scale is ignored.
   """
   task, model = config['task'], config['model']
   if (

@@ -94,15 +94,7 @@ def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
 def exact(
     id_: str, sentence: str, artefact: str, figure: str, *names: str
 ) -> verdicts.Claim:
-  """Returns the claim that identities hold.
-
-  Args:
-    id_: the id of the claim.
-    sentence: what is tested.
-    artefact: the section that says it.
-    figure: that it is shown with.
-    *names: of the identities, as of `identities.measure`.
-  """
+  """Returns the claim that the named identities hold."""
 
   def compare(frame: pd.DataFrame) -> comparisons.Comparisons:
     error = comparisons.at(frame, ('identity',), 'test', identities.METRIC)

@@ -58,14 +58,7 @@ def _sample(
 def _at(
     curves: pd.DataFrame, step: int | None, model: str, *which: str
 ) -> comparisons.Sample:
-  """Returns a metric after some steps; `which` as of `_sample`.
-
-  Args:
-    curves: metrics at every evaluation.
-    step: None if there is no such evaluation.
-    model: its name.
-    *which: support, split and metric.
-  """
+  """Returns a metric after some steps; None if there is no such evaluation."""
   frame = curves[curves['step'] == step].assign(kind='last')
   trained = _sample(frame, model, *which)
   return trained.named(f'{trained.name} after {step or 0:,} steps')

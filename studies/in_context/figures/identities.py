@@ -15,8 +15,7 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import identities
 
-_DATA = pathlib.Path(__file__).parents[1] / 'data'
-PATH = _DATA / 'identities.csv'
+PATH = pathlib.Path(__file__).parents[1] / 'data' / 'identities.csv'
 ATTENTION = ('softmax', 'linear')
 CONSTRUCTION = 'construction'
 CELL = ('identity',)
@@ -27,9 +26,8 @@ _SEEDS = (0, 1, 2, 3, 4)
 def measure(identity: str, seed: int) -> float:
   """Returns the largest error, relative to the largest output.
 
-  Args:
-    identity: a kind of attention, or `CONSTRUCTION`.
-    seed: the seed of parameters and tokens.
+  The identity is a kind of attention, or `CONSTRUCTION`; the seed is that of
+  parameters and tokens.
   """
   key = jax.random.key(seed)
   if identity == CONSTRUCTION:

@@ -21,8 +21,7 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import sraven
 
-_DATA = pathlib.Path(__file__).parents[1] / 'data'
-PATH = _DATA / 'sraven_ambiguity.csv'
+PATH = pathlib.Path(__file__).parents[1] / 'data' / 'sraven_ambiguity.csv'
 CELL = ('task.num_features', 'task.num_values')
 # Features and values: those of Table A2, and of the laptop's world.
 SIZES = ((4, 4), (4, 8), (4, 16), (2, 8))
@@ -36,11 +35,7 @@ def measure(
 ) -> dict[str, float]:
   """Returns the shares of ambiguous instances; see `ambiguity`.
 
-  Args:
-    num_features: K.
-    num_values: F.
-    seed: the seed of the instances, whose multisets of rules are uniform.
-    number: the number of instances.
+  Multisets of K rules are drawn uniformly.
   """
   multisets = jnp.asarray(sraven.list_multisets(num_features))
   rule_key, panel_key = jax.random.split(jax.random.key(seed))
