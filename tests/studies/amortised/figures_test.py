@@ -16,7 +16,7 @@ from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
-from modular_hyperteacher.studies.amortised.figures import amortised
+from modular_hyperteacher.studies.amortised import figures
 from tests.helpers import made_up
 
 # Inference -> OOD accuracy with compositional support, R2.
@@ -37,11 +37,9 @@ def _write(
     del split
     (inference,) = [
         name
-        for name, model in itertools.product(
-            amortised.INFERENCE, amortised.MODELS
-        )
-        if amortised.make_cell(name, model, fields['task.task_support'])
-        == {column: fields[column] for column in amortised.CELL}
+        for name, model in itertools.product(figures.INFERENCE, figures.MODELS)
+        if figures.make_cell(name, model, fields['task.task_support'])
+        == {column: fields[column] for column in figures.CELL}
     ]
     accuracy, r2 = values[inference]
     if fields['task.task_support'] == 'non_compositional':
@@ -55,13 +53,13 @@ def _write(
 @pytest.mark.parametrize('preset', presets.PRESETS)
 def test_its_cells_are_what_the_config_describes(preset: str) -> None:
   described = [
-      tuple(dict(sweeps.flatten(run.config))[c] for c in amortised.CELL)
+      tuple(dict(sweeps.flatten(run.config))[c] for c in figures.CELL)
       for run in reference.described_runs('amortised', preset)
   ]
   drawn = [
-      tuple(amortised.make_cell(*cell).values())
+      tuple(figures.make_cell(*cell).values())
       for cell in itertools.product(
-          amortised.INFERENCE, amortised.MODELS, amortised.SUPPORTS
+          figures.INFERENCE, figures.MODELS, figures.SUPPORTS
       )
   ]
   assert sorted(described) == sorted(drawn)
@@ -100,7 +98,7 @@ def test_the_figure_shows_means_and_names_what_is_missing(
     tmp_path: pathlib.Path,
 ) -> None:
   library = _write(tmp_path)
-  figure, table = amortised.draw(library)
+  figure, table = figures.FIGURES['amortised'].draw(library)
   assert 'missing' not in made_up.texts(figure)
   by_row: Any = table.set_index(['infers', 'learner'])
   row = by_row.loc['forward pass, 3 steps', 'linear hypernetwork']
@@ -115,7 +113,9 @@ def test_the_figure_shows_means_and_names_what_is_missing(
   assert (shown['cost paper'].x > shown['cost laptop'].x).all()
   for folder in tmp_path.glob('amortised/laptop/random-combined_linear*'):
     (folder / 'summary.json').unlink()
-  figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  figure, table = figures.FIGURES['amortised'].draw(
+      data.Library(tmp_path, tmp_path / 'nothing')
+  )
   missing = made_up.layout(figure).meta['caption'][1]
   assert '1 of 12 runs are missing: amortised linear' in missing
   assert table['new_mean'].isna().sum() == 1
@@ -123,7 +123,9 @@ def test_the_figure_shows_means_and_names_what_is_missing(
 
 
 def test_it_can_be_drawn_without_a_run(tmp_path: pathlib.Path) -> None:
-  figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  figure, table = figures.FIGURES['amortised'].draw(
+      data.Library(tmp_path, tmp_path / 'nothing')
+  )
   assert 'no finished runs' in made_up.texts(figure)
   assert len(table) == 6 and (table['num_seeds'] == 0).all()
 

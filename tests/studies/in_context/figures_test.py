@@ -17,7 +17,7 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.in_context.configs import in_context as config
 from modular_hyperteacher.studies.in_context.configs import (
-  in_context_hyperteacher as bridge_config,
+    in_context_hyperteacher as bridge_config,
 )
 from modular_hyperteacher.studies.in_context.figures import identities
 from modular_hyperteacher.studies.in_context.figures import in_context_sizes

@@ -10,7 +10,7 @@ from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
+from modular_hyperteacher.studies.sparse_maml import figures
 from tests.helpers import made_up
 
 FIGURES = ('sm_accuracy', 'sm_where', 'sm_steps')
@@ -114,7 +114,7 @@ def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
 
 
 def test_bars_are_means(as_claimed: data.Library) -> None:
-  figure, _ = sparse_maml.FIGURES['sm_accuracy'].draw(as_claimed)
+  figure, _ = figures.FIGURES['sm_accuracy'].draw(as_claimed)
   bars = [trace.y[0] for trace in made_up.traces(figure) if trace.type == 'bar']
   variants = [0.58, 0.60, 0.59, 0.65, 0.66, 0.62]
   assert bars == pytest.approx(2 * (variants + [0.85, 0.85]))

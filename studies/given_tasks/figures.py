@@ -15,6 +15,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from modular_hyperteacher.figures import described
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -474,3 +475,13 @@ FIGURES = {
         )._replace(experiments=(GIVEN, 'fig3b'))
     ),
 }
+LEARNERS = (
+    learners.Learner(
+        name='MLP',
+        infers='given: the mask',
+        experiment=GIVEN,
+        fields={'model.name': multitask.NAME},
+        kind=learners.Kind('given', style.INK),
+        decoding=f'{DECODING}_last',
+    ),
+)
