@@ -41,10 +41,8 @@ def take_back(
 ) -> list[Attempt]:
   """Returns the attempts that should follow an attempt.
 
-  Args:
-    tried: what a worker received.
-    outcomes: what `worker.train` returned, or how the worker died.
-    unfinished: run id -> why it was given up; this function adds to it.
+  Its outcomes are what `worker.train` returned, or how the worker died. Adds
+  runs that are given up to `unfinished`, run id -> why.
   """
   if isinstance(outcomes, str):
     return _after_a_death(tried, worker.FAILED + outcomes, unfinished)

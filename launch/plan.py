@@ -49,11 +49,7 @@ def define_flags() -> None:
 
 
 def need(module: str, extra: str) -> Any:
-  """Imports a module of an optional package; exits if it is missing.
-
-  Args:
-    module: its name.
-    extra: the extra of this package that installs it.
+  """Imports a module that an extra of this package installs; exits without it.
 
   Returns:
     The module; None if it is missing and the command only prints its help.
@@ -111,9 +107,8 @@ def catch_signals() -> list[int]:
 def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
   """Runs a launcher's command line.
 
-  Args:
-    launch: sends the bundles of a plan to workers and waits for them.
-    describe: returns where runs are trained.
+  `launch` sends the bundles of a plan to workers and waits for them; `describe`
+  returns where runs are trained.
   """
   run_command(command_line.check_arguments, lambda: _run(launch, describe))
 
@@ -123,9 +118,8 @@ def run_command(
 ) -> Any:
   """Runs a command line; reports users' mistakes in one line.
 
-  Args:
-    check: raises UserError for arguments that the command does not accept.
-    function: returns the exit code.
+  `check` raises UserError for arguments that the command does not accept;
+  `function` returns the exit code.
   """
 
   def command(argv: list[str]) -> int:

@@ -8,24 +8,17 @@ from typing import Any, NamedTuple
 
 
 class System(NamedTuple):
-  """A way of learning other than the two loops of the paper.
+  """A way of learning other than the two loops of the paper."""
 
-  Attributes:
-    name: one word.
-    module: has `blocks(task, model)` and `build(config, training, execution,
-      num_devices)`, as `experiments.bilevel` does; `MODELS`; with tasks of its
-      own, `TASKS`; perhaps `make_infer(config, key)`, which returns the task
-      and `infer(task_params, task, key)`, whose time is measured.
-    models: names of models that only this system builds.
-    tasks: names of tasks that only this system has.
-    world: 'module:class' that draws such tasks as NumPy arrays.
-  """
-
-  name: str
+  name: str  # One word.
+  # Has `blocks(task, model)` and `build(config, training, execution,
+  # num_devices)`, as `experiments.bilevel` does; `MODELS`; with tasks of its
+  # own, `TASKS`; perhaps `make_infer(config, key)`, which returns the task and
+  # `infer(task_params, task, key)`, whose time is measured.
   module: str
-  models: tuple[str, ...]
-  tasks: tuple[str, ...] = ()
-  world: str = ''
+  models: tuple[str, ...]  # That only this system builds.
+  tasks: tuple[str, ...] = ()  # That only this system has.
+  world: str = ''  # 'module:class' that draws such tasks as NumPy arrays.
 
 
 @dataclasses.dataclass(frozen=True)

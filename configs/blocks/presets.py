@@ -28,14 +28,7 @@ WORKSTATION = 'workstation'
 def choose(
     preset: str, *, smoke: _T, laptop: _T, paper: _T, desktop: _T | None = None
 ) -> _T:
-  """Returns the value of a preset.
-
-  Args:
-    preset: name of the preset.
-    smoke: value for a test of seconds.
-    laptop: value for minutes of two cores.
-    paper: published value.
-    desktop: value for hours of two cores; None if there is no such scale.
+  """Returns the value of a preset; `desktop` is None if there is none.
 
   Raises:
     UserError: if there is no such preset.
@@ -50,9 +43,6 @@ def choose(
 
 def scale(preset: str) -> str:
   """Returns the preset whose scale a preset has: itself, or 'laptop'.
-
-  Args:
-    preset: the preset of a config that has `WORKSTATION`.
 
   Raises:
     UserError: if there is no such preset.

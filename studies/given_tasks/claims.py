@@ -2,7 +2,7 @@
 
 Published ones are on a hyperteacher of 16 modules and networks of width 1024;
 at laptop scale each is tested on an analogue. They are about R2 of all tasks
-together; see `extensions/given_tasks.py`. SG-12, on published values at the
+together; see `figures.py`. SG-12, on published values at the
 published scale, needs runs that are not here.
 """
 
@@ -182,12 +182,9 @@ def _over_runs(
 ) -> comparisons.Comparisons:
   """Tests whether measures of each seed's runs exceed zero.
 
-  Args:
-    frame: all runs.
-    measures: name -> a function of a table with a row per run: R2 'y', and R2
-      of decoding from the last hidden layer, 'x', and from the code, 'code'.
-      Only seeds that all runs have are measured.
-    code: the code of the task, if only its runs count.
+  A measure is a function of a table with a row per run: R2 'y', and R2 of
+  decoding from the last hidden layer, 'x', and from the code, 'code'. Only
+  seeds that all runs have are measured; with a code, only its runs.
   """
   grid = cells.select(figures.EXPERIMENT, frame, figures.CELL)
   samples, rows = [], []

@@ -155,12 +155,8 @@ def predict_left_out(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
   """Returns forecasts of a ridge regression, [runs, seeds].
 
   Each is of a regression on the other seeds of the other runs, which know
-  neither the support nor the teacher. Features have unit variance there, and
-  the penalty is 1.
-
-  Args:
-    features: [runs, seeds, n].
-    targets: [runs, seeds].
+  neither the support nor the teacher. Features [runs, seeds, n] have unit
+  variance there, and the penalty is 1.
   """
   forecast = np.full(targets.shape, np.nan)
   for run, seed in np.ndindex(targets.shape):

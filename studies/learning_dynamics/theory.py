@@ -34,11 +34,8 @@ def second_moment(
     E[w_i] = E[s] / k,   E[w_i w_j] = E[s^2] (1 + (i = j)) / (k (k + 1)).
 
   With c = 1, E[s] and E[s^2] are exponential integrals; with c = 0, s = 1.
-
-  Args:
-    masks: the masks of the families, [C, M], which may repeat.
-    latent_type: 'discrete' or 'continuous'.
-    sampler: the sampler of continuous latents, a name in `latents.SAMPLERS`.
+  Masks of families [C, M] may repeat. The sampler of continuous latents is a
+  name in `latents.SAMPLERS`.
   """
   total = np.zeros((masks.shape[1],) * 2)
   for mask in np.asarray(masks, float):
@@ -91,11 +88,8 @@ def mean_time(vector: np.ndarray, moment: np.ndarray) -> float:
   """Returns v' C^-1 v / v' v, the mean time to learn a direction of latents.
 
   A direction with eigenvalue l takes a time that goes as 1 / l; a vector has
-  shares in several, over which this is the mean. Infinite if C is singular.
-
-  Args:
-    vector: v, [M]: a unit vector for a module, a latent for a family.
-    moment: C = E[z z'], [M, M].
+  shares in several, over which this is the mean. Infinite if C = E[z z'] is
+  singular. v is a unit vector for a module, a latent for a family.
   """
   eigenvalues, directions = np.linalg.eigh(moment)
   if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
@@ -105,12 +99,7 @@ def mean_time(vector: np.ndarray, moment: np.ndarray) -> float:
 
 
 def drive(teacher: np.ndarray, moment: np.ndarray) -> np.ndarray:
-  """Returns S = Theta' E[z z'] Theta, [X, X].
-
-  Args:
-    teacher: Theta, [M, X].
-    moment: E[z z'], [M, M].
-  """
+  """Returns S = Theta' E[z z'] Theta, [X, X], of a teacher Theta [M, X]."""
   return teacher.T @ moment @ teacher
 
 
@@ -125,13 +114,9 @@ def row_spaces(
   """Returns orthonormal bases of the closed form, [times, M-hat, X].
 
   Those of W(0) exp(S t / g). The exponential is applied in factors, with a new
-  basis after each, as its columns would differ by more than the precision.
-
-  Args:
-    start: W(0), [M-hat, X], whose rows are orthogonal with square norm g.
-    drive_: S, [X, X].
-    times: not decreasing, from 0.
-    scale: g.
+  basis after each, as its columns would differ by more than the precision. Rows
+  of W(0) are orthogonal and have the square norm g, `scale`. Times do not
+  decrease, from 0 on.
   """
   eigenvalues, directions = np.linalg.eigh(drive_)
   basis, now = orthonormal_rows(start), 0.0
@@ -155,9 +140,8 @@ def loss(drive_: np.ndarray, basis: np.ndarray) -> float:
 def unlearned(directions: np.ndarray, basis: np.ndarray) -> np.ndarray:
   """Returns e' (I - P) e of every direction, [X, n] -> [n].
 
-  Args:
-    directions: columns of unit norm, such as eigenvectors of S.
-    basis: orthonormal, [M-hat, X].
+  Directions are columns of unit norm, such as eigenvectors of S; the basis
+  [M-hat, X] is orthonormal.
   """
   return 1 - ((basis @ directions) ** 2).sum(0)
 
@@ -165,12 +149,8 @@ def unlearned(directions: np.ndarray, basis: np.ndarray) -> np.ndarray:
 def time_to_level(times: np.ndarray, values: np.ndarray, level: float) -> float:
   """Returns when values first reach a level from above, interpolated.
 
-  The first time if they start there; infinite if they never get there.
-
-  Args:
-    times: increasing, [n].
-    values: [n].
-    level: to fall to.
+  The first time if they start there; infinite if they never get there. Times
+  [n] increase.
   """
   below = np.flatnonzero(values <= level)
   if not len(below):
