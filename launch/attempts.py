@@ -13,13 +13,6 @@ from modular_hyperteacher.runs import runner
 HELD_AGAIN_S = 2.0
 
 
-def define_flags() -> None:
-  """Defines the flags when the command runs, not at import."""
-  flags.DEFINE_integer(
-      'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
-  )
-
-
 class Attempt(NamedTuple):
   """Runs that are sent to a worker together."""
 

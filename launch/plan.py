@@ -17,7 +17,6 @@ from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.launch import cost
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.profiling import timings
@@ -28,7 +27,9 @@ from modular_hyperteacher.runs import runner
 def define_flags() -> None:
   """Defines the flags when the command runs, not at import."""
   command_line.define_sweep_flags()
-  attempts.define_flags()
+  flags.DEFINE_integer(
+      'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
+  )
   flags.DEFINE_bool(
       'dry_run', False, 'Print the plan and its cost, and train nothing.'
   )

@@ -53,7 +53,7 @@ def blocks(
 def grid(
     preset: str, solver: str, laptop_steps: int, **axes: Any
 ) -> sweeps.Grid:
-  """Returns a grid of runs whose latents a solver infers, given field -> values.
+  """Returns a grid of runs whose latents are inferred by a solver.
 
   Outer steps at laptop scale differ between solvers, as an inner loop of 100
   steps costs more.

@@ -35,10 +35,9 @@ def _cells(
     frame: pd.DataFrame, *columns: str, **values: str
 ) -> list[cells.Cell]:
   """Returns described cells: the usual one with other values in columns."""
-  grid = cells.select(figures.EXPERIMENT, frame, figures.CELL)
   return [
       cell
-      for cell in figures.vary(grid, *columns)
+      for cell in figures.vary(figures.select(frame), *columns)
       if all(cell[f'task.{name}'] == value for name, value in values.items())
   ]
 
@@ -94,7 +93,7 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
 
   So a difference that cannot be measured in full counts as a smaller one.
   """
-  grid = cells.select(figures.EXPERIMENT, frame, figures.CELL)
+  grid = figures.select(frame)
   for group in figures.by_size(grid.find(name=multitask.TRANSFORMER)):
     most = np.log(figures.count_training(group[-1]))
     mlps = [figures.of_mlp(grid, cell) for cell in group]
@@ -186,7 +185,7 @@ def _over_runs(
   decoding from the last hidden layer, 'x', and from the code, 'code'. Only
   seeds that all runs have are measured; with a code, only its runs.
   """
-  grid = cells.select(figures.EXPERIMENT, frame, figures.CELL)
+  grid = figures.select(frame)
   samples, rows = [], []
   for cell in figures.decodable(grid):
     both = figures.both_of(frame, cell, _LAST)

@@ -27,14 +27,11 @@ from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import base as models
-from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import combinations
 
-# A name of its own, by which a config asks for the measurements.
-make_student = modular_student.make
 # Splits whose adapted parameters are measured: training families, and new ones.
 _MEASURED = ('test', 'ood')
 

@@ -49,8 +49,8 @@ def scan(
   Returns:
     h of every step, [T, N, H] per LSTM.
   """
-  states, _ = _forward(projected, weights, masks, starts)
-  return tuple(state.h for state in states)
+  outputs, _ = _forward(projected, weights, masks, starts)
+  return outputs
 
 
 def _activate(gates: jax.Array) -> jax.Array:
@@ -91,11 +91,19 @@ def _backpropagate(
   return State(projected_grad @ weights.T, c_grad * f), projected_grad
 
 
+class _Saved(NamedTuple):
+  """What the backward pass needs; one entry per LSTM."""
+
+  states: _States  # [T, N, H]
+  gates: _Arrays  # [T, N, 4H], activated
+  weights: _Arrays
+  masks: _Arrays
+  starts: _States
+
+
 def _forward(
     projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
-) -> tuple[_States, _Arrays]:
-  """Returns, per LSTM, all states and all activated gates."""
-
+) -> tuple[_Arrays, _Saved]:
   def advance(
       states: _States, inputs: Sequence[Any]
   ) -> tuple[_States, _Arrays]:
@@ -114,24 +122,8 @@ def _forward(
     states, gates = _run_if(needed, advance, skip, states, step_inputs)
     return states, (states, gates)
 
-  _, saved = lax.scan(step, starts, (_needed(masks), projected, masks))
-  return saved
-
-
-class _Saved(NamedTuple):
-  """What the backward pass needs; one entry per LSTM."""
-
-  states: _States  # [T, N, H]
-  gates: _Arrays  # [T, N, 4H], activated
-  weights: _Arrays
-  masks: _Arrays
-  starts: _States
-
-
-def _forward_saving(
-    projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
-) -> tuple[_Arrays, _Saved]:
-  states, gates = _forward(projected, weights, masks, starts)
+  steps = _needed(masks), projected, masks
+  _, (states, gates) = lax.scan(step, starts, steps)
   saved = _Saved(states, gates, weights, masks, starts)
   return tuple(state.h for state in states), saved
 
@@ -181,7 +173,7 @@ def _backward(saved: _Saved, cotangents: _Arrays) -> tuple[Any, Any, None, Any]:
   return projected_grads, weight_grads, None, start_grads
 
 
-scan.defvjp(_forward_saving, _backward)
+scan.defvjp(_forward, _backward)
 
 
 def _run_if(

@@ -122,9 +122,7 @@ def draw_collapse(library: data.Library) -> cells.Drawn:
   for kind, name in supports.RUNS:
     where, connected = measures.cell(kind, name), supports.is_connected(name)
     x, y = (
-        measures.over_training(
-            grid.frame, where, split, measures.RELATIVE_LOSS
-        ).mean(axis=1)
+        grid.over_training(where, split, measures.RELATIVE_LOSS).mean(axis=1)
         for split in ('test', 'ood')
     )
     label = measures.label(kind, name)
