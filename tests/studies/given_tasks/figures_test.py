@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
@@ -84,7 +83,7 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
       root, 'scaling', scaling, more_metrics=('variance', *more, *layers)
   )
   made_up.write_by_rule(root, 'given_or_inferred', given)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -96,8 +95,7 @@ def fixture_as_claimed(
 
 
 def _evaluate(claim_id: str, library: data.Library) -> verdicts.Entry:
-  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
-  return verdicts.evaluate(claim, library)
+  return made_up.judge(claim_id, library)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_claims(
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path, claim_id: str
 ) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   assert _evaluate(claim_id, library)['verdict'] == 'NOT RUN'
 
 
@@ -204,7 +202,5 @@ def test_bars_are_means(as_claimed: data.Library) -> None:
 
 @pytest.mark.parametrize('name', [*_SCALING, 'sg_given_or_inferred'])
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  figure, _ = registry.figures()[name].draw(
-      data.Library(tmp_path, tmp_path / 'nothing')
-  )
+  figure, _ = registry.figures()[name].draw(made_up.library(tmp_path))
   assert re.search('no (finished )?run', made_up.texts(figure))

@@ -9,7 +9,6 @@ import pytest
 
 from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import bundles
@@ -103,7 +102,7 @@ def write(
   made_up.write_experiment(
       root, config.get_config('workstation'), measure, rows=rows
   )
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 def write_bridge(
@@ -130,12 +129,11 @@ def write_bridge(
 
   for config_ in (bridge_config.get_config(), fig3b.get_config('workstation')):
     made_up.write_experiment(root, config_, measure)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 def _verdict(claim_id: str, library: data.Library) -> str:
-  (claim,) = [c for c in claims.known() if c.id == claim_id]
-  return verdicts.evaluate(claim, library)['verdict']
+  return made_up.judge(claim_id, library)['verdict']
 
 
 _IDS = ('IC-1', 'IC-1x', *(f'IC-{number}' for number in range(2, 10)))
@@ -266,13 +264,13 @@ def test_the_bridge_compares_with_every_width(tmp_path: pathlib.Path) -> None:
       if run.config['model']['name'] == 'nonlinear_hypernetwork'
       else None,
   )
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   assert _verdict('IB-2', library) == verdicts.CONTRADICTED
 
 
 def test_the_bridge_needs_both_kinds_of_runs(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   for claim_id in ('IB-1', 'IB-2'):
     assert _verdict(claim_id, library) == verdicts.NOT_RUN
 
@@ -281,7 +279,7 @@ def test_the_figure_of_sizes_names_missing_runs(
     tmp_path: pathlib.Path,
 ) -> None:
   figure, table = registry.figures()['in_context_sizes'].make(
-      data.Library(tmp_path, tmp_path / 'nothing')
+      made_up.library(tmp_path)
   )
   assert 'no run' in made_up.texts(figure)
   columns = [style.column_name(c) for c in in_context_sizes.CELL[1:]]
@@ -295,7 +293,7 @@ def test_identities_are_what_the_code_measures(tmp_path: pathlib.Path) -> None:
   for identity in (*identities.ATTENTION, identities.CONSTRUCTION):
     again = identities.measure(identity, 0)
     assert again == pytest.approx(stored[identity, 0], abs=1e-6)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   for claim_id in ('HY-1', 'IC-10'):
     assert _verdict(claim_id, library) == verdicts.SUPPORTED
 
@@ -361,7 +359,7 @@ def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
   path = next(tmp_path.glob('fig3b/laptop/*maml*/summary.json'))
   summary = json.loads(path.read_text()) | {'diverged': [2020]}
   path.write_text(json.dumps(summary))
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   figure, _ = registry.figures()['in_context_hyperteacher'].make(library)
   text = ' '.join(made_up.layout(figure).meta['caption'])
   assert (
@@ -372,8 +370,6 @@ def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize('name', ['in_context', 'in_context_hyperteacher'])
 def test_figures_without_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(
-      data.Library(tmp_path, tmp_path / 'nothing')
-  )
+  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
   assert 'no finished run' in made_up.texts(figure)
   assert (table['num_seeds'] == 0).all()
