@@ -85,7 +85,7 @@ def train(
     settings: Settings,
     signals: tuple[int, ...] = preemption.SIGNALS,
 ) -> dict[str, str]:
-  """Trains runs, `sweeps.Run`s as dicts, that are neither finished nor held.
+  """Trains runs, `sweeps.Run`s as dicts, unless finished or held by others.
 
   Settings must be the same for all calls in a process. Signals ask to stop.
 

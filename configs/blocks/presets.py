@@ -28,7 +28,7 @@ WORKSTATION = 'workstation'
 def choose(
     preset: str, *, smoke: _T, laptop: _T, paper: _T, desktop: _T | None = None
 ) -> _T:
-  """Returns the value of a preset; `desktop` is None if there is none.
+  """Returns the value of a preset; without a value, there is no `desktop`.
 
   Raises:
     UserError: if there is no such preset.

@@ -125,7 +125,7 @@ def construct(
 
 
 def construction_error(key: jax.Array) -> float:
-  """Returns how far the construction is from six modules of the paper's size.
+  """Returns how far the construction is from the hypernetwork of its modules.
 
   This is the largest difference, relative to the largest output.
   """

@@ -28,12 +28,9 @@ class TransformerConfig(rules.Record):
   embedding_dim: rules.Count  # E
   num_layers: rules.Layers  # Blocks.
   num_heads: rules.Count  # A
-  qkv_dim: (
-      int | None
-  )  # Of queries, keys and values, over all heads; None for E.
-  feedforward_dim: (
-      rules.Count
-  )  # Hidden units of a block's feed-forward network.
+  # Of queries, keys and values, over all heads; None for E.
+  qkv_dim: int | None
+  feedforward_dim: rules.Count  # Hidden units, in each block.
   attention: Annotated[str, rules.one_of(attention.KINDS)]
   # Share of the pairs of tokens that are dropped from the scores in training.
   attention_dropout: rules.Dropout

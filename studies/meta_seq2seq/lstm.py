@@ -104,6 +104,8 @@ class _Saved(NamedTuple):
 def _forward(
     projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
 ) -> tuple[_Arrays, _Saved]:
+  """Returns what `scan` returns, and what the backward pass needs."""
+
   def advance(
       states: _States, inputs: Sequence[Any]
   ) -> tuple[_States, _Arrays]:

@@ -66,9 +66,11 @@ class Vocabulary:
 
     The longest row and its EOS must fit.
     """
+    token_of = {symbol: i for i, symbol in enumerate(self.symbols)}
     tokens = np.full((len(rows), length), self.sos, np.int32)
     for index, row in enumerate(rows):
-      tokens[index, : len(row) + 1] = [*self.numbers(row), self.eos]
+      tokens[index, : len(row)] = [token_of[symbol] for symbol in row]
+      tokens[index, len(row)] = self.eos
     lengths = np.array([len(row) + 1 for row in rows], np.int32)
     # JAX accepts NumPy arrays, and indexing them on the host compiles nothing.
     return Sequences(cast(jax.Array, tokens), cast(jax.Array, lengths))

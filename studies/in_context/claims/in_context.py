@@ -58,7 +58,7 @@ def _sample(
 def _at(
     curves: pd.DataFrame, step: int | None, model: str, *which: str
 ) -> comparisons.Sample:
-  """Returns a metric after some steps; None if there is no such evaluation."""
+  """Returns a metric after some steps; without a step, an empty sample."""
   frame = curves[curves['step'] == step].assign(kind='last')
   trained = _sample(frame, model, *which)
   return trained.named(f'{trained.name} after {step or 0:,} steps')
