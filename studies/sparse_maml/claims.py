@@ -60,17 +60,6 @@ def _generated_open(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [end > layer for end in (first, readout) for layer in generated]
 
 
-def _above_maml_and_anil(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [_at(frame) > _at(frame, gates) for gates in ('all', 'readout')]
-
-
-def _recomposes_better(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      _at(frame, 'binary', split) > _at(frame, 'all', split)
-      for split in ('ood', 'ood_k4')
-  ]
-
-
 def _sparser_is_better(frame: pd.DataFrame) -> comparisons.Comparisons:
   shares = figures.SPARSITIES
   accuracy = [_at(frame, initial_sparsity=share) for share in shares]
@@ -143,7 +132,9 @@ CLAIMS = (
         3,
         'on seen combinations, sparse-MAML is more accurate than MAML and'
         ' ANIL with as many inner steps.',
-        _above_maml_and_anil,
+        lambda frame: [
+            _at(frame) > _at(frame, gates) for gates in ('all', 'readout')
+        ],
     ),
     _claim(
         4,
@@ -170,7 +161,10 @@ CLAIMS = (
         7,
         'on new combinations, also of more modules than in training,'
         ' sparse-MAML is more accurate than MAML.',
-        _recomposes_better,
+        lambda frame: [
+            _at(frame, 'binary', split) > _at(frame, 'all', split)
+            for split in ('ood', 'ood_k4')
+        ],
     ),
     _claim(
         8,

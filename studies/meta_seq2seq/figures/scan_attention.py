@@ -28,8 +28,8 @@ TITLES = {
     'scan_attention': 'Figure A.2: attention in SCAN, "jump"',
 }
 TRAINED = {
-    'scan_attention_me': cells.Trained('scan_me', cells.META),
-    'scan_attention': cells.Trained('scan_add_jump', cells.META, 'permuted', 0),
+    'scan_attention_me': cells.WORDS,
+    'scan_attention': cells.PERMUTED[0],
 }
 
 
