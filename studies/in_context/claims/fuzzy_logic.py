@@ -11,9 +11,9 @@ import pandas as pd
 
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.studies.in_context import identities
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
-from modular_hyperteacher.studies.in_context.figures import identities
 
 _UNKNOWN = 'ood_unknown_terms'
 _FRACTIONS = (0.3, 0.5, 0.7)

@@ -19,10 +19,10 @@ from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.studies.in_context import identities
+from modular_hyperteacher.studies.in_context import reference_lines
 from modular_hyperteacher.studies.in_context.claims import fuzzy_logic
-from modular_hyperteacher.studies.in_context.figures import identities
 from modular_hyperteacher.studies.in_context.figures import in_context
-from modular_hyperteacher.studies.in_context.figures import references
 
 _R2, _DECODING = 'prediction_r2', 'decoding_r2'
 VANILLA, BOTTLENECK = MODELS = 'transformer', 'hypernetwork_transformer'
@@ -86,7 +86,7 @@ def _bottleneck_above(
 
 
 def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
-  table = references.load()
+  table = reference_lines.load()
   point = {'task_support': 'ring_chords', 'split': 'ood', 'predictor': 'mix'}
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
   mix = comparisons.Sample(

@@ -11,9 +11,9 @@ import pandas as pd
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import sraven
-from modular_hyperteacher.studies.in_context.figures import sraven_ambiguity
 
 _VARIED = ('softmax', 'hyla')
 # Values of a feature -> published share of ambiguous instances, its error.
@@ -61,7 +61,7 @@ def _rules_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _share(
     frame: pd.DataFrame, num_values: int, metric: str
 ) -> comparisons.Sample:
-  cell: cells.Cell = dict(zip(sraven_ambiguity.CELL, (4, num_values)))
+  cell: cells.Cell = dict(zip(ambiguity.CELL, (4, num_values)))
   return comparisons.sample(frame, cell, 'test', metric)
 
 
@@ -89,8 +89,8 @@ _rare = functools.partial(
     artefact='Schug et al. (2025), Table A2',
     experiment='sraven_ambiguity',
     figure='sraven',
-    cell=sraven_ambiguity.CELL,
-    read=lambda library, experiment: sraven_ambiguity.as_runs(),
+    cell=ambiguity.CELL,
+    read=lambda library, experiment: ambiguity.as_runs(),
 )
 CLAIMS = (
     _claim(

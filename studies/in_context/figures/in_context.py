@@ -2,7 +2,7 @@
 
 Of Kobayashi et al. (2024): R^2 on seen and new pairs of modules, for three
 supports; R^2 on unrelated tasks, and of decoding latents. A reference line is
-the best linear mix of training functions (`analysis/reference_lines.py`); a
+the best linear mix of training functions (`reference_lines.py`); a
 learner below it may not have composed modules.
 """
 
@@ -16,9 +16,9 @@ from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
-from modular_hyperteacher.studies.in_context.figures import references
+from modular_hyperteacher.studies.in_context import reference_lines
 
-EXPERIMENT = references.EXPERIMENT
+EXPERIMENT = reference_lines.EXPERIMENT
 TITLE = 'In context: are new pairs of modules solved?'
 SUPPORTS = {
     'ring_chords': 'Connected+ (12 pairs)',
@@ -99,7 +99,7 @@ def _reference(curves: cells.Cells, support: str) -> list[lines.Line]:
     return []
   ends = [0, int(frame['step'].max())]
   point = {'split': 'ood', 'task_support': support}
-  chosen = pick.rows(references.load(), point)
+  chosen = pick.rows(reference_lines.load(), point)
   seeds = chosen.pivot_table(index='predictor', columns='seed', values='r2')
   return [
       lines.Line(

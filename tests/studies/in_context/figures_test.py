@@ -14,13 +14,13 @@ from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.studies.in_context import identities
+from modular_hyperteacher.studies.in_context import reference_lines
 from modular_hyperteacher.studies.in_context.configs import in_context as config
 from modular_hyperteacher.studies.in_context.configs import (
     in_context_hyperteacher as bridge_config,
 )
-from modular_hyperteacher.studies.in_context.figures import identities
 from modular_hyperteacher.studies.in_context.figures import in_context_sizes
-from modular_hyperteacher.studies.in_context.figures import references
 from tests.helpers import made_up
 
 _STEPS = (1000, 2000, 3000, 9000, 15_000, 27_000, 60_000)
@@ -321,7 +321,7 @@ def test_the_figure_draws_curves_and_reference_lines(
       and t.name == 'best mix of training functions'
       and t.x[0] == 0
   ]
-  table = references.load()
+  table = reference_lines.load()
   chosen = table.query(
       "task_support == 'ring_chords' and split == 'ood' and predictor == 'mix'"
   )

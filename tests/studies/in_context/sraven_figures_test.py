@@ -9,9 +9,9 @@ import pytest
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
+from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import sraven
-from modular_hyperteacher.studies.in_context.figures import sraven_ambiguity
 from tests.helpers import made_up
 
 # (attention, heads, features, split, metric) -> value.
@@ -119,10 +119,10 @@ def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
 def test_ambiguous_shares_are_what_the_code_measures(
     tmp_path: pathlib.Path,
 ) -> None:
-  stored = sraven_ambiguity.load()
-  sizes: Any = sraven_ambiguity.CELL
+  stored = ambiguity.load()
+  sizes: Any = ambiguity.CELL
   stored = stored.set_index([*sizes, 'seed', 'metric'])['value']
-  again = sraven_ambiguity.measure(2, 8, 0)
+  again = ambiguity.measure(2, 8, 0)
   for name, value in again.items():
     assert stored[2, 8, 0, name] == pytest.approx(value, rel=1e-5)
   library = made_up.library(tmp_path)
