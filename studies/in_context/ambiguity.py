@@ -121,17 +121,15 @@ def _allow(
   )
 
 
-def measure(
-    num_features: int, num_values: int, seed: int, number: int = _NUM_INSTANCES
-) -> dict[str, float]:
+def measure(num_features: int, num_values: int, seed: int) -> dict[str, float]:
   """Returns the shares of ambiguous instances.
 
   Multisets of K rules are drawn uniformly.
   """
   multisets = jnp.asarray(sraven.list_multisets(num_features))
   rule_key, panel_key = jax.random.split(jax.random.key(seed))
-  rules = jax.random.choice(rule_key, multisets, (number,))
-  keys = jax.random.split(panel_key, number)
+  rules = jax.random.choice(rule_key, multisets, (_NUM_INSTANCES,))
+  keys = jax.random.split(panel_key, _NUM_INSTANCES)
   panels = np.asarray(_make_draw(num_values)(keys, rules))
   solutions = find(panels, num_values)
   return {name: float(x.mean()) for name, x in zip(METRICS, solutions)}
