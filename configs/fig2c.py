@@ -53,9 +53,7 @@ def _longer(preset: str) -> experiment.Config:
   """Trains four times as long: is it the short training?
 
   Latents are inferred by Adam, as published, with three of the continuous
-  families. After 1,500 outer steps, students of the connected one (three
-  triples) have a lower alignment than those of the other two, which contradicts
-  claim 2C-c-adam.
+  families: the connected triples, and two that are disconnected.
   """
   config = get_config(WORKSTATION if preset == 'laptop' else preset)
   (grid,) = (

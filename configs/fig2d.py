@@ -55,9 +55,7 @@ def _longer(preset: str) -> experiment.Config:
   """Trains four times as long: is it the short training?
 
   Latents are inferred by Adam, as published, and tasks are discrete. Students
-  have two or eight times the teacher's hidden units and modules. After 1,500
-  outer steps, alignment rises with the number of modules, which contradicts
-  claim 2D-d-adam.
+  have two or eight times the teacher's hidden units and modules.
   """
   config = get_config(WORKSTATION if preset == 'laptop' else preset)
   *_, grid = (grid for grid in config.sweep if grid['model'] == ['adam'])

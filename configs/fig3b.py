@@ -38,11 +38,9 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 def _pairs(preset: str) -> experiment.Config:
   """Combines pairs at laptop scale: do claims hold because of K = 3?
 
-  The paper combines up to K = 2 modules in each of two generated layers. With
-  one layer, Figure 3B's laptop preset combines up to three: of pairs, training
-  sees far fewer combinations. Here K is 2 and all else equal. The
-  hypernetworks' runs are Figure 3C's; at the published scale, all runs are
-  Figure 3B's.
+  As in the paper, K is 2, and all else is equal. Of pairs, training sees far
+  fewer combinations. The hypernetworks' runs are Figure 3C's; at the published
+  scale, all runs are Figure 3B's.
   """
   sweep = models.recomposition_sweep(preset, matched_width=218)
   blocks = hyperteacher.blocks(preset, num_modules=8, max_active=2)

@@ -75,9 +75,7 @@ def _models(preset: str, num_modules: int, max_active: int) -> Sequence[str]:
 def _longer(preset: str) -> experiment.Config:
   """Trains four times as long: does ANIL stay ahead?
 
-  Three models in the one cell where ANIL is trained at laptop scale. After
-  3,000 outer steps, ANIL beats both hypernetworks there, which contradicts
-  claim 3E.
+  Three models in the one cell where ANIL is trained at laptop scale.
   """
   return variants.longer(get_config(preset), _ANIL_CELL)
 
@@ -96,12 +94,7 @@ def _teacher(preset: str) -> experiment.Config:
 
 
 def teacher_longer(preset: str) -> experiment.Config:
-  """Takes a larger teacher, and trains four times as long.
-
-  ANIL's OOD accuracy stops at the published level within 3,000 outer steps,
-  while both hypernetworks still gain. After 12,000 steps they have nearly
-  caught up.
-  """
+  """Takes a larger teacher, and trains four times as long."""
   return variants.longer(_teacher(preset))
 
 

@@ -45,8 +45,7 @@ def _longer(preset: str) -> experiment.Config:
   """Trains four times as long: do large students fall behind?
 
   The linear hypernetwork of four sizes: the smallest, the largest, and the two
-  that are best in between. After 3,000 outer steps the largest is the best on
-  average.
+  that are best in between.
   """
   config = get_config(preset)
   (grid,) = config.sweep
@@ -64,8 +63,7 @@ def _wider(preset: str) -> experiment.Config:
 
   Of both hypernetworks, the students that have four times (linear) and 16 times
   (nonlinear) the teacher's modules, up to 16 times its width in place of 8
-  times. (The published grid goes to 32 times.) The widest linear student loses
-  a little against the best; for the nonlinear one it is undecided.
+  times. (The published grid goes to 32 times.)
   """
   config = get_config(preset)
   (grid,) = config.sweep

@@ -26,11 +26,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 
 
 def _longer(preset: str) -> experiment.Config:
-  """Trains four times as long: does connected support help then?
-
-  After 3,000 outer steps of 16 tasks, students have learned too little to
-  recompose anything, and the supports hardly differ: claim 4B is undecided.
-  """
+  """Trains four times as long: does connected support help then?"""
   return variants.longer(get_config(preset))
 
 

@@ -45,8 +45,6 @@ def _longer(preset: str) -> experiment.Config:
   """Trains four times as long: does size stop to matter?
 
   The linear hypernetwork, with 8 and 32 modules, at a learning rate of 0.003.
-  After 3,000 outer steps, the larger one is better by more than claim A10
-  allows.
   """
   config = get_config(preset)
   grid, _ = config.sweep

@@ -46,11 +46,9 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 def _students(preset: str) -> experiment.Config:
   """Changes one thing at a time: what makes few modules slow to learn?
 
-  The paper's students need more training tasks the more modules there are. At
-  laptop scale it is the other way round, which contradicts claim A3. Teachers
-  with four modules differ from those with ten in two more ways: their students
-  are smaller (four modules for each of the teacher's), and training sees fewer
-  combinations. Here, each is changed alone.
+  Teachers with four modules differ from those with ten in two more ways: their
+  students are smaller (four modules for each of the teacher's), and training
+  sees fewer combinations. Here, each is changed alone.
   """
   config = get_config(preset)
   config.sweep = tuple(
@@ -71,12 +69,10 @@ def _students(preset: str) -> experiment.Config:
 def _two_layers(preset: str) -> experiment.Config:
   """Generates two layers: do more modules take more tasks?
 
-  With one generated layer, the laptop preset of Figure A3 contradicts the
-  paper: four modules are learned slowest. Four modules make few combinations
-  there. Here, as published, two layers are generated, each combines up to K = 2
-  of its own M modules, the teacher has eight inputs, units and outputs, and
-  training is four times as long as the preset's. The runs with eight modules
-  are those of `fig3e:teacher_longer`.
+  As published, two layers are generated, and each combines up to K = 2 of its
+  own M modules. The teacher has eight inputs, units and outputs, and training
+  is four times as long as the preset's. The runs with eight modules are those
+  of `fig3e:teacher_longer`.
   """
   config = fig3e.teacher_longer(preset)
   config.sweep = (

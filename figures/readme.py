@@ -236,7 +236,7 @@ def _cost(
     seen: dict[str, str],
     preset: str,
 ) -> str:
-  """Returns the time of the bundled runs, once; `seen` has whose row says it."""
+  """Returns the time of the bundled runs; `seen` has whose row says it."""
   experiment = claim.experiment
   described = sweeps.described_conditions(experiment, preset)
   if not described:

@@ -13,13 +13,6 @@ from modular_hyperteacher.runs import runner
 HELD_AGAIN_S = 2.0
 
 
-def define_flags() -> None:
-  """Defines the flags when the command runs, not at import."""
-  flags.DEFINE_integer(
-      'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
-  )
-
-
 class Attempt(NamedTuple):
   """Runs that are sent to a worker together."""
 
@@ -41,10 +34,8 @@ def take_back(
 ) -> list[Attempt]:
   """Returns the attempts that should follow an attempt.
 
-  Args:
-    tried: what a worker received.
-    outcomes: what `worker.train` returned, or how the worker died.
-    unfinished: run id -> why it was given up; this function adds to it.
+  Its outcomes are what `worker.train` returned, or how the worker died. Adds
+  runs that are given up to `unfinished`, run id -> why.
   """
   if isinstance(outcomes, str):
     return _after_a_death(tried, worker.FAILED + outcomes, unfinished)

@@ -286,10 +286,9 @@ def _check(argv: list[str]) -> None:
           f'--{name} cannot be used in a campaign; edit the file of --list.'
       )
   hours = flags.FLAGS.budget_h
-  if hours is None or not 0 < hours < math.inf:
-    raise errors.UserError(
-        f'--budget_h is {hours}; it must be a positive number of hours.'
-    )
+  is_finite = hours is not None and 0 < hours < math.inf
+  rule = 'it must be a positive number of hours'
+  errors.require(is_finite, '--budget_h', hours, rule)
   if 'wait' in flags.FLAGS and not flags.FLAGS.wait:
     raise errors.UserError('--nowait cannot be used in a campaign.')
   if flags.FLAGS.bundle and not flags.FLAGS.dry_run:

@@ -71,8 +71,11 @@ def _parse(config_name: str, *options: str) -> Line:
     given[name] += [value] if name == '--only' else value.split(',')
   config: Any = user_config.read(config_name)
   overrides = {}
-  if given['--seeds']:
-    config.training.seeds = _parse_seeds(given['--seeds'])
+  if texts := given['--seeds']:
+    are_numbers = all(text.isdecimal() for text in texts)
+    rule = 'write numbers such as 2020,2021'
+    errors.require(are_numbers, '--seeds', f"'{','.join(texts)}'", rule)
+    config.training.seeds = tuple(map(int, texts))
     overrides['training.seeds'] = config.training.seeds
   runs = sweeps.select(user_config.expand(config, overrides), given['--only'])
   patterns = given['--values']
@@ -86,11 +89,3 @@ def _parse(config_name: str, *options: str) -> Line:
       ','.join(patterns),
       [found for pattern in patterns for found in published.match(pattern)],
   )
-
-
-def _parse_seeds(texts: list[str]) -> tuple[int, ...]:
-  if not all(text.isdecimal() for text in texts):
-    raise errors.UserError(
-        f"--seeds is '{','.join(texts)}'; write numbers such as 2020,2021."
-    )
-  return tuple(map(int, texts))

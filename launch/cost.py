@@ -26,10 +26,8 @@ def estimate(
 ) -> str:
   """Returns a sentence on the cost of unfinished runs.
 
-  Args:
-    left: the unfinished runs.
-    runs: the whole sweep. If a model has been trained in it, its speed in
-      operations per second gives hours; else the operations are reported.
+  If a model has been trained in the sweep, its speed in operations per second
+  gives hours; else the operations are reported.
   """
   deadline = time.monotonic() + _MAX_COUNTING_S
 

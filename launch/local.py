@@ -56,10 +56,7 @@ def make_slots(
 ) -> list[_Slot]:
   """Returns every worker's cores and environment variables.
 
-  Args:
-    number: number of workers; None for one per GPU, or one without GPUs.
-    cores: available processor cores.
-    gpus: available GPUs.
+  Without a number of workers, there is one per GPU, or one without GPUs.
   """
   number = number or len(gpus) or 1
   shares = np.array_split(np.array(cores), number)

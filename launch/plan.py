@@ -17,7 +17,6 @@ from modular_hyperteacher.cli import wandb_tracker
 from modular_hyperteacher.devices import compilation_cache
 from modular_hyperteacher.devices import host_devices
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.launch import cost
 from modular_hyperteacher.launch import timings
 from modular_hyperteacher.launch import worker
@@ -28,7 +27,9 @@ from modular_hyperteacher.runs import runner
 def define_flags() -> None:
   """Defines the flags when the command runs, not at import."""
   command_line.define_sweep_flags()
-  attempts.define_flags()
+  flags.DEFINE_integer(
+      'retries', 2, 'How many times a failed run is tried again.', lower_bound=0
+  )
   flags.DEFINE_bool(
       'dry_run', False, 'Print the plan and its cost, and train nothing.'
   )
@@ -49,11 +50,7 @@ def define_flags() -> None:
 
 
 def need(module: str, extra: str) -> Any:
-  """Imports a module of an optional package; exits if it is missing.
-
-  Args:
-    module: its name.
-    extra: the extra of this package that installs it.
+  """Imports a module that an extra of this package installs; exits without it.
 
   Returns:
     The module; None if it is missing and the command only prints its help.
@@ -111,9 +108,8 @@ def catch_signals() -> list[int]:
 def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
   """Runs a launcher's command line.
 
-  Args:
-    launch: sends the bundles of a plan to workers and waits for them.
-    describe: returns where runs are trained.
+  `launch` sends the bundles of a plan to workers and waits for them; `describe`
+  returns where runs are trained.
   """
   run_command(command_line.check_arguments, lambda: _run(launch, describe))
 
@@ -123,9 +119,8 @@ def run_command(
 ) -> Any:
   """Runs a command line; reports users' mistakes in one line.
 
-  Args:
-    check: raises UserError for arguments that the command does not accept.
-    function: returns the exit code.
+  `check` raises UserError for arguments that the command does not accept;
+  `function` returns the exit code.
   """
 
   def command(argv: list[str]) -> int:

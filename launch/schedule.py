@@ -17,10 +17,7 @@ def schedule(
 ) -> tuple[list[float | None], float]:
   """Assigns each run, in order, to the worker that is free first.
 
-  Args:
-    needs: one per run; the schedule ends at the first None.
-    num_workers: number of runs trained at once.
-    budget_s: seconds until all workers stop.
+  The schedule ends at the first run whose need is None.
 
   Returns:
     For each run, the seconds until it would be finished, even if the budget

@@ -85,12 +85,9 @@ def train(
     settings: Settings,
     signals: tuple[int, ...] = preemption.SIGNALS,
 ) -> dict[str, str]:
-  """Trains runs that are neither finished nor held by others.
+  """Trains runs, `sweeps.Run`s as dicts, unless finished or held by others.
 
-  Args:
-    runs: `sweeps.Run`s as dicts.
-    settings: the same for all calls in a process.
-    signals: signals that ask to stop.
+  Settings must be the same for all calls in a process. Signals ask to stop.
 
   Returns:
     Run id -> FINISHED, HELD, OUT_OF_TIME, REFUSED with a reason or FAILED with

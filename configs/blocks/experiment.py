@@ -43,18 +43,12 @@ def make(
     training: Mapping[str, Any],
     log_every: int | None = None,
 ) -> Config:
-  """Returns a config of these blocks.
+  """Returns the config of an experiment: these blocks, and one grid or several.
 
-  Args:
-    name: the name of the experiment.
-    preset: one of `presets.PRESETS`.
-    sweep: one grid or several, as made by `sweeps.grid`.
-    task: the fields of the task.
-    models: name -> fields of a model. Beside those that decide results, a model
-      may have `task_chunk_size`, which `execution.task_chunk_size` overrides.
-    training: as made by `training`.
-    log_every: outer steps between rows of training metrics; None for what
-      suits the preset.
+  Models are name -> fields. Beside those that decide results, a model may have
+  `task_chunk_size`, which `execution.task_chunk_size` overrides. There are
+  `log_every` outer steps between rows of training metrics, or what suits the
+  preset.
 
   Raises:
     ValueError: if there is no such preset.

@@ -25,11 +25,8 @@ SMALL_GRIDWORLD = {
 def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
   """Returns all models on compositional and non-compositional support.
 
-  Args:
-    preset: the preset of the config. 'workstation' adds ANIL and MAML of a
-      width at which they have as many meta-parameters as the linear
-      hypernetwork.
-    matched_width: that width.
+  The preset 'workstation' adds ANIL and MAML of a width at which they have as
+  many meta-parameters as the linear hypernetwork.
   """
   supports = ['random', 'non_compositional']
   sweep = [sweeps.grid(task_support=supports, model=MODELS)]
@@ -40,11 +37,10 @@ def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
 
 
 def make_all(**rows: Sequence[Any]) -> dict[str, experiment.Block]:
-  """Returns the blocks of the four models.
+  """Returns the blocks of the four models, given a table such as Table A10.
 
-  Args:
-    **rows: of a table such as the paper's Table A10: fields of `make`, each
-      with the values of ANIL, MAML, the linear and the nonlinear hypernetwork.
+  Its rows are fields of `make`, each with the values of ANIL, MAML, the linear
+  and the nonlinear hypernetwork.
   """
   names = MONOLITHIC + HYPERNETWORKS
   columns = zip(*rows.values(), strict=True)

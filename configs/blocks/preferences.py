@@ -16,10 +16,7 @@ from modular_hyperteacher.configs.blocks import presets
 def blocks(preset: str, num_seeds: int = 3, **fields: Any) -> experiment.Block:
   """Returns the task, models and training of a preset.
 
-  Args:
-    preset: one of `presets.PRESETS`.
-    num_seeds: at the published scale.
-    **fields: of the task, in place of the published.
+  `num_seeds` is for the published scale; fields replace the task's.
   """
   task = {
       'name': 'preferences',

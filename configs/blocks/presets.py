@@ -30,14 +30,7 @@ OPTIONAL = (DESKTOP, WORKSTATION)
 def choose(
     preset: str, *, smoke: _T, laptop: _T, paper: _T, desktop: _T | None = None
 ) -> _T:
-  """Returns the value of a preset.
-
-  Args:
-    preset: name of the preset.
-    smoke: value for a test of seconds.
-    laptop: value for minutes of two cores.
-    paper: published value.
-    desktop: value for hours of two cores; None if there is no such scale.
+  """Returns the value of a preset; without a value, there is no `desktop`.
 
   Raises:
     UserError: if there is no such preset.
@@ -52,9 +45,6 @@ def choose(
 
 def scale(preset: str) -> str:
   """Returns the preset whose scale a preset has: itself, or 'laptop'.
-
-  Args:
-    preset: the preset of a config that has `WORKSTATION`.
 
   Raises:
     UserError: if there is no such preset.

@@ -28,12 +28,9 @@ def blocks(
 ) -> experiment.Block:
   """Returns the task, models and training of a preset.
 
-  Args:
-    preset: one of `presets.PRESETS`.
-    num_seeds: above the smoke scale.
-    chunk_size: tasks that Levenberg-Marquardt computes at once at laptop scale.
-      Jacobians of few tasks stay in the cache.
-    **fields: of the task, in place of the preset's.
+  There are `num_seeds` above the smoke scale. At laptop scale,
+  Levenberg-Marquardt computes `chunk_size` tasks at once: Jacobians of few
+  tasks stay in the cache. Fields replace the task's.
   """
   scale = presets.choose(
       preset,
@@ -56,14 +53,10 @@ def blocks(
 def grid(
     preset: str, solver: str, laptop_steps: int, **axes: Any
 ) -> sweeps.Grid:
-  """Returns a grid of runs whose latents are inferred in one way.
+  """Returns a grid of runs whose latents are inferred by a solver.
 
-  Args:
-    preset: one of `presets.PRESETS`.
-    solver: 'levenberg_marquardt' or 'adam'.
-    laptop_steps: outer steps at laptop scale. They differ between solvers, as
-      an inner loop of 100 steps costs more.
-    **axes: field -> values.
+  Outer steps at laptop scale differ between solvers, as an inner loop of 100
+  steps costs more.
   """
   if preset == 'laptop':
     axes = {'num_outer_steps': [laptop_steps], **axes}
@@ -75,9 +68,7 @@ def size(
 ) -> dict[str, Sequence[int]]:
   """Returns the axes of a grid: hidden units and modules of the student.
 
-  Args:
-    hidden_factors: hidden units, as multiples of the teacher's.
-    module_factors: modules, as multiples of the teacher's.
+  Both are given as multiples of the teacher's.
   """
   return {
       'hidden_dim': [16 * factor for factor in hidden_factors],

@@ -24,10 +24,8 @@ def add(
 ) -> _GetConfig:
   """Returns a `get_config` of 'PRESET', 'VARIANT' or 'VARIANT:PRESET'.
 
-  Args:
-    name: the name of the config's file.
-    get_config: returns the config itself; it refuses unknown presets.
-    variants: name -> what returns the variant.
+  The `get_config` of the file `name` returns the config itself, and refuses
+  unknown presets.
   """
 
   def choose(preset: str = 'laptop') -> experiment.Config:
@@ -46,13 +44,9 @@ def add(
 
 
 def longer(config: experiment.Config, *sweep: sweeps.Grid) -> experiment.Config:
-  """Changes a config to train some of its runs four times as long.
+  """Changes a config to train some of its runs four times as long, or all.
 
   Only 'laptop' trains longer; the published training stays as it is.
-
-  Args:
-    config: a figure's.
-    *sweep: grids of the runs to train; none for all runs.
   """
   factor = presets.choose(config.preset, smoke=1, laptop=4, paper=1)
   steps = 'num_outer_steps'

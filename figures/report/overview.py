@@ -158,8 +158,8 @@ def summarise(
   ]
   named = f' Supported with p above {_NARROW:g}: {", ".join(narrow)}.'
   return (
-      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (not counted:"
-      f' TH-1-d, and claims on Adam).{named if narrow else ""}'
+      f"Of the paper's {len(of_paper)} claims, {', '.join(counts)} (not"
+      f' counted: TH-1-d, and claims on Adam).{named if narrow else ""}'
   )
 
 

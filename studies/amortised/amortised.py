@@ -95,16 +95,9 @@ def amortise(
   """Returns a model whose fast parameters are predicted from support sets.
 
   Every vector of the fast parameters (for a hypernetwork: each embedding, and
-  the linear one's fast bias) is a slot.
-
-  Args:
-    make: returns a model whose meta-parameters are all learned.
-    input_dim: X.
-    output_dim: Y; targets are [S, Y], or classes below Y, [S].
-    encoder_hidden_dim: see `SetEncoder`, as for the next two.
-    encoder_num_hidden: hidden layers.
-    encoder_num_queries: queries per slot.
-    **fields: further arguments of `make`.
+  the linear one's fast bias) is a slot of the `SetEncoder`. Targets are [S, Y],
+  or classes below Y, [S]. All meta-parameters of what `make` returns, given
+  `fields`, must be learned.
   """
   model = make(input_dim=input_dim, output_dim=output_dim, **fields)
   meta_shapes = jax.eval_shape(model.init, jax.random.key(0))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.studies.amortised.figures import amortised
+from modular_hyperteacher.studies.amortised import figures
 
 # Largest differences that count as equal. Accuracy: as in Tables A2 to A8.
 _SAME_ACCURACY = 0.02
@@ -24,10 +24,10 @@ def _above(
     bound: float = 0.0,
 ) -> comparisons.Comparisons:
   """Compares two ways of inference, for each hypernetwork."""
-  for model in amortised.MODELS:
+  for model in figures.MODELS:
     high, low = (
         comparisons.sample(
-            frame, amortised.make_cell(way, model, 'random'), metric=metric
+            frame, figures.make_cell(way, model, 'random'), metric=metric
         )
         for way in (higher, lower)
     )
@@ -38,16 +38,14 @@ def _needs_compositional_support(
     frame: pd.DataFrame,
 ) -> comparisons.Comparisons:
   pairs = [
-      [amortised.make_cell(way, model, s) for s in amortised.SUPPORTS]
+      [figures.make_cell(way, model, s) for s in figures.SUPPORTS]
       for way in ('amortised', 'combined')
-      for model in amortised.MODELS
+      for model in figures.MODELS
   ]
   return comparisons.better(frame, pairs)
 
 
-_claim = functools.partial(
-    verdicts.ours, figure='amortised', cell=amortised.CELL
-)
+_claim = functools.partial(verdicts.ours, figure='amortised', cell=figures.CELL)
 CLAIMS = (
     _claim(
         'AM-1',

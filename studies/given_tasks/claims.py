@@ -2,7 +2,7 @@
 
 Published ones are on a hyperteacher of 16 modules and networks of width 1024;
 at laptop scale each is tested on an analogue. They are about R2 of all tasks
-together; see `extensions/given_tasks.py`. SG-12, on published values at the
+together; see `figures.py`. SG-12, on published values at the
 published scale, needs runs that are not here.
 """
 
@@ -18,27 +18,26 @@ from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.studies.given_tasks import figures
 from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
-from modular_hyperteacher.studies.given_tasks.figures import given_tasks
 
 _PUBLISHED = 'beyond the paper: Redhardt et al. (2025), analogue'
 _LEVEL = 0.8  # R2 that all sizes reach at laptop scale.
 _SMALL = 0.05  # A loss of R2 that does not count.
 _SAME_ACCURACY = 0.02
-_LAST = f'{given_tasks.DECODING}_last'
-_CODE = f'{given_tasks.DECODING}_code'
+_LAST = f'{figures.DECODING}_last'
+_CODE = f'{figures.DECODING}_code'
 _WIDTH, _DEPTH = 'model.hidden_dim', 'model.num_hidden'
-_r2 = functools.partial(comparisons.sample, metric=given_tasks.R2)
+_r2 = functools.partial(comparisons.sample, metric=figures.R2)
 
 
 def _cells(
     frame: pd.DataFrame, *columns: str, **values: str
 ) -> list[cells.Cell]:
   """Returns described cells: the usual one with other values in columns."""
-  grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
   return [
       cell
-      for cell in given_tasks.vary(grid, *columns)
+      for cell in figures.vary(figures.select(frame), *columns)
       if all(cell[f'task.{name}'] == value for name, value in values.items())
   ]
 
@@ -46,13 +45,13 @@ def _cells(
 def _by_size(frame: pd.DataFrame) -> list[list[cells.Cell]]:
   """Returns the MLP's cells of every (M, K) with several training sets."""
   sizes = 'task.num_modules', 'task.max_active'
-  groups = given_tasks.by_size(_cells(frame, *sizes, 'task.fraction_ood'))
+  groups = figures.by_size(_cells(frame, *sizes, 'task.fraction_ood'))
   return [group for group in groups if len(group) > 1]
 
 
 def _more_combinations(frame: pd.DataFrame) -> comparisons.Comparisons:
   pairs = [(most, fewest) for fewest, *_, most in _by_size(frame)]
-  return comparisons.better(frame, pairs, given_tasks.R2)
+  return comparisons.better(frame, pairs, figures.R2)
 
 
 def needed(numbers: Sequence[int], r2: Sequence[float]) -> float:
@@ -77,7 +76,7 @@ def _needed(
     frame: pd.DataFrame, group: list[cells.Cell], otherwise: float = math.nan
 ) -> comparisons.Quantity:
   """Returns logs of the number needed at one (M, K), or what else counts."""
-  numbers = [given_tasks.count_training(cell) for cell in group]
+  numbers = [figures.count_training(cell) for cell in group]
   return comparisons.of_table(
       'log of combinations needed',
       [_r2(frame, cell) for cell in group],
@@ -94,10 +93,10 @@ def _transformer_needs_fewer(frame: pd.DataFrame) -> comparisons.Comparisons:
 
   So a difference that cannot be measured in full counts as a smaller one.
   """
-  grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
-  for group in given_tasks.by_size(grid.find(name=multitask.TRANSFORMER)):
-    most = np.log(given_tasks.count_training(group[-1]))
-    mlps = [given_tasks.of_mlp(grid, cell) for cell in group]
+  grid = figures.select(frame)
+  for group in figures.by_size(grid.find(name=multitask.TRANSFORMER)):
+    most = np.log(figures.count_training(group[-1]))
+    mlps = [figures.of_mlp(grid, cell) for cell in group]
     modules, active = (
         group[0][f'task.{f}'] for f in ('num_modules', 'max_active')
     )
@@ -114,7 +113,7 @@ def _grows_slowly(frame: pd.DataFrame) -> comparisons.Comparisons:
   logs = [_needed(frame, group) for group in groups]
   # What is not reached is not known, so such a seed decides nothing.
   if len(logs) > 2 and not any(log.values.isna().all() for log in logs):
-    totals = [np.log(given_tasks.count_masks(group[0])) for group in groups]
+    totals = [np.log(figures.count_masks(group[0])) for group in groups]
     name = 'exponent of the combinations needed over all combinations'
     yield 1 - comparisons.slope(name, logs, totals) > 0
 
@@ -142,14 +141,14 @@ def _extreme(
 def _larger(frame: pd.DataFrame) -> comparisons.Comparisons:
   pairs = [
       _extreme(_sizes(frame, code), *columns)
-      for code in given_tasks.CODES
+      for code in figures.CODES
       for columns in ((_WIDTH, _DEPTH), (_DEPTH, _WIDTH))
   ]
-  return comparisons.better(frame, pairs, given_tasks.R2)
+  return comparisons.better(frame, pairs, figures.R2)
 
 
 def _largest_composes(frame: pd.DataFrame) -> comparisons.Comparisons:
-  for code in given_tasks.CODES:
+  for code in figures.CODES:
     sizes = _sizes(frame, code)
     largest = max(sizes, key=lambda cell: (cell[_WIDTH], cell[_DEPTH]))
     yield _r2(frame, largest) - _r2(frame, largest, 'test') > -_SMALL
@@ -167,7 +166,7 @@ def _over_supports(
       for other in all_cells
       if other == cell | {'task.task_support': lower}
   ]
-  return comparisons.better(frame, pairs, given_tasks.R2, bound=bound)
+  return comparisons.better(frame, pairs, figures.R2, bound=bound)
 
 
 def _rare_and_popular(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -182,17 +181,14 @@ def _over_runs(
 ) -> comparisons.Comparisons:
   """Tests whether measures of each seed's runs exceed zero.
 
-  Args:
-    frame: all runs.
-    measures: name -> a function of a table with a row per run: R2 'y', and R2
-      of decoding from the last hidden layer, 'x', and from the code, 'code'.
-      Only seeds that all runs have are measured.
-    code: the code of the task, if only its runs count.
+  A measure is a function of a table with a row per run: R2 'y', and R2 of
+  decoding from the last hidden layer, 'x', and from the code, 'code'. Only
+  seeds that all runs have are measured; with a code, only its runs.
   """
-  grid = cells.select(given_tasks.EXPERIMENT, frame, given_tasks.CELL)
+  grid = figures.select(frame)
   samples, rows = [], []
-  for cell in given_tasks.decodable(grid):
-    both = given_tasks.both_of(frame, cell, _LAST)
+  for cell in figures.decodable(grid):
+    both = figures.both_of(frame, cell, _LAST)
     if code in (None, cell['task.encoding']) and not both.empty:
       samples += [_r2(frame, cell), _r2(frame, cell, metric=_LAST)]
       code_r2 = _r2(frame, cell, metric=_CODE).values
@@ -234,7 +230,7 @@ def _lost_in_depth(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 def _given_helps(frame: pd.DataFrame) -> comparisons.Comparisons:
-  accuracy = comparisons.at(frame, given_tasks.GIVEN_CELL)
+  accuracy = comparisons.at(frame, figures.GIVEN_CELL)
   given = accuracy(multitask.NAME, 'random', 'identity')
   for model in style.MONOLITHIC:
     yield given > accuracy(model, 'random', None)
@@ -245,9 +241,9 @@ def _given_helps(frame: pd.DataFrame) -> comparisons.Comparisons:
 _published = functools.partial(
     verdicts.Claim,
     artefact=_PUBLISHED,
-    experiment=given_tasks.EXPERIMENT,
-    cell=given_tasks.CELL,
-    read=given_tasks.read_values,
+    experiment=figures.EXPERIMENT,
+    cell=figures.CELL,
+    read=figures.read_values,
 )
 _ANALOGUE = 'Analogue at a small scale:'
 
@@ -338,7 +334,7 @@ CLAIMS = (
         f' within {_SAME_ACCURACY:g} (compositional support).',
         'sg_given_or_inferred',
         _given_helps,
-        experiment=given_tasks.GIVEN,
-        cell=given_tasks.GIVEN_CELL,
+        experiment=figures.GIVEN,
+        cell=figures.GIVEN_CELL,
     ),
 )

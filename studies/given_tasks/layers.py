@@ -74,14 +74,10 @@ def score_layers(
     new_features: dict[str, np.ndarray],
     new_latents: np.ndarray,
 ) -> dict[str, dict[str, float]]:
-  """Returns the metrics of test and OOD tasks.
+  """Returns the metrics of test tasks and of new, OOD ones.
 
-  Args:
-    features: the features of test tasks; 'code' if tasks have one, then layer
-      -> [tasks, F], the readout last.
-    latents: the latents of test tasks, [tasks, L, M].
-    new_features: the features of OOD tasks.
-    new_latents: the latents of OOD tasks.
+  Features are 'code' if tasks have one, then layer -> [tasks, F], the readout
+  last. Latents are [tasks, L, M].
   """
   half = len(latents) // 2
   metrics: dict[str, dict[str, float]] = {'test': {}, 'ood': {}}

@@ -173,10 +173,6 @@ def _split(masks: np.ndarray, train: np.ndarray) -> Split:
 # Rules return the rows of the training masks.
 
 
-def _random(drawing: _Draw) -> np.ndarray:
-  return drawing.rng.permutation(len(drawing.masks))[drawing.num_ood :]
-
-
 def _equal(drawing: _Draw) -> np.ndarray:
   """Swaps a training with an OOD mask while that evens out the modules' use."""
   masks = drawing.masks.astype(int)
@@ -195,10 +191,6 @@ def _equal(drawing: _Draw) -> np.ndarray:
     i, j = out[i], into[j]
     train[i], ood[j] = ood[j], train[i]
   return train
-
-
-def _non_compositional(drawing: _Draw) -> np.ndarray:
-  return np.flatnonzero(~drawing.masks[:, -1])
 
 
 def _disconnected(drawing: _Draw) -> np.ndarray:
@@ -251,9 +243,9 @@ def _unpopular(drawing: _Draw) -> np.ndarray:
 
 
 RULES: dict[str, Callable[[_Draw], np.ndarray]] = {
-    'random': _random,
+    'random': lambda d: d.rng.permutation(len(d.masks))[d.num_ood :],
     'equal': _equal,
-    'non_compositional': _non_compositional,
+    'non_compositional': lambda d: np.flatnonzero(~d.masks[:, -1]),
     'disconnected': _disconnected,
     'popular': _popular,
     'unpopular': _unpopular,

@@ -53,12 +53,7 @@ def make(
 def activations(
     meta_params: base.MetaParams, inputs: base.Array
 ) -> list[base.Array]:
-  """Returns every layer's output before its ReLU, the readout's last.
-
-  Args:
-    meta_params: the meta-parameters of the network.
-    inputs: [N, X].
-  """
+  """Returns every layer's output [N, H] before its ReLU, the readout's last."""
   outputs = []
   hidden = inputs
   for i in range(len(meta_params)):

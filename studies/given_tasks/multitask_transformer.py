@@ -41,14 +41,8 @@ def make(
 ) -> base.MetaModel:
   """Returns the transformer.
 
-  Args:
-    input_dim: the size of an input with the task's code before it.
-    output_dim: Y.
-    example_dim: X, of an input without the code.
-    embedding_dim: E.
-    num_layers: blocks.
-    num_heads: A, which divides E into even parts.
-    feedforward_dim: hidden units of a block's feed-forward network.
+  Inputs have `example_dim` entries, and with the task's code before them
+  `input_dim`. Heads divide the embedding into even parts.
 
   Raises:
     UserError: for an impossible size; names the field.

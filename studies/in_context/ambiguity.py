@@ -11,13 +11,27 @@ that the last row shows. It allows the value that is shown least, or the lowest.
 Worked example: rows (3, 4, 7), (1, 4, 5) and (2, 5, ?) of a single feature
 follow 'addition', and with F = 8 also 'subtraction', as 4 = -4: both 7 and 5
 are allowed. With (2, 4, ?) in place of (2, 5, ?), 6 is the only answer.
+
+  python -m modular_hyperteacher.studies.in_context.ambiguity
+
+measures, for HY-16, how many instances are ambiguous. It needs no training,
+takes seconds, and writes data/sraven_ambiguity.csv.
 """
 
+from collections.abc import Callable
+import functools
 import itertools
+import pathlib
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
+from modular_hyperteacher import files
+from modular_hyperteacher.cli import script
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import sraven
 
 
@@ -29,13 +43,17 @@ class Ambiguous(NamedTuple):
   as_released: np.ndarray  # In every feature, by the lenient check.
 
 
-def find(panels: np.ndarray, num_values: int) -> Ambiguous:
-  """Searches all orders and rules.
+PATH = pathlib.Path(__file__).parent / 'data' / 'sraven_ambiguity.csv'
+CELL = ('task.num_features', 'task.num_values')
+# Features and values: those of Table A2, and of the laptop's world.
+SIZES = ((4, 4), (4, 8), (4, 16), (2, 8))
+METRICS = Ambiguous._fields
+SEEDS = (0, 1, 2, 3, 4)
+_NUM_INSTANCES = 4096  # As published; of each seed.
 
-  Args:
-    panels: the panels of N instances, [N, 3 rows, 3 columns, K].
-    num_values: F.
-  """
+
+def find(panels: np.ndarray, num_values: int) -> Ambiguous:
+  """Searches all orders and rules of panels [N, 3 rows, 3 columns, K]."""
   strict, lenient = _allow(panels, num_values)
   return Ambiguous(*_search(panels, strict), _search(panels, lenient)[1])
 
@@ -101,3 +119,52 @@ def _allow(
       allowed | allow(fits & is_distinct, left),
       allowed | allow(fits, left),
   )
+
+
+def measure(num_features: int, num_values: int, seed: int) -> dict[str, float]:
+  """Returns the shares of ambiguous instances.
+
+  Multisets of K rules are drawn uniformly.
+  """
+  multisets = jnp.asarray(sraven.list_multisets(num_features))
+  rule_key, panel_key = jax.random.split(jax.random.key(seed))
+  rules = jax.random.choice(rule_key, multisets, (_NUM_INSTANCES,))
+  keys = jax.random.split(panel_key, _NUM_INSTANCES)
+  panels = np.asarray(_make_draw(num_values)(keys, rules))
+  solutions = find(panels, num_values)
+  return {name: float(x.mean()) for name, x in zip(METRICS, solutions)}
+
+
+@functools.cache
+def _make_draw(num_values: int) -> Callable[..., jax.Array]:
+  """Returns `draw(keys, rules) -> panels`, compiled."""
+  draw = functools.partial(sraven.draw_panels, num_values=num_values)
+  return jax.jit(jax.vmap(draw))
+
+
+def load() -> pd.DataFrame:
+  """Returns what was measured: a row per size, seed and metric."""
+  return pd.read_csv(PATH)
+
+
+def as_runs() -> pd.DataFrame:
+  """Returns the measurements in the form of finished runs, for a claim."""
+  table = load()
+  name = table[CELL[0]].astype(str) + '-' + table[CELL[1]].astype(str)
+  return data.as_runs(table, name, split='test')
+
+
+def main() -> None:
+  """Measures all of them."""
+  frame = pd.DataFrame([
+      {**dict(zip(CELL, size)), 'seed': seed, 'metric': name, 'value': value}
+      for size in SIZES
+      for seed in SEEDS
+      for name, value in measure(*size, seed).items()
+  ])
+  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.6g'))
+  print(frame.groupby([*CELL, 'metric'])['value'].mean())
+
+
+if __name__ == '__main__':
+  script.run(main)

@@ -28,17 +28,11 @@ WEIGHTS = hk.initializers.VarianceScaling(1.0, 'fan_in', 'truncated_normal')
 
 
 class Kind(NamedTuple):
-  """A kind of attention.
+  """A kind of attention."""
 
-  Attributes:
-    normalise: how scores [..., A, T, T] are normalised.
-    is_hyla: whether scores also mix the heads' values, per key.
-    activation: the activation of these mixtures.
-  """
-
-  normalise: Callable[[jax.Array], jax.Array]
-  is_hyla: bool = False
-  activation: Callable[[jax.Array], jax.Array] = jax.nn.relu
+  normalise: Callable[[jax.Array], jax.Array]  # Of scores [..., A, T, T].
+  is_hyla: bool = False  # Whether scores also mix the heads' values, per key.
+  activation: Callable[[jax.Array], jax.Array] = jax.nn.relu  # Of the mixtures.
 
 
 def rms_head(scores: jax.Array) -> jax.Array:
@@ -47,19 +41,17 @@ def rms_head(scores: jax.Array) -> jax.Array:
   return scores * jax.lax.rsqrt(mean_square + _EPS)
 
 
-def _identity(x: jax.Array) -> jax.Array:
-  return x
-
-
 # Rows of Table A1 that are built. 'hyla_no_...' lack that part of HYLA.
 KINDS: Mapping[str, Kind] = {
     'softmax': Kind(jax.nn.softmax),
-    'linear': Kind(_identity),
+    'linear': Kind(jax.nn.identity),
     'hyla': Kind(rms_head, True),
     'linear_rms_head': Kind(rms_head),
-    'hyla_no_rms_head': Kind(_identity, True),
-    'hyla_no_nonlinearity': Kind(rms_head, True, _identity),
-    'hyla_no_nonlinearity_no_rms_head': Kind(_identity, True, _identity),
+    'hyla_no_rms_head': Kind(jax.nn.identity, True),
+    'hyla_no_nonlinearity': Kind(rms_head, True, jax.nn.identity),
+    'hyla_no_nonlinearity_no_rms_head': Kind(
+        jax.nn.identity, True, jax.nn.identity
+    ),
     'hyla_softmax': Kind(jax.nn.softmax, True),
 }
 
@@ -97,16 +89,10 @@ class Attention(hk.Module):
   def __call__(
       self, tokens: jax.Array, first_query: int = 0
   ) -> tuple[jax.Array, jax.Array]:
-    """Attends.
+    """Returns what tokens [..., T, E] from `first_query` on read from all.
 
-    Args:
-      tokens: [..., T, E].
-      first_query: only this and later tokens attend.
-
-    Returns:
-      Outputs [..., T - first_query, E], and the codes with which these tokens
-      read themselves: the heads' scores of such pairs, [..., T - first_query,
-      A].
+    These are [..., T - first_query, E]; and the codes with which these tokens
+    read themselves, the heads' scores of such pairs, [..., T - first_query, A].
     """
     num_tokens, width = tokens.shape[-2:]
     kind = KINDS[self.kind]
@@ -158,10 +144,7 @@ class Attention(hk.Module):
 def mix_values(kind: Kind, scores: jax.Array, values: jax.Array) -> jax.Array:
   """Returns what every query reads from all tokens, [..., Tq, A, K].
 
-  Args:
-    kind: the kind of attention.
-    scores: [..., A, Tq, T].
-    values: [..., T, A, K].
+  Scores are [..., A, Tq, T], values [..., T, A, K].
   """
   if not kind.is_hyla:
     return jnp.einsum('...aqt,...tak->...qak', scores, values)

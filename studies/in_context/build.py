@@ -47,24 +47,24 @@ def blocks(
   }
 
 
+def _make_task(config: Mapping[str, Any]) -> tasks.TaskDistribution:
+  block = dict(config['task'])
+  make = components.task_entry(block).make
+  return checked.call(make, 'task', block, tasks.TaskDistribution)
+
+
 def make_model(
     config: Mapping[str, Any], task: tasks.TaskDistribution
 ) -> models.Model:
-  """Returns the model of a config.
-
-  Args:
-    config: the config of a run.
-    task: what it learns.
-  """
+  """Returns the model of a config, which learns a task."""
   block = dict(config['model'])
   block.pop('outer', None)
   make = components.choose(MODELS, 'model', block)
   untrusted.check(block.get('body'), dict[str, Any], 'model.body')
-  body = checked.call(
-      transformer.TransformerConfig, 'model.body', block.pop('body')
-  )
   sizes: dict[str, Any] = {
-      'body': body,
+      'body': checked.call(
+          transformer.TransformerConfig, 'model.body', block.pop('body')
+      ),
       'input_dim': task.input_dim,
       'output_dim': task.output_dim,
   }
@@ -104,10 +104,7 @@ def build(
 ) -> settings.Experiment:
   """Returns the experiment that a config describes, as `build.build`."""
   del num_devices
-  task_block = dict(config['task'])
-  task_name = str(task_block.get('name'))
-  make_task = components.task_entry(task_block).make
-  task = checked.call(make_task, 'task', task_block, tasks.TaskDistribution)
+  task = _make_task(config)
   outer = checked.call_outer(learner.OuterConfig, config['model'], training)
   outer = dataclasses.replace(outer, task_chunk_size=execution.task_chunk_size)
   system = systems.make_system(
@@ -115,8 +112,8 @@ def build(
       make_model(config, task),
       outer,
       num_evaluation_tasks=training.num_evaluation_tasks,
-      draw_unrelated=_UNRELATED.get(task_name),
-      naming=_NAMED.get(task_name),
+      draw_unrelated=_UNRELATED.get(config['task']['name']),
+      naming=_NAMED.get(config['task']['name']),
   )
   return settings.Experiment(system, training, execution)
 
@@ -125,9 +122,7 @@ def make_infer(
     config: Mapping[str, Any], key: jax.Array
 ) -> tuple[tasks.TaskDistribution, Callable[..., Any]]:
   """Returns a run's task, and how a fresh transformer answers one query."""
-  block = dict(config['task'])
-  make_task = components.task_entry(block).make
-  task = checked.call(make_task, 'task', block, tasks.TaskDistribution)
+  task = _make_task(config)
   model = make_model(config, task)
   params = model.init(key)
 

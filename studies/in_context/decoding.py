@@ -32,13 +32,7 @@ def fit(features: jax.Array, latents: jax.Array) -> Weights:
 def score(
     weights: Weights, features: jax.Array, latents: jax.Array
 ) -> jax.Array:
-  """Returns R^2, averaged over the latents that vary.
-
-  Args:
-    weights: fitted.
-    features: [N, F].
-    latents: [N, M].
-  """
+  """Returns R^2, [N, F] -> [N, M], averaged over the latents that vary."""
   predicted = (features - weights.mean_features) @ weights.slope
   error = _mean((latents - weights.mean_latents - predicted) ** 2)
   variance = _mean((latents - _mean(latents)) ** 2)

@@ -7,19 +7,35 @@
   2024, Appendix A): its heads are the modules.
 
 Both hold for real numbers, so that errors here are those of float32.
+
+  python -m modular_hyperteacher.studies.in_context.identities
+
+measures both, for HY-1 and IC-10. It needs no training, takes seconds, and
+writes data/identities.csv.
 """
 
 import math
+import pathlib
 from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
+from modular_hyperteacher import files
+from modular_hyperteacher.cli import script
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import attention
 
 _T, _E, _A, _K = 12, 16, 4, 4  # Tokens, width, heads, features of a head.
+PATH = pathlib.Path(__file__).parent / 'data' / 'identities.csv'
+ATTENTION = ('softmax', 'linear')
+CONSTRUCTION = 'construction'
+CELL = ('identity',)
+METRIC = 'relative_error'
+_SEEDS = (0, 1, 2, 3, 4)
 
 
 class Construction(NamedTuple):
@@ -41,12 +57,9 @@ def make_layer(kind: str, num_heads: int, qkv_dim: int) -> hk.Transformed:
 
 
 def as_hypernetwork(params: Any, tokens: jax.Array, kind: str) -> jax.Array:
-  """Returns the outputs [T, E] of a layer, computed as by a hypernetwork.
+  """Returns a layer's outputs for tokens [T, E], computed as by a hypernetwork.
 
-  Args:
-    params: the parameters of a layer with `_A` heads of `_K` features.
-    tokens: [T, E].
-    kind: 'softmax' or 'linear'.
+  The layer has `_A` heads of `_K` features; its kind is 'softmax' or 'linear'.
   """
   inner = params['attention']
   width = tokens.shape[1]
@@ -71,14 +84,9 @@ def as_hypernetwork(params: Any, tokens: jax.Array, kind: str) -> jax.Array:
 
 
 def hypernetwork_error(kind: str, key: jax.Array) -> float:
-  """Returns how far a random layer is from the same hypernetwork.
+  """Returns how far a random layer, biases included, is from a hypernetwork.
 
-  Args:
-    kind: 'softmax' or 'linear'.
-    key: the key of tokens and parameters, biases among them.
-
-  Returns:
-    The largest difference, relative to the largest output.
+  This is the largest difference, relative to the largest output.
   """
   token_key, init_key, bias_key = jax.random.split(key, 3)
   tokens = jax.random.normal(token_key, (_T, _E))
@@ -101,12 +109,7 @@ def construct(
 
   The tokens are (x, 0, 1) and (0, z, 0). In head m the query of the second is
   z_m, the key of the first is 1 and its value Theta_m x; all heads write into
-  the same block.
-
-  Args:
-    modules: Theta, [M, H, X].
-    latent: z, [M].
-    x: [X].
+  the same block. Modules Theta are [M, H, X], the latent z is [M], x is [X].
   """
   num_modules, width, dim = modules.shape
   embed = dim + num_modules + width + 1
@@ -138,13 +141,9 @@ def construct(
 
 
 def construction_error(key: jax.Array) -> float:
-  """Returns how far the construction is from the hypernetwork.
+  """Returns how far the construction is from the hypernetwork of its modules.
 
-  Args:
-    key: the key of six modules of the paper's size, the latent and the input.
-
-  Returns:
-    The largest difference, relative to the largest output.
+  This is the largest difference, relative to the largest output.
   """
   keys = jax.random.split(key, 3)
   modules = jax.random.normal(keys[0], (6, 16, 16))
@@ -159,3 +158,41 @@ def construction_error(key: jax.Array) -> float:
 def _error(computed: jax.Array, expected: jax.Array) -> float:
   scale = jnp.max(jnp.abs(expected))
   return float(jnp.max(jnp.abs(computed - expected)) / scale)
+
+
+def measure(identity: str, seed: int) -> float:
+  """Returns the largest error, relative to the largest output.
+
+  The identity is a kind of attention, or `CONSTRUCTION`; the seed is that of
+  parameters and tokens.
+  """
+  key = jax.random.key(seed)
+  if identity == CONSTRUCTION:
+    return construction_error(key)
+  return hypernetwork_error(identity, key)
+
+
+def load() -> pd.DataFrame:
+  """Returns what was measured: a row per identity and seed."""
+  return pd.read_csv(PATH)
+
+
+def as_runs() -> pd.DataFrame:
+  """Returns the measurements in the form of finished runs, for a claim."""
+  table = load()
+  return data.as_runs(table, table['identity'], split='test', metric=METRIC)
+
+
+def main() -> None:
+  """Measures all of them."""
+  frame = pd.DataFrame([
+      {'identity': identity, 'seed': seed, 'value': measure(identity, seed)}
+      for identity in (*ATTENTION, CONSTRUCTION)
+      for seed in _SEEDS
+  ])
+  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.3g'))
+  print(frame.to_string(index=False))
+
+
+if __name__ == '__main__':
+  script.run(main)

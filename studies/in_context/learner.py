@@ -20,22 +20,15 @@ from modular_hyperteacher.untrusted import rules
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OuterConfig(outer_loop.OuterSettings):
-  """How a model is trained.
+  """How a model is trained, by AdamW."""
 
-  Attributes:
-    learning_rate: the learning rate of AdamW, after the warm-up.
-    warmup_fraction: share of the steps over which the rate rises from zero.
-    final_fraction: the final fraction of the rate at the end of a cosine decay.
-      As in the released code, that end comes before the last step, by the
-      length of the warm-up.
-    weight_decay: the weight decay of AdamW, on all arrays that are not vectors.
-    task_chunk_size: sequences per gradient computation; None for all of a
-      device's. Bounds memory; changes results by rounding only.
-  """
-
-  warmup_fraction: float
+  warmup_fraction: float  # Share of the steps over which the rate rises from 0.
+  # Share of the rate at the end of a cosine decay. As in the released code,
+  # that end comes before the last step, by the length of the warm-up.
   final_fraction: rules.Share
-  weight_decay: rules.NotNegative
+  weight_decay: rules.NotNegative  # On all arrays that are not vectors.
+  # Sequences per gradient computation; None for all of a device's. Bounds
+  # memory; changes results by rounding only.
   task_chunk_size: int | None = None
 
   def __post_init__(self) -> None:

@@ -70,24 +70,15 @@ def make_transformer(
     num_support: int,
     body: transformer.TransformerConfig,
 ) -> Model:
-  """Returns the transformer.
-
-  Args:
-    input_dim: X.
-    output_dim: Y.
-    num_support: S.
-    body: the blocks between embedding and readout.
-  """
+  """Returns the transformer; `body` stands between embedding and readout."""
 
   def apply(
       support: tasks.Batch, inputs: jax.Array, is_training: bool
   ) -> Prediction:
     context = _context(support)
     queries = jnp.pad(inputs, ((0, 0), (0, output_dim)))
-    shape = len(queries), *context.shape
-    tokens = jnp.concatenate(
-        [jnp.broadcast_to(context[None], shape), queries[:, None]], 1
-    )
+    contexts = jnp.broadcast_to(context[None], (len(queries), *context.shape))
+    tokens = jnp.concatenate([contexts, queries[:, None]], 1)
     last = transformer.Transformer(body, is_training)(tokens)
     outputs = transformer.linear(output_dim, 'readout')(last.output[:, 0])
     features = _name(stream[0, 0] for stream in last.streams)
@@ -107,12 +98,7 @@ def make_sequence_transformer(
 ) -> Model:
   """Returns the transformer for tasks that are sequences.
 
-  Args:
-    input_dim: X.
-    output_dim: Y.
-    num_support: S, tokens that are given.
-    num_query: Q, tokens where predictions are read.
-    body: the blocks between embedding and readout.
+  S tokens are given; predictions are read at the Q tokens after them.
   """
 
   def apply(
@@ -142,17 +128,10 @@ def make_hypernetwork_transformer(
 ) -> Model:
   """Returns the transformer with a bottleneck.
 
-  Args:
-    input_dim: X.
-    output_dim: Y.
-    num_support: S.
-    body: the blocks that infer the code.
-    num_modules: M-hat of the hypernetwork, the dimension of the code.
-    task_num_hidden: hidden layers of the generated network. As in the
-      hyperteacher, all but the first are generated, or the only one.
-    task_hidden_dim: H, their width.
-    task_bias: whether the code also generates biases, of generated layers and
-      of outputs. The paper's teacher has none.
+  Its code, of dimension `num_modules`, generates hidden layers of width
+  `task_hidden_dim`: as in the hyperteacher, all of `task_num_hidden` but the
+  first, or the only one. With `task_bias`, it also generates their biases and
+  those of outputs; the paper's teacher has none.
   """
   num_generated = max(task_num_hidden - 1, 1)
 
@@ -197,12 +176,7 @@ class TaskNetwork(NamedTuple):
   output_biases: jax.Array | None = None  # [M-hat, Y]
 
   def respond(self, code: jax.Array, inputs: jax.Array) -> jax.Array:
-    """Returns the outputs [Q, Y] of the network that a code generates.
-
-    Args:
-      code: [M-hat].
-      inputs: [Q, X].
-    """
+    """Returns outputs [Q, Y] at inputs [Q, X], given a code [M-hat]."""
     hidden = inputs
     if self.embedding is not None:
       hidden = jax.nn.gelu(hidden @ self.embedding)

@@ -56,12 +56,7 @@ OBJECTIVE = base.Objective(
 
 
 def mix(modules: jax.Array, latent: jax.Array) -> jax.Array:
-  """Returns the normalised first layer [X, H] of a task.
-
-  Args:
-    modules: [M, X, H].
-    latent: [M].
-  """
+  """Returns a task's normalised first layer, [M, X, H] and [M] -> [X, H]."""
   weights = jnp.tensordot(latent, modules, 1)
   return weights / spectral_norm(weights)
 
@@ -87,13 +82,7 @@ def spectral_norm(weights: jax.Array) -> jax.Array:
 def respond(
     params: teacher_student.TeacherParams, latent: jax.Array, inputs: jax.Array
 ) -> jax.Array:
-  """Returns the targets [N, Y] of a task.
-
-  Args:
-    params: the parameters of the teacher.
-    latent: [M].
-    inputs: [N, X].
-  """
+  """Returns the targets [N, Y] of a latent [M] at inputs [N, X]."""
   hidden = jax.nn.gelu(inputs @ mix(params.modules, latent))
   return hidden @ params.readout
 
@@ -148,14 +137,6 @@ def make(
 
   Splits: 'train'; 'valid' and 'test', fresh draws of it; 'ood' and
   'ood_common', see `masks_of`.
-
-  Args:
-    task_support: a name in `SUPPORTS`.
-    input_dim: X.
-    output_dim: Y.
-    teacher_hidden_dim: H.
-    num_support: examples in the context.
-    num_query: examples to predict.
 
   Raises:
     UserError: for an impossible value; names the field.

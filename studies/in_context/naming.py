@@ -32,15 +32,11 @@ _STRENGTH = 1.0
 
 
 class Naming(NamedTuple):
-  """What is named, and with which tasks.
+  """What is named, and with which tasks."""
 
-  Attributes:
-    what: is named; its metrics begin with it.
-    kept: splits whose codes are kept: classifiers are fitted on the first and
-      scored on the others.
-  """
-
-  what: str
+  what: str  # Metrics begin with it.
+  # Splits whose codes are kept: classifiers are fitted on the first and scored
+  # on the others.
   kept: tuple[str, ...]
 
   @property
@@ -69,14 +65,9 @@ def make_analyse(
 ) -> programs.Analyse:
   """Returns the analysis of codes [R, kept splits, tasks, ..., blocks, A].
 
-  Its metrics: F1 of every block, and `naming.majority`.
-
-  Args:
-    naming: what is named.
-    splits: the splits of the evaluation latents.
-    seed_tasks: one per seed; latents [splits, tasks, L, M] have a 1 for each
-      class that is present, and are 0 elsewhere. For L > 1 there are L codes
-      for each task, [tasks, L, blocks, A].
+  Its metrics: F1 of every block, and `naming.majority`. Evaluation latents
+  [splits, tasks, L, M] of a seed have a 1 for each class that is present, and
+  are 0 elsewhere. For L > 1, a task has L codes, [tasks, L, blocks, A].
   """
   slots = [splits.index(split) for split in naming.kept]
   latents = [np.asarray(s.evaluation_latents)[slots] for s in seed_tasks]
@@ -100,10 +91,7 @@ def measure(
 ) -> dict[str, dict[str, float]]:
   """Returns split -> metric -> value of one seed.
 
-  Args:
-    naming: what is named.
-    codes: [kept splits, tasks, blocks, A].
-    latents: [kept splits, tasks, M].
+  Codes are [kept splits, tasks, blocks, A], latents [kept splits, tasks, M].
   """
   labels = name_classes(latents)
   num_classes, num_places = latents.shape[-1], labels.shape[-1]
@@ -140,15 +128,10 @@ def name_classes(latents: np.ndarray) -> np.ndarray:
 
 
 def fit(x: np.ndarray, labels: np.ndarray, num_classes: int) -> np.ndarray:
-  """Returns the weights of a logistic regression, the intercept's last.
+  """Returns the weights [F + 1, C] of a logistic regression, intercepts last.
 
-  Args:
-    x: standardised features [N, F].
-    labels: [N] int.
-    num_classes: C.
-
-  Returns:
-    [F + 1, C]; classes without an example are never predicted.
+  Features [N, F] are standardised, labels [N] below C. Classes without an
+  example are never predicted.
   """
   extended = np.pad(x, ((0, 0), (0, 1)), constant_values=1.0)
   targets = np.eye(num_classes)[labels]
@@ -186,9 +169,7 @@ def predict(weights: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def macro_f1(truth: np.ndarray, predicted: np.ndarray) -> float:
   """Returns F1, averaged over the classes that occur or are predicted."""
-  scores = []
-  for label in np.union1d(truth, predicted):
-    is_it, is_called = truth == label, predicted == label
-    hits = np.count_nonzero(is_it & is_called)
-    scores.append(2 * hits / (is_it.sum() + is_called.sum()))
-  return float(np.mean(scores))
+  labels = np.union1d(truth, predicted)
+  is_it, is_called = truth == labels[:, None], predicted == labels[:, None]
+  hits = (is_it & is_called).sum(1)
+  return float(np.mean(2 * hits / (is_it.sum(1) + is_called.sum(1))))

@@ -10,16 +10,31 @@ scores are upper bounds. 'teacher' composes and is there for comparison.
 
 A learner no better than 'mix' need not have composed modules. Modular
 regression is scored by R^2, the hyperteacher by accuracy.
+
+  python -m modular_hyperteacher.studies.in_context.reference_lines
+
+computes the lines of the figures, in some minutes. It needs no training, and
+writes in_context_references.csv and, for the hyperteacher,
+in_context_hyperteacher_references.csv to data/.
 """
 
 from collections.abc import Iterator
+import pathlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
+from modular_hyperteacher import files
 from modular_hyperteacher import randomness
+from modular_hyperteacher.cli import script
+from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import checked
+from modular_hyperteacher.experiments import components
+from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.studies.in_context import modular_regression
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import teacher_student
@@ -32,6 +47,10 @@ _NUM_FITTED, _NUM_SCORED = 1000, 500  # Inputs.
 # Number of examples that `measure_accuracy` needs, as fields of a task.
 EXAMPLES = {'num_support': _NUM_FITTED, 'num_query': _NUM_SCORED}
 _NUM_DRAWN = 4000  # Training tasks, to find all of their combinations.
+EXPERIMENT = 'in_context'
+HYPERTEACHER = 'in_context_hyperteacher'
+# Experiment -> the score's column.
+_SCORES = {EXPERIMENT: 'r2', HYPERTEACHER: 'accuracy'}
 
 
 def measure(
@@ -43,12 +62,7 @@ def measure(
 ) -> dict[str, float]:
   """Returns the R^2 of every predictor: 1 - mean error / mean variance.
 
-  Args:
-    params: the parameters of the teacher.
-    task_support: a name in `modular_regression.SUPPORTS`.
-    split: from which the new tasks are drawn.
-    key: the key of the inputs and the tasks.
-    num_tasks: over which means are taken.
+  Means are over new tasks of a split.
   """
   num_modules, input_dim, hidden_dim = params.modules.shape
   distribution = modular_regression.make(
@@ -112,13 +126,8 @@ def measure_accuracy(
 ) -> dict[str, float]:
   """Returns the accuracy of every predictor, for tasks with soft labels.
 
-  Args:
-    distribution: the distribution of finitely many tasks, with `EXAMPLES`
-      examples.
-    params: the parameters of the tasks.
-    split: from which the new tasks are drawn.
-    key: the key of the inputs and the tasks.
-    num_tasks: over which means are taken.
+  Means are over new tasks of a split. The distribution has finitely many tasks,
+  with `EXAMPLES` examples.
   """
   input_key = randomness.stream(key, 'inputs')
 
@@ -166,3 +175,66 @@ def _latents(masks: np.ndarray, shares: np.ndarray) -> Iterator[np.ndarray]:
       latent = np.zeros(len(mask), np.float32)
       latent[mask] = share, 1 - share
       yield latent
+
+
+def _path(experiment: str) -> pathlib.Path:
+  folder = pathlib.Path(__file__).parent / 'data'
+  return folder / f'{experiment}_references.csv'
+
+
+def load(experiment: str = EXPERIMENT) -> pd.DataFrame:
+  """Returns a row per support, seed, split and predictor."""
+  return pd.read_csv(_path(experiment))
+
+
+def compute(experiment: str) -> pd.DataFrame:
+  """Computes the lines of all seeds that are bundled at laptop scale."""
+  library = data.Library(data.BUNDLED / 'nothing')
+  seeds = sorted(set(library.values(experiment, 'laptop')['seed']))
+  rows = []
+  runs = {
+      run.config['task']['task_support']: run
+      for run in reference.described_runs(experiment, 'laptop')
+  }
+  for support, run in runs.items():
+    task = run.config['task']
+    training = run.config['training'] | {'seeds': [int(seed) for seed in seeds]}
+    built = build.build(run.config | {'training': training}, 1)
+    for seed, drawn in zip(
+        built.training.seeds, build.draw_tasks(built), strict=True
+    ):
+      params = drawn.task_params
+      key = randomness.stream(jax.random.key(seed), 'reference_lines')
+      for split in ('test', 'ood'):
+        if task['name'] == 'modular_regression':
+          measured = measure(params, support, split, key)
+        else:
+          block = task | EXAMPLES
+          make_task = components.task_entry(block).make
+          made = checked.call(make_task, 'task', block)
+          measured = measure_accuracy(made, params, split, key)
+        rows += [
+            {
+                'task_support': support,
+                'seed': seed,
+                'split': split,
+                'predictor': name,
+                _SCORES[experiment]: value,
+            }
+            for name, value in measured.items()
+        ]
+  return pd.DataFrame(rows)
+
+
+def main() -> None:
+  """Computes the lines of both experiments."""
+  for experiment in _SCORES:
+    frame = compute(experiment)
+    files.write_atomically(
+        _path(experiment), frame.to_csv(index=False, float_format='%.4g')
+    )
+    print(frame.to_string(index=False))
+
+
+if __name__ == '__main__':
+  script.run(main)

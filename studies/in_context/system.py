@@ -57,13 +57,8 @@ def make_system(
 ) -> programs.System:
   """Returns the system that trains a model on a distribution of tasks.
 
-  Args:
-    task: the distribution to draw from.
-    model: what to train.
-    outer: how to train it.
-    num_evaluation_tasks: per split.
-    draw_unrelated: what tasks of the control are drawn from; None for none.
-    naming: what is named from codes; None for nothing.
+  Without `draw_unrelated` there is no control; without `naming`, nothing is
+  named from codes.
   """
   learner = learners.make(task, model, outer)
   splits = task.evaluation_splits + ((UNRELATED,) if draw_unrelated else ())
@@ -183,13 +178,9 @@ def measure(
     support: tasks.Batch,
     query: tasks.Batch,
 ) -> dict[str, jax.Array]:
-  """Returns the metrics of one task, whose means `prediction_r2` needs.
+  """Returns the metrics of a task's predictions [Q, Y].
 
-  Args:
-    objective: the objective of the task.
-    outputs: the predictions, [Q, Y].
-    support: S examples.
-    query: Q examples.
+  `prediction_r2` needs their means.
   """
   metrics = objective.measure(outputs, query)
   if objective.residuals is None:
@@ -218,12 +209,9 @@ def _finish(mean: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
 def _decode(
     features: list[Mapping[str, jax.Array]], latents: jax.Array, fitted_on: int
 ) -> list[dict[str, jax.Array]]:
-  """Returns how well latents are decoded, by split.
+  """Returns how well latents [splits, tasks, L M] are decoded, by split.
 
-  Args:
-    features: the features of every split, name -> [tasks, F].
-    latents: [splits, tasks, L M].
-    fitted_on: the split whose tasks the regression is fitted on.
+  Features of a split are name -> [tasks, F].
   """
   known = features[fitted_on]
   scores: list[dict[str, jax.Array]] = [{} for _ in features]

@@ -19,28 +19,20 @@ from modular_hyperteacher.untrusted import rules
 class TransformerConfig(rules.Record):
   """The transformer.
 
-  Attributes:
-    embedding_dim: E.
-    num_layers: blocks.
-    num_heads: A.
-    qkv_dim: the size of queries, keys and values, over all heads; None for E.
-    feedforward_dim: hidden units of a block's feed-forward network.
-    attention: a name in `attention.KINDS`.
-    attention_dropout: share of the pairs of tokens that are dropped from the
-      scores in training.
-
   Raises:
     UserError: for an impossible value; names the field.
   """
 
   BLOCK: ClassVar[str] = 'model.body'
 
-  embedding_dim: rules.Count
-  num_layers: rules.Layers
-  num_heads: rules.Count
+  embedding_dim: rules.Count  # E
+  num_layers: rules.Layers  # Blocks.
+  num_heads: rules.Count  # A
+  # Of queries, keys and values, over all heads; None for E.
   qkv_dim: int | None
-  feedforward_dim: rules.Count
+  feedforward_dim: rules.Count  # Hidden units, in each block.
   attention: Annotated[str, rules.one_of(attention.KINDS)]
+  # Share of the pairs of tokens that are dropped from the scores in training.
   attention_dropout: rules.BelowOne
 
   def __post_init__(self) -> None:
@@ -77,15 +69,7 @@ class Transformer(hk.Module):
     self._dropout_rate = config.attention_dropout if is_training else 0.0
 
   def __call__(self, tokens: jax.Array, num_read: int = 1) -> LastTokens:
-    """Reads sequences.
-
-    Args:
-      tokens: [..., T, features].
-      num_read: Q.
-
-    Returns:
-      What has become of the last Q tokens.
-    """
+    """Returns what has become of the last Q of tokens [..., T, features]."""
     config = self._config
     hidden = linear(config.embedding_dim, 'embedding')(tokens)
     streams, codes = [], []

@@ -8,7 +8,10 @@ STUDY = study.Study(
     paper='ours',
     configs=('learning_dynamics', 'ld_modules'),
     tasks={'weighted_families': f'{__name__}.world:TASK'},
-    models={'tracked_student': f'{__name__}.world:make_student'},
+    # A name of its own, by which a config asks for the measurements.
+    models={
+        'tracked_student': 'modular_hyperteacher.models.modular_student:make'
+    },
     systems=(
         study.System(
             name='tracked',

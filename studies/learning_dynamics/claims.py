@@ -47,6 +47,17 @@ def _per_seed(
   return (computed > bound).across('task.sampler')
 
 
+def _correlate(
+    samples: Sequence[comparisons.Sample], predicted: np.ndarray
+) -> pd.Series:
+  """Returns the rank correlation of samples with predictions, by seed."""
+  table = comparisons.by_seed(samples)
+  values = [
+      measures.rank_correlation(row, predicted) for row in table.to_numpy()
+  ]
+  return pd.Series(values, table.index, dtype=float)
+
+
 def _slow_if_small(curves: pd.DataFrame) -> comparisons.Comparisons:
   runs = [run for run in supports.RUNS if supports.is_connected(run[1])]
   samples = [
@@ -56,10 +67,8 @@ def _slow_if_small(curves: pd.DataFrame) -> comparisons.Comparisons:
       for run in runs
   ]
   predicted = np.array([-supports.smallest_eigenvalue(*run) for run in runs])
-  steps = comparisons.by_seed(samples)
-  values = steps.apply(measures.rank_correlation, axis=1, args=(predicted,))
   name = 'rank correlation of steps and 1/eigenvalue'
-  return [_per_seed(name, samples, _as_series(values))]
+  return [_per_seed(name, samples, _correlate(samples, predicted))]
 
 
 def _fits_and_fails(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -104,12 +113,7 @@ def _large_first(curves: pd.DataFrame) -> comparisons.Comparisons:
         for module in range(len(predicted))
     ]
     samples += of_run
-    steps = comparisons.by_seed(of_run)
-    correlations.append(
-        _as_series(
-            steps.apply(measures.rank_correlation, axis=1, args=(predicted,))
-        )
-    )
+    correlations.append(_correlate(of_run, predicted))
   mean = pd.concat(correlations, axis=1).dropna().mean(axis=1)
   name = 'rank correlation of steps and 1/eigenvalue of modules, within runs'
   return [_per_seed(name, samples, mean)]
@@ -155,12 +159,8 @@ def predict_left_out(features: np.ndarray, targets: np.ndarray) -> np.ndarray:
   """Returns forecasts of a ridge regression, [runs, seeds].
 
   Each is of a regression on the other seeds of the other runs, which know
-  neither the support nor the teacher. Features have unit variance there, and
-  the penalty is 1.
-
-  Args:
-    features: [runs, seeds, n].
-    targets: [runs, seeds].
+  neither the support nor the teacher. Features [runs, seeds, n] have unit
+  variance there, and the penalty is 1.
   """
   forecast = np.full(targets.shape, np.nan)
   for run, seed in np.ndindex(targets.shape):
@@ -204,11 +204,6 @@ def predicted_exponent(sizes: Sequence[int], max_active: int) -> float:
   """Returns the slope of log(1 / smallest eigenvalue) over log M."""
   times = [1 / theory.smallest_eigenvalue(m, max_active) for m in sizes]
   return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-
-
-def _as_series(values: pd.Series | pd.DataFrame) -> pd.Series:
-  """Returns what `apply` made of rows; of none, pandas makes a frame."""
-  return values if isinstance(values, pd.Series) else pd.Series(dtype=float)
 
 
 _of_students = functools.partial(

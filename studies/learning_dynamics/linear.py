@@ -64,11 +64,8 @@ def train(
 ) -> np.ndarray:
   """Returns students' modules over training, [R, records + 1, M-hat, X].
 
-  Args:
-    keys: draw the tasks of each seed, [R].
-    teachers: Theta of each, [R, M, X].
-    starts: W(0) of each, [R, M-hat, X].
-    setting: what to train on, and how.
+  A seed has a key, [R], that draws its tasks, a teacher Theta, [R, M, X], and a
+  start W(0), [R, M-hat, X].
   """
   run = jax.vmap(functools.partial(_train, setting=setting))
   return np.asarray(jax.jit(run)(keys, teachers, starts))

@@ -51,8 +51,7 @@ def over_training(
   rows = pick.rows(curves, {**where, 'split': split, 'metric': metric})
   if rows.empty:
     return pd.DataFrame()
-  table = rows.pivot_table(index='step', columns='seed', values='value')
-  return table.sort_index()
+  return rows.pivot_table(index='step', columns='seed', values='value')
 
 
 def steps_to(

@@ -32,11 +32,8 @@ def _cospectral(
   """Returns pairs and singles such that E[z_m^2] is the same for all modules.
 
   E[z z'] is then the identity and the adjacency matrix, each times a constant.
-
-  Args:
-    pairs: in which every module occurs at most three times.
-    pair_weight: how often each pair is listed.
-    single_weight: how often a single is listed that stands for one pair.
+  Every module occurs in at most three pairs. A pair is listed `pair_weight`
+  times, a single that stands for one pair `single_weight` times.
   """
   degrees = families.masks(pairs).sum(0)
   singles = _singles(*(single_weight * (4 - degree) for degree in degrees))

@@ -14,7 +14,6 @@ this. Time is learning rate times steps.
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import integrate as scipy_integrate
 from scipy import special
 
 from modular_hyperteacher.tasks.supports import latents
@@ -35,11 +34,8 @@ def second_moment(
     E[w_i] = E[s] / k,   E[w_i w_j] = E[s^2] (1 + (i = j)) / (k (k + 1)).
 
   With c = 1, E[s] and E[s^2] are exponential integrals; with c = 0, s = 1.
-
-  Args:
-    masks: the masks of the families, [C, M], which may repeat.
-    latent_type: 'discrete' or 'continuous'.
-    sampler: the sampler of continuous latents, a name in `latents.SAMPLERS`.
+  Masks of families [C, M] may repeat. The sampler of continuous latents is a
+  name in `latents.SAMPLERS`.
   """
   total = np.zeros((masks.shape[1],) * 2)
   for mask in np.asarray(masks, float):
@@ -92,11 +88,8 @@ def mean_time(vector: np.ndarray, moment: np.ndarray) -> float:
   """Returns v' C^-1 v / v' v, the mean time to learn a direction of latents.
 
   A direction with eigenvalue l takes a time that goes as 1 / l; a vector has
-  shares in several, over which this is the mean. Infinite if C is singular.
-
-  Args:
-    vector: v, [M]: a unit vector for a module, a latent for a family.
-    moment: C = E[z z'], [M, M].
+  shares in several, over which this is the mean. Infinite if C = E[z z'] is
+  singular. v is a unit vector for a module, a latent for a family.
   """
   eigenvalues, directions = np.linalg.eigh(moment)
   if eigenvalues[0] < 1e-12 * eigenvalues[-1]:
@@ -106,12 +99,7 @@ def mean_time(vector: np.ndarray, moment: np.ndarray) -> float:
 
 
 def drive(teacher: np.ndarray, moment: np.ndarray) -> np.ndarray:
-  """Returns S = Theta' E[z z'] Theta, [X, X].
-
-  Args:
-    teacher: Theta, [M, X].
-    moment: E[z z'], [M, M].
-  """
+  """Returns S = Theta' E[z z'] Theta, [X, X], of a teacher Theta [M, X]."""
   return teacher.T @ moment @ teacher
 
 
@@ -126,13 +114,9 @@ def row_spaces(
   """Returns orthonormal bases of the closed form, [times, M-hat, X].
 
   Those of W(0) exp(S t / g). The exponential is applied in factors, with a new
-  basis after each, as its columns would differ by more than the precision.
-
-  Args:
-    start: W(0), [M-hat, X], whose rows are orthogonal with square norm g.
-    drive_: S, [X, X].
-    times: not decreasing, from 0.
-    scale: g.
+  basis after each, as its columns would differ by more than the precision. Rows
+  of W(0) are orthogonal and have the square norm g, `scale`. Times do not
+  decrease, from 0 on.
   """
   eigenvalues, directions = np.linalg.eigh(drive_)
   basis, now = orthonormal_rows(start), 0.0
@@ -156,66 +140,17 @@ def loss(drive_: np.ndarray, basis: np.ndarray) -> float:
 def unlearned(directions: np.ndarray, basis: np.ndarray) -> np.ndarray:
   """Returns e' (I - P) e of every direction, [X, n] -> [n].
 
-  Args:
-    directions: columns of unit norm, such as eigenvectors of S.
-    basis: orthonormal, [M-hat, X].
+  Directions are columns of unit norm, such as eigenvectors of S; the basis
+  [M-hat, X] is orthonormal.
   """
   return 1 - ((basis @ directions) ** 2).sum(0)
-
-
-def unlearned_at(
-    eigenvalues: np.ndarray, overlap: np.ndarray, time: float, scale: float
-) -> np.ndarray:
-  """Returns e' (I - P) e of the eigenvectors of S, without W: [r].
-
-  With L the r eigenvalues of S that are not zero, and K = E' P(0) E the overlap
-  of their eigenvectors with the student's first row space,
-
-    E' P(t) E = (I + exp(-L t / g) (K^-1 - I) exp(-L t / g))^-1
-
-  if the student has at least r modules. Were K diagonal, every direction would
-  be a logistic curve of its own, see `time_to_share`.
-
-  Args:
-    eigenvalues: L, [r].
-    overlap: K, [r, r], invertible.
-    time: t.
-    scale: g.
-  """
-  decay = np.exp(-eigenvalues * time / scale)
-  rest = np.linalg.inv(overlap) - np.eye(len(overlap))
-  inner = decay[:, None] * rest * decay
-  return 1 - np.diag(np.linalg.inv(np.eye(len(overlap)) + inner))
-
-
-def time_to_share(
-    eigenvalue: float, share: float, overlap: float, scale: float
-) -> float:
-  """Returns when the unlearned share of a lone direction has fallen to `share`.
-
-    share(t) = c / (c + exp(2 l t / g)),   c = 1 / overlap - 1
-
-  so t = g log(c (1 / share - 1)) / (2 l), and 0 if it starts lower.
-
-  Args:
-    eigenvalue: l, of S.
-    share: in (0, 1).
-    overlap: e' P(0) e; on average M-hat / X for random modules.
-    scale: g.
-  """
-  odds = (1 / overlap - 1) * (1 / share - 1)
-  return scale * max(np.log(odds), 0.0) / (2 * eigenvalue)
 
 
 def time_to_level(times: np.ndarray, values: np.ndarray, level: float) -> float:
   """Returns when values first reach a level from above, interpolated.
 
-  The first time if they start there; infinite if they never get there.
-
-  Args:
-    times: increasing, [n].
-    values: [n].
-    level: to fall to.
+  The first time if they start there; infinite if they never get there. Times
+  [n] increase.
   """
   below = np.flatnonzero(values <= level)
   if not len(below):
@@ -225,31 +160,3 @@ def time_to_level(times: np.ndarray, values: np.ndarray, level: float) -> float:
     return float(times[0])
   part = (values[i - 1] - level) / (values[i - 1] - values[i])
   return float(times[i - 1] + part * (times[i] - times[i - 1]))
-
-
-def velocity(modules: np.ndarray, drive_: np.ndarray) -> np.ndarray:
-  """Returns dW/dt = G^-1 W S (I - P), [M-hat, X], for any G."""
-  inverse = np.linalg.inv(modules @ modules.T)
-  pull = inverse @ modules @ drive_
-  return pull - pull @ modules.T @ inverse @ modules
-
-
-def integrate(
-    start: np.ndarray, drive_: np.ndarray, times: Sequence[float]
-) -> np.ndarray:
-  """Returns W at some times, [times, M-hat, X], for any G, numerically.
-
-  Args:
-    start: W(0), [M-hat, X], of full rank.
-    drive_: S, [X, X].
-    times: increasing, from 0.
-  """
-  solution = scipy_integrate.solve_ivp(
-      lambda _, flat: velocity(flat.reshape(start.shape), drive_).ravel(),
-      (0.0, max(times)),
-      start.ravel(),
-      t_eval=times,
-      rtol=1e-8,
-      atol=1e-10,
-  )
-  return solution.y.T.reshape(-1, *start.shape)

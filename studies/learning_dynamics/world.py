@@ -8,7 +8,7 @@ and decoding are measured at every evaluation, inside the compiled program:
 analyses on the host run at few of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -27,14 +27,11 @@ from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import base as models
-from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import combinations
 
-# A name of its own, by which a config asks for the measurements.
-make_student = modular_student.make
 # Splits whose adapted parameters are measured: training families, and new ones.
 _MEASURED = ('test', 'ood')
 
@@ -55,19 +52,8 @@ def make(
   """Returns the task distribution of weighted families.
 
   Splits: 'train', 'valid', 'test' and 'ood', as in `teacher_student.make`; and
-  one per family, see `supports.family_split`.
-
-  Args:
-    num_modules: M, as all others in `teacher_student.make`.
-    task_support: a name in `supports.NAMES`.
-    latent_type: the latent type of training.
-    sampler: the sampler of continuous latents.
-    input_dim: X.
-    output_dim: Y.
-    teacher_hidden_dim: H.
-    num_support: examples to infer a latent from.
-    num_query: examples in the outer loss.
-    num_evaluation_query: the same at evaluation.
+  one per family, see `supports.family_split`. The support is a name in
+  `supports.NAMES`; all other fields are those of `teacher_student.make`.
 
   Raises:
     UserError: for an impossible value; names the field.
@@ -117,11 +103,7 @@ def _make_alignment(
 TASK = components.TaskEntry(make, (_make_alignment,), cpu_chunk_size=2)
 
 
-def blocks(
-    task: Mapping[str, Any], model: Mapping[str, Any]
-) -> dict[str, Callable[..., Any]]:
-  """Returns block -> the function or class that takes its fields."""
-  return bilevel.blocks(task, model)
+blocks = bilevel.blocks
 
 
 def build(
@@ -184,8 +166,8 @@ def measure(
   the same regression of latents, fitted and scored on the same tasks.
 
   Args:
-    teacher: [M, X, H].
-    student: [M-hat, X, H-hat].
+    teacher: modules, [M, X, H].
+    student: modules, [M-hat, X, H-hat].
     latents: z of each task, [2, tasks, M].
     inferred: zhat of each task, [2, tasks, M-hat].
   """

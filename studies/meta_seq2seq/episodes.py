@@ -33,20 +33,13 @@ class TestSet(NamedTuple):
 
 
 class EpisodeDistribution(abc.ABC):
-  """A distribution of episodes.
+  """A distribution of episodes."""
 
-  Attributes:
-    input_vocab: the vocabulary of commands.
-    output_vocab: the vocabulary of actions.
-    has_support: whether episodes have a support set. If not, they are batches
-      for a standard network.
-    num_rows: split -> number of different rows that it is drawn from.
-  """
-
-  input_vocab: vocabulary.Vocabulary
-  output_vocab: vocabulary.Vocabulary
+  input_vocab: vocabulary.Vocabulary  # Of commands.
+  output_vocab: vocabulary.Vocabulary  # Of actions.
+  # Without a support set, episodes are batches for a standard network.
   has_support: bool
-  num_rows: dict[str, int]
+  num_rows: dict[str, int]  # Split -> different rows that it is drawn from.
 
   @abc.abstractmethod
   def init(self, key: Key) -> Any:
@@ -128,14 +121,10 @@ def chunk(
     num_devices: int,
     weights: np.ndarray,
 ) -> TestSet:
-  """Returns a test set that pairs each support set with all query rows.
+  """Returns a test set that pairs each support set with all N query rows.
 
-  Args:
-    rows: N queries.
-    supports: the support sets of equal shapes.
-    size: most rows per episode.
-    num_devices: the number of episodes becomes a multiple of this.
-    weights: the weights of the rows, [N].
+  Support sets have equal shapes, weights are [N]. An episode has at most `size`
+  rows; the number of episodes is a multiple of `num_devices`.
   """
   number = rows.outputs.lengths.shape[0]
   size = min(size, number)

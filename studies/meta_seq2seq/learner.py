@@ -22,25 +22,17 @@ from modular_hyperteacher.untrusted import rules
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OuterConfig(outer_loop.OuterSettings):
-  """How the network is trained.
+  """How the network is trained, by Adam."""
 
-  Attributes:
-    learning_rate: the learning rate of Adam, initially.
-    decay_after: fraction of the steps after which the rate decays, once.
-    decay_factor: the rate is multiplied by this.
-    reset_at_decay: whether to reset Adam's moments at the decay.
-    clip_norm: maximum norm of the decoder's gradient and, separately, of the
-      gradient of all other parameters.
-    support_loss: whether to predict the support set, too.
-  """
-
+  # Fraction of the steps after which the learning rate decays, once.
   decay_after: Annotated[
       float, rules.that(lambda x: 0 < x <= 1, 'positive and at most 1')
   ]
-  decay_factor: rules.Positive
-  reset_at_decay: bool
+  decay_factor: rules.Positive  # The rate is multiplied by this.
+  reset_at_decay: bool  # Whether to reset Adam's moments at the decay.
+  # Maximum norm of the decoder's gradient and, separately, of all others'.
   clip_norm: rules.Positive
-  support_loss: bool
+  support_loss: bool  # Whether to predict the support set, too.
 
   @property
   def decay_step(self) -> int:
@@ -124,11 +116,8 @@ def _reset_at(
       state: Any,
       params: optax.Params | None = None,
   ) -> tuple[optax.Updates, _ResetState]:
-    fresh = transform.init(updates)
-    inner = jax.tree.map(
-        lambda new, old: jnp.where(state.count == step, new, old),
-        fresh,
-        state.inner,
+    inner = optax.tree.where(
+        state.count == step, transform.init(updates), state.inner
     )
     updates, inner = transform.update(updates, inner, params)
     return updates, _ResetState(state.count + 1, inner)

@@ -40,17 +40,17 @@ def scan(
   the number of sequential steps.
 
   Args:
-    projected: per LSTM, [T, N, 4H], the inputs' contribution to the gates i, f,
-      o, g, biases included.
-    weights: per LSTM, [H, 4H].
-    masks: per LSTM, [T, N] bool; where False the state becomes zero.
-    starts: per LSTM, the initial state.
+    projected: the inputs' contribution to the gates i, f, o, g, biases
+      included, [T, N, 4H] per LSTM.
+    weights: [H, 4H] per LSTM.
+    masks: [T, N] bool per LSTM; where False the state becomes zero.
+    starts: the initial state of each LSTM.
 
   Returns:
-    h of every step, per LSTM, [T, N, H].
+    h of every step, [T, N, H] per LSTM.
   """
-  states, _ = _forward(projected, weights, masks, starts)
-  return tuple(state.h for state in states)
+  outputs, _ = _forward(projected, weights, masks, starts)
+  return outputs
 
 
 def _activate(gates: jax.Array) -> jax.Array:
@@ -74,12 +74,7 @@ def _backpropagate(
 ) -> tuple[State, jax.Array]:
   """Returns the gradients of the previous state and of `projected`.
 
-  Args:
-    gates: [N, 4H], activated.
-    c: [N, H], of the new state.
-    before: the previous state.
-    weights: [H, 4H].
-    grad: the gradient of the new state.
+  Gates [N, 4H] are activated; c [N, H] and the gradient are the new state's.
   """
   i, f, o, g = jnp.split(gates, 4, axis=1)
   tanh_c = jnp.tanh(c)
@@ -96,10 +91,20 @@ def _backpropagate(
   return State(projected_grad @ weights.T, c_grad * f), projected_grad
 
 
+class _Saved(NamedTuple):
+  """What the backward pass needs; one entry per LSTM."""
+
+  states: _States  # [T, N, H]
+  gates: _Arrays  # [T, N, 4H], activated
+  weights: _Arrays
+  masks: _Arrays
+  starts: _States
+
+
 def _forward(
     projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
-) -> tuple[_States, _Arrays]:
-  """Returns, per LSTM, all states and all activated gates."""
+) -> tuple[_Arrays, _Saved]:
+  """Returns what `scan` returns, and what the backward pass needs."""
 
   def advance(
       states: _States, inputs: Sequence[Any]
@@ -119,24 +124,8 @@ def _forward(
     states, gates = _run_if(needed, advance, skip, states, step_inputs)
     return states, (states, gates)
 
-  _, saved = lax.scan(step, starts, (_needed(masks), projected, masks))
-  return saved
-
-
-class _Saved(NamedTuple):
-  """What the backward pass needs; one entry per LSTM."""
-
-  states: _States  # [T, N, H]
-  gates: _Arrays  # [T, N, 4H], activated
-  weights: _Arrays
-  masks: _Arrays
-  starts: _States
-
-
-def _forward_saving(
-    projected: _Arrays, weights: _Arrays, masks: _Arrays, starts: _States
-) -> tuple[_Arrays, _Saved]:
-  states, gates = _forward(projected, weights, masks, starts)
+  steps = _needed(masks), projected, masks
+  _, (states, gates) = lax.scan(step, starts, steps)
   saved = _Saved(states, gates, weights, masks, starts)
   return tuple(state.h for state in states), saved
 
@@ -186,7 +175,7 @@ def _backward(saved: _Saved, cotangents: _Arrays) -> tuple[Any, Any, None, Any]:
   return projected_grads, weight_grads, None, start_grads
 
 
-scan.defvjp(_forward_saving, _backward)
+scan.defvjp(_forward, _backward)
 
 
 def _run_if(

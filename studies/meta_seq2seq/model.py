@@ -31,30 +31,20 @@ DECODER = 'decoder'
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig(rules.Record):
-  """The network.
-
-  Attributes:
-    input_vocab: V, of inputs.
-    output_vocab: V, of outputs.
-    hidden_dim: H, everywhere.
-    num_layers: the number of layers of every LSTM.
-    dropout_rate: on embeddings, and between layers.
-    use_memory: False for a standard sequence-to-sequence network.
-    use_decoder_attention: False for a decoder that sees only its initial state,
-      the context of the query's last step.
-    mask_padding: whether the decoder's attention ignores padding. In the
-      released code it does not.
-  """
+  """The network."""
 
   BLOCK: ClassVar[str] = 'model'
 
   input_vocab: vocabulary.Vocabulary
   output_vocab: vocabulary.Vocabulary
-  hidden_dim: rules.Count
-  num_layers: rules.Layers
-  dropout_rate: rules.BelowOne
-  use_memory: bool
+  hidden_dim: rules.Count  # H, everywhere.
+  num_layers: rules.Layers  # Of every LSTM.
+  dropout_rate: rules.BelowOne  # On embeddings, and between layers.
+  use_memory: bool  # False for a standard sequence-to-sequence network.
+  # False for a decoder that sees only its initial state, the context of the
+  # query's last step.
   use_decoder_attention: bool
+  # Whether the decoder's attention ignores padding; as released, it does not.
   mask_padding: bool
 
 

@@ -44,10 +44,7 @@ class MutualExclusivity(episodes.EpisodeDistribution):
   def __init__(
       self, *, num_query: Annotated[int, rules.between(1, 20)]
   ) -> None:
-    """Sets the number of queries.
-
-    Args:
-      num_query: N, different queries per episode.
+    """Sets the number of different queries per episode.
 
     Raises:
       UserError: if it is out of range.

@@ -113,15 +113,11 @@ def contains(command: Words, phrase: str) -> bool:
 
 
 def split(name: str, pairs: Iterable[Pair] | None = None) -> Split:
-  """Returns a split of pairs.
+  """Returns a split of these pairs, or of all.
 
   The isolated command "jump" makes up a tenth of the training rows of
   'add_jump', and "turn left" a tenth of those of 'add_turn_left'.
   'around_right' has no commands with "turn around right".
-
-  Args:
-    name: one of SPLITS.
-    pairs: what to split; all pairs if None.
 
   Raises:
     UserError: if there is no such split.

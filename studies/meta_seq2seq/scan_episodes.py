@@ -120,7 +120,9 @@ class ScanEpisodes(episodes.EpisodeDistribution):
         and scan.contains(pair.command, 'turn around right')
     ]
     self._pools = self._make_pools()
-    self.num_rows = self._count_rows()
+    number = len(set(self._pools['query'].tolist()))
+    self.num_rows = dict.fromkeys(('train', 'valid', 'test'), number)
+    self.num_rows['ood'] = len(self._tested)
 
   def _check(self, num_extra: int) -> None:
     """Raises if fields are invalid or contradict each other."""
@@ -170,11 +172,6 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       number += 0 if self._split == 'length' else self._num_query
       episodes.check_distinct('task.num_support', number, len(support))
     return {'support': support, 'query': query}
-
-  def _count_rows(self) -> dict[str, int]:
-    number = len(set(self._pools['query'].tolist()))
-    rows = dict.fromkeys(('train', 'valid', 'test'), number)
-    return {**rows, 'ood': len(self._tested)}
 
   def init(self, key: episodes.Key) -> dict[str, Any]:
     """Returns all commands as tokens, and the pools; independent of the key."""

@@ -36,12 +36,8 @@ def make_system(
 ) -> programs.System:
   """Returns the system that trains a network on a distribution of episodes.
 
-  Args:
-    distribution: where episodes come from.
-    network: what to train.
-    outer: how to train it.
-    num_evaluation_tasks: episodes of 'valid' and of 'test', each.
-    num_devices: over which episodes are divided.
+  'valid' and 'test' have `num_evaluation_tasks` episodes each, divided over the
+  devices.
 
   Raises:
     UserError: if only one of distribution and network uses a support set.

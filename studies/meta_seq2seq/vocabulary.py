@@ -62,11 +62,9 @@ class Vocabulary:
     return [self.symbols.index(symbol) for symbol in symbols]
 
   def encode(self, rows: Sequence[Sequence[str]], length: int) -> Sequences:
-    """Returns rows of symbols as padded sequences with EOS, in NumPy arrays.
+    """Returns N rows of symbols as sequences of `length` T, in NumPy arrays.
 
-    Args:
-      rows: N sequences of symbols.
-      length: T; the longest row and its EOS must fit.
+    The longest row and its EOS must fit.
     """
     token_of = {symbol: i for i, symbol in enumerate(self.symbols)}
     tokens = np.full((len(rows), length), self.sos, np.int32)

@@ -14,7 +14,7 @@ import pandas as pd
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.plotting import style
-from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
+from modular_hyperteacher.studies.sparse_maml import figures
 
 _PUBLISHED = 'beyond the paper: von Oswald et al. (2021), analogue'
 _CHANGE = 0.05  # Smallest change of sparsity that counts as one.
@@ -30,18 +30,18 @@ def _at(
     **cell: Any,
 ) -> comparisons.Sample:
   """Returns a metric of the variant with some gates, sparse-MAML by default."""
-  of_gates = sparse_maml.cell(gates, **cell)
+  of_gates = figures.cell(gates, **cell)
   return comparisons.sample(frame, of_gates, split, metric)
 
 
 def _closed(frame: pd.DataFrame) -> list[comparisons.Sample]:
   """Returns closed gates' shares by layer, from the first to the readout."""
-  layers = sparse_maml.layers(frame)
+  layers = figures.layers(frame)
   return [_at(frame, metric=f'closed_{layer}') for layer in layers]
 
 
 def _adapts(frame: pd.DataFrame) -> comparisons.Comparisons:
-  initial = sparse_maml.cell('binary')['model.initial_sparsity']
+  initial = figures.cell('binary')['model.initial_sparsity']
   change = _at(frame, metric='closed') - initial
   name = 'change of the share of closed gates'
   either = comparisons.best_of(name, [change, -change])
@@ -60,19 +60,8 @@ def _generated_open(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [end > layer for end in (first, readout) for layer in generated]
 
 
-def _above_maml_and_anil(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [_at(frame) > _at(frame, gates) for gates in ('all', 'readout')]
-
-
-def _recomposes_better(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [
-      _at(frame, 'binary', split) > _at(frame, 'all', split)
-      for split in ('ood', 'ood_k4')
-  ]
-
-
 def _sparser_is_better(frame: pd.DataFrame) -> comparisons.Comparisons:
-  shares = sparse_maml.SPARSITIES
+  shares = figures.SPARSITIES
   accuracy = [_at(frame, initial_sparsity=share) for share in shares]
   name = 'rise of accuracy with the share of gates closed at first'
   return [comparisons.slope(name, accuracy, shares) > 0]
@@ -95,7 +84,7 @@ def _rates_close(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _not_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
   for model in style.HYPERNETWORKS:
-    modular = comparisons.sample(frame, sparse_maml.figure_3b_cell(model))
+    modular = comparisons.sample(frame, figures.figure_3b_cell(model))
     for solver in ('sgd', 'adamw'):
       yield modular > _at(frame, 'binary', 'ood', solver=solver)
 
@@ -116,9 +105,9 @@ def _claim(
       id=f'SM-{number}',
       sentence=f'{source} {sentence}',
       artefact=verdicts.OURS if ours else _PUBLISHED,
-      experiment=sparse_maml.EXPERIMENT,
+      experiment=figures.EXPERIMENT,
       figure=figure,
-      cell=sparse_maml.CELL,
+      cell=figures.CELL,
       compare=compare,
   )
 
@@ -143,7 +132,9 @@ CLAIMS = (
         3,
         'on seen combinations, sparse-MAML is more accurate than MAML and'
         ' ANIL with as many inner steps.',
-        _above_maml_and_anil,
+        lambda frame: [
+            _at(frame) > _at(frame, gates) for gates in ('all', 'readout')
+        ],
     ),
     _claim(
         4,
@@ -170,7 +161,10 @@ CLAIMS = (
         7,
         'on new combinations, also of more modules than in training,'
         ' sparse-MAML is more accurate than MAML.',
-        _recomposes_better,
+        lambda frame: [
+            _at(frame, 'binary', split) > _at(frame, 'all', split)
+            for split in ('ood', 'ood_k4')
+        ],
     ),
     _claim(
         8,

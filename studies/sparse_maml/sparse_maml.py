@@ -72,16 +72,10 @@ def make(
   Its meta-parameters are 'weights', which are MAML's, and 'gates', the m of
   each weight, {} if they are fixed.
 
-  Args:
-    input_dim: X.
-    output_dim: Y.
-    num_hidden: hidden layers.
-    hidden_dim: H.
-    gates: learned ones are 'binary', 'rectified' or 'rates'; fixed ones are
-      open in 'all' layers, the 'readout', the 'body', or the 'generated'
-      hidden layers, all but the first.
-    initial_sparsity: share of binary gates that are closed before training, up
-      to random deviations; half by default. Others have none.
+  Learned gates are 'binary', 'rectified' or 'rates'; fixed ones are open in
+  'all' layers, the 'readout', the 'body', or the 'generated' hidden layers, all
+  but the first. Before training, a share `initial_sparsity` of binary gates is
+  closed, up to random deviations; half by default. Others have none.
   """
   errors.require(
       initial_sparsity is None or gates == 'binary',
@@ -108,12 +102,9 @@ def make(
     # As many keys for all gates, so that all start from the same weights.
     weights_key, gates_key = jax.random.split(key)
     weights = network.init(weights_key)
-    if gates == 'binary':
-      return {
-          'weights': weights,
-          'gates': _init_binary(gates_key, weights, share),
-      }
     learned = jax.tree.map(jnp.ones_like, weights) if gates in _LEARNED else {}
+    if gates == 'binary':
+      learned = _init_binary(gates_key, weights, share)
     return {'weights': weights, 'gates': learned}
 
   def gate(meta_params: base.MetaParams) -> Any:

@@ -240,7 +240,7 @@ def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
   assert len(columns) == 4 and set(columns['num_sizes']) == {9}
   alike = columns['not_told_apart'].astype(int)
   assert (alike.min(), alike.max()) == (4, 7)
-  text = 'column, four to seven of our nine sizes are within two standard errors'
+  text = 'four to seven of our nine sizes are within two standard errors'
   assert text in ' '.join(_PAGES['docs/theory.md'].split())
 
 

@@ -19,12 +19,10 @@ from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.studies.in_context import identities
+from modular_hyperteacher.studies.in_context import reference_lines
 from modular_hyperteacher.studies.in_context.claims import fuzzy_logic
-from modular_hyperteacher.studies.in_context.figures import identities
 from modular_hyperteacher.studies.in_context.figures import in_context
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
-)
 
 _R2, _DECODING = 'prediction_r2', 'decoding_r2'
 VANILLA, BOTTLENECK = MODELS = 'transformer', 'hypernetwork_transformer'
@@ -60,14 +58,7 @@ def _sample(
 def _at(
     curves: pd.DataFrame, step: int | None, model: str, *which: str
 ) -> comparisons.Sample:
-  """Returns a metric after some steps; `which` as of `_sample`.
-
-  Args:
-    curves: metrics at every evaluation.
-    step: None if there is no such evaluation.
-    model: its name.
-    *which: support, split and metric.
-  """
+  """Returns a metric after some steps; without a step, an empty sample."""
   frame = curves[curves['step'] == step].assign(kind='last')
   trained = _sample(frame, model, *which)
   return trained.named(f'{trained.name} after {step or 0:,} steps')
@@ -95,7 +86,7 @@ def _bottleneck_above(
 
 
 def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
-  table = in_context_references.load()
+  table = reference_lines.load()
   point = {'task_support': 'ring_chords', 'split': 'ood', 'predictor': 'mix'}
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
   mix = comparisons.Sample(
@@ -107,10 +98,6 @@ def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
       metric=_R2,
   )
   return [(bottleneck > mix).across(_STEPS), (mix > vanilla).across(_STEPS)]
-
-
-def _decodable(frame: pd.DataFrame) -> comparisons.Comparisons:
-  return [_sample(frame, model, metric=_DECODING) > 0.7 for model in MODELS]
 
 
 def _decodable_earlier(curves: pd.DataFrame) -> comparisons.Comparisons:
@@ -140,11 +127,6 @@ def _fails_on_unrelated(frame: pd.DataFrame) -> comparisons.Comparisons:
   return [bottleneck < 0.0, (vanilla > bottleneck).across(_STEPS)]
 
 
-def _needs_connection(frame: pd.DataFrame) -> comparisons.Comparisons:
-  at = functools.partial(_sample, frame, BOTTLENECK)
-  return [at('ring') > at('triangles')]
-
-
 def _needs_none(frame: pd.DataFrame) -> comparisons.Comparisons:
   ring, triangles = (_sample(frame, VANILLA, s) for s in ('ring', 'triangles'))
   return [ring - triangles > -_SAME_R2, triangles - ring > -_SAME_R2]
@@ -164,7 +146,7 @@ def _more_pairs_help(curves: pd.DataFrame) -> comparisons.Comparisons:
   return [(more > fewer).across(_STEPS)]
 
 
-def _bridge(
+def _infers_better(
     frame: pd.DataFrame, higher: str, lower: Iterable[str]
 ) -> comparisons.Comparisons:
   """Compares OOD accuracy on the hyperteacher, with compositional support."""
@@ -176,11 +158,11 @@ def _bridge(
         yield from (comparison.across(*_HOW_TRAINED) for comparison in better)
 
 
-def read_bridge(library: data.Library, experiment: str) -> pd.DataFrame:
+def read_with_figure_3b(library: data.Library, experiment: str) -> pd.DataFrame:
   """Returns the runs in context and those of Figure 3B, as `Read`."""
   frames = [library.values(experiment), library.values('fig3b')]
-  with_rows = [frame for frame in frames if len(frame)]
-  return pd.concat(with_rows, ignore_index=True) if with_rows else frames[0]
+  with_rows = [frame for frame in frames if len(frame)] or frames[:1]
+  return pd.concat(with_rows, ignore_index=True)
 
 
 _claim = functools.partial(
@@ -199,9 +181,9 @@ def _ours(
       id_,
       sentence,
       'in_context_hyperteacher',
-      functools.partial(_bridge, higher=higher, lower=lower),
+      functools.partial(_infers_better, higher=higher, lower=lower),
       cell=model_bars.CELL,
-      read=read_bridge,
+      read=read_with_figure_3b,
       models=(higher, *lower),
   )
 
@@ -234,7 +216,9 @@ CLAIMS = (
         'The latent of tasks with new pairs can be decoded linearly (R2 above'
         ' 0.7) from the residual streams of both transformers.',
         'Kobayashi et al. (2024), Figure 2B',
-        compare=_decodable,
+        compare=lambda frame: [
+            _sample(frame, model, metric=_DECODING) > 0.7 for model in MODELS
+        ],
     ),
     _claim(
         'IC-4',
@@ -268,7 +252,10 @@ CLAIMS = (
         'With a bottleneck, R2 on new pairs is higher if training connects all'
         ' modules.',
         'Kobayashi et al. (2024), Figure 2D',
-        compare=_needs_connection,
+        compare=lambda frame: [
+            _sample(frame, BOTTLENECK, 'ring')
+            > _sample(frame, BOTTLENECK, 'triangles')
+        ],
         models=(BOTTLENECK,),
     ),
     _claim(

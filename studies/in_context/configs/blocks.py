@@ -20,12 +20,7 @@ VANILLA, BOTTLENECK = MODELS = ('transformer', 'hypernetwork_transformer')
 
 
 def models(preset: str, **bottleneck: Any) -> dict[str, Any]:
-  """Returns the blocks of both models.
-
-  Args:
-    preset: one of `presets.PRESETS`.
-    **bottleneck: fields of the bottleneck's code and task network.
-  """
+  """Returns the blocks of both models, given more fields of the bottleneck."""
   width = presets.choose(preset, smoke=8, laptop=64, paper=128)
   narrow = presets.choose(preset, smoke=8, laptop=64, paper=64)
   return {
@@ -37,12 +32,9 @@ def models(preset: str, **bottleneck: Any) -> dict[str, Any]:
 def attention_model(
     preset: str, warmup_fraction: float, **body: int
 ) -> experiment.Block:
-  """Returns the transformer of Schug et al. (2025).
+  """Returns the transformer of Schug et al. (2025), given fields of its body.
 
-  Args:
-    preset: one of `presets.PRESETS`.
-    warmup_fraction: at the published scale.
-    **body: fields of its body.
+  The warm-up is that of the published scale.
   """
   model = models(preset)[VANILLA]
   model['body'] |= {
@@ -60,13 +52,10 @@ def attention_model(
 def grids(
     preset: str, laptop_steps: tuple[int, int], **axes: list[Any]
 ) -> list[sweeps.Grid]:
-  """Returns a grid of runs per model.
+  """Returns a grid of runs per model, given field -> values.
 
-  Args:
-    preset: one of `presets.PRESETS`.
-    laptop_steps: the steps of the transformer and of the bottleneck, at laptop
-      scale.
-    **axes: field -> values.
+  At laptop scale, the transformer and the bottleneck take different numbers of
+  steps.
   """
   if preset != 'laptop':
     return [sweeps.grid(model=list(MODELS), **axes)]

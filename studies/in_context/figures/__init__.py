@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
 from modular_hyperteacher.studies.in_context.figures import in_context
-from modular_hyperteacher.studies.in_context.figures import in_context_bridge
+from modular_hyperteacher.studies.in_context.figures import (
+    in_context_hyperteacher,
+)
 from modular_hyperteacher.studies.in_context.figures import in_context_sizes
 from modular_hyperteacher.studies.in_context.figures import sraven
 
@@ -13,9 +15,9 @@ FIGURES: Mapping[str, registry.Figure] = {
     'in_context': registry.of(in_context),
     'in_context_sizes': in_context_sizes.FIGURE,
     'in_context_hyperteacher': registry.of(
-        in_context_bridge, *in_context_bridge.EXPERIMENTS[1:]
+        in_context_hyperteacher, *in_context_hyperteacher.EXPERIMENTS[1:]
     ),
     **fuzzy_logic.FIGURES,
     **sraven.FIGURES,
 }
-LEARNERS = in_context_bridge.LEARNERS
+LEARNERS = in_context_hyperteacher.LEARNERS

@@ -9,6 +9,7 @@ import functools
 
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.studies.in_context import naming
 
@@ -135,11 +136,10 @@ _describe = functools.partial(
     y_range=(0, 1),
 )
 _NEW = 'R² on new combinations'
-_SEEN = 'seen combinations, whisker: standard error'
 FIGURES = {
     'fuzzy_logic': _describe(
         y_title=_NEW,
-        beside_name=_SEEN,
+        beside_name=model_bars.SEEN,
         title='Fuzzy logic: which attention solves new functions?',
         panels=_panels_2c,
     ),
@@ -151,7 +151,7 @@ FIGURES = {
     ),
     'fuzzy_logic_decoding': _describe(
         y_title='R² or F1',
-        beside_name=_SEEN,
+        beside_name=model_bars.SEEN,
         title='Fuzzy logic: can the terms of a function be decoded?',
         panels=_panels_decoding,
         notes=(_majority,),

@@ -2,7 +2,7 @@
 
 Of Kobayashi et al. (2024): R^2 on seen and new pairs of modules, for three
 supports; R^2 on unrelated tasks, and of decoding latents. A reference line is
-the best linear mix of training functions (`analysis/reference_lines.py`); a
+the best linear mix of training functions (`reference_lines.py`); a
 learner below it may not have composed modules.
 """
 
@@ -16,11 +16,9 @@ from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
-)
+from modular_hyperteacher.studies.in_context import reference_lines
 
-EXPERIMENT = in_context_references.EXPERIMENT
+EXPERIMENT = reference_lines.EXPERIMENT
 TITLE = 'In context: are new pairs of modules solved?'
 SUPPORTS = {
     'ring_chords': 'Connected+ (12 pairs)',
@@ -45,7 +43,6 @@ _MEASURES = {
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the curves over training and the table of last steps."""
   curves = cells.select(EXPERIMENT, library.curves(EXPERIMENT), _CELL)
-  references = in_context_references.load()
   panels = {
       title: (
           [
@@ -53,7 +50,7 @@ def draw(library: data.Library) -> cells.Drawn:
               for model in curves.models
               for split, dash in (('test', 'solid'), ('ood', 'dash'))
           ]
-          + _reference(curves, references, support)
+          + _reference(curves, support)
       )
       for support, title in SUPPORTS.items()
   } | {
@@ -95,16 +92,14 @@ def _curve(
   return described.model_line(model, seeds, dash, style.SPLIT_NAMES[split])
 
 
-def _reference(
-    curves: cells.Cells, references: pd.DataFrame, support: str
-) -> list[lines.Line]:
+def _reference(curves: cells.Cells, support: str) -> list[lines.Line]:
   """Returns the reference lines of a support, over the range of its curves."""
   frame = pick.rows(curves.frame, {'task.task_support': support})
   if frame.empty:
     return []
   ends = [0, int(frame['step'].max())]
-  chosen = references[references['split'] == 'ood']
-  chosen = chosen[chosen['task_support'] == support]
+  point = {'split': 'ood', 'task_support': support}
+  chosen = pick.rows(reference_lines.load(), point)
   seeds = chosen.pivot_table(index='predictor', columns='seed', values='r2')
   return [
       lines.Line(

@@ -8,12 +8,7 @@ from modular_hyperteacher.studies.learning_dynamics.figures import students
 
 FIGURES = {
     'ld_linear': registry.Figure(linear.TITLE, (), linear.draw),
-    **{
-        name: registry.Figure(
-            students.TITLES[name], (measures.EXPERIMENT,), draw
-        )
-        for name, draw in students.DRAW.items()
-    },
+    **students.FIGURES,
     'ld_order_early': registry.Figure(
         'Which modules and families are learned first, in the first steps?',
         (measures.EARLY,),

@@ -10,21 +10,14 @@ from modular_hyperteacher.figures.plotting import layout
 
 
 class Points(NamedTuple):
-  """Points of one colour.
+  """Points of one colour."""
 
-  Attributes:
-    name: in the legend, once for all panels.
-    colour: the colour of all.
-    table: columns 'x', 'y', 'error' (NaN for none) and 'label'; may be empty.
-    symbol: the symbol of plotly.
-    path: whether a line joins them.
-  """
-
-  name: str
+  name: str  # In the legend, once for all panels.
   colour: str
+  # Columns 'x', 'y', 'error' (NaN for none) and 'label'; may be empty.
   table: pd.DataFrame
-  symbol: str = 'circle'
-  path: bool = False
+  symbol: str = 'circle'  # Of plotly.
+  path: bool = False  # Whether a line joins them.
 
 
 def draw(
@@ -35,15 +28,7 @@ def draw(
     y_title: str,
     caption: Sequence[str],
 ) -> go.Figure:
-  """Returns a figure of panels side by side, with logarithmic axes.
-
-  Args:
-    panels: title -> points.
-    title: the title of the figure.
-    x_title: with the unit.
-    y_title: with the unit.
-    caption: lines below.
-  """
+  """Returns a figure of panels side by side, with logarithmic axes."""
   figure = layout.make_row(panels)
   named = set()
   for column, groups in enumerate(panels.values(), start=1):

@@ -4,12 +4,13 @@ Blue: connected families; orange: disconnected. Circles: discrete latents;
 squares: continuous ones.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -31,15 +32,6 @@ _COLUMNS = ['x', 'y', 'error', 'label']
 _SYMBOLS = {'discrete': 'circle', 'continuous': 'square'}
 _COLOURS = {True: theory_cells.CONNECTED, False: theory_cells.DISCONNECTED}
 _CONVERGED = 'Converged inference.'
-
-
-class _Ordered(NamedTuple):
-  """A module or a family of a run: when it is learned, and the prediction."""
-
-  panel: str  # 'modules' or 'families'
-  run: tuple[str, str]
-  what: str
-  values: tuple[float, float, float]  # Predicted time, steps, standard error.
 
 
 def draw_times(library: data.Library) -> cells.Drawn:
@@ -70,17 +62,17 @@ def draw_order(
 ) -> cells.Drawn:
   """Returns steps of modules and families over their predicted times."""
   grid = _select(library, experiment)
-  rows = [r for r in _order_rows(grid) if np.isfinite(r.values[1])]
+  rows = [r for r in _order_rows(grid) if np.isfinite(r['steps_mean'])]
   panels = {
       panel: [
           _points(
               (kind, connected),
               [
-                  (*row.values, f'{measures.label(*row.run)}, {row.what}')
-                  for row in rows
-                  if row.panel == panel
-                  and row.run[0] == kind
-                  and supports.is_connected(row.run[1]) == connected
+                  (*times, f'{measures.label(*run)}, {what}')
+                  for of, run, what, *times in (row.values() for row in rows)
+                  if of == panel
+                  and run[0] == kind
+                  and supports.is_connected(run[1]) == connected
               ],
           )
           for kind in _SYMBOLS
@@ -102,17 +94,8 @@ def draw_order(
           ' which it has a share.',
       ),
   )
-  columns = ['predicted_time', 'steps_mean', 'steps_se']
-  table = pd.DataFrame([
-      {
-          'of': row.panel,
-          'run': measures.label(*row.run),
-          'what': row.what,
-          **dict(zip(columns, row.values)),
-      }
-      for row in rows
-  ])
-  return figure, table
+  table = [{**row, 'run': measures.label(*row['run'])} for row in rows]
+  return figure, pd.DataFrame(table)
 
 
 def draw_collapse(library: data.Library) -> cells.Drawn:
@@ -122,9 +105,7 @@ def draw_collapse(library: data.Library) -> cells.Drawn:
   for kind, name in supports.RUNS:
     where, connected = measures.cell(kind, name), supports.is_connected(name)
     x, y = (
-        measures.over_training(
-            grid.frame, where, split, measures.RELATIVE_LOSS
-        ).mean(axis=1)
+        grid.over_training(where, split, measures.RELATIVE_LOSS).mean(axis=1)
         for split in ('test', 'ood')
     )
     label = measures.label(kind, name)
@@ -169,17 +150,20 @@ def _steps(
   return estimate.value, estimate.standard_error
 
 
-def _order_rows(grid: cells.Cells) -> Iterator[_Ordered]:
+def _order_rows(grid: cells.Cells) -> Iterator[dict[str, Any]]:
+  """Yields when each module and family of a run is learned, and predicted."""
+  columns = ('of', 'run', 'what', 'predicted_time', 'steps_mean', 'steps_se')
   for run in supports.RUNS:
     for module, time in enumerate(measures.module_times(*run)):
       metric = f'decoding_r2_m{module}'
       steps = _steps(grid, run, 'ood', metric, measures.DECODED)
-      yield _Ordered('modules', run, f'module {module}', (time, *steps))
+      row = 'modules', run, f'module {module}', time, *steps
+      yield dict(zip(columns, row))
     for split, time in measures.family_times(*run).items():
       metric = measures.RELATIVE_LOSS
       steps = _steps(grid, run, split, metric, measures.LEARNED)
-      name = split.rpartition('_')[2]
-      yield _Ordered('families', run, f'family {name}', (time, *steps))
+      row = 'families', run, f'family {split.rpartition("_")[2]}', time, *steps
+      yield dict(zip(columns, row))
 
 
 def _points(
@@ -223,8 +207,11 @@ def _table(grid: cells.Cells) -> pd.DataFrame:
   return pd.DataFrame(rows)
 
 
-DRAW: Mapping[str, Any] = {
-    'ld_times': draw_times,
-    'ld_order': draw_order,
-    'ld_collapse': draw_collapse,
+FIGURES = {
+    name: described.Figure(TITLES[name], (measures.EXPERIMENT,), draw)
+    for name, draw in (
+        ('ld_times', draw_times),
+        ('ld_order', draw_order),
+        ('ld_collapse', draw_collapse),
+    )
 }

@@ -29,13 +29,9 @@ def blocks(
 ) -> dict[str, Any]:
   """Returns the task, models and training of a preset.
 
-  Args:
-    preset: one of `presets.PRESETS`.
-    task: its fields; see `scan_task`.
-    num_outer_steps: at laptop scale.
-    dropout_rate: the dropout rate of small networks, as are the next two.
-    learning_rate: at their first step.
-    decay_after: share of their steps after which it is lower.
+  The number of steps is that at laptop scale. Dropout and learning rate, which
+  is lower after a share of the steps, are those of networks that are smaller
+  than the published ones.
   """
   scale = presets.choose(
       preset,
@@ -47,17 +43,17 @@ def blocks(
           'seeds': tuple(range(2020, 2025)),
       },
   )
-  network: dict[str, Any] = {}
+  networks = _networks()
   if preset != 'paper':
-    network = {
+    small = {
         'hidden_dim': 64 if preset == 'laptop' else 8,
         'dropout_rate': dropout_rate,
         'outer': {'learning_rate': learning_rate, 'decay_after': decay_after},
     }
-  networks = _networks().items()
+    networks = {name: presets.merge(n, small) for name, n in networks.items()}
   return {
       'task': task,
-      'models': {name: presets.merge(n, network) for name, n in networks},
+      'models': networks,
       'training': experiment.training(**scale | {'meta_batch_size': 1}),
       'log_every': 100 if preset == 'laptop' else None,
   }

@@ -20,9 +20,7 @@ from modular_hyperteacher.studies.meta_seq2seq.configs import blocks as seq2seq
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  longer: dict[str, Any] = {}
-  if preset == 'laptop':
-    longer = {'num_outer_steps': [10_000]}
+  longer: Any = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
   extended = {'meanings': ['extended'], 'num_extra': [20]}
   sweep = [
       sweeps.grid(model=seq2seq.META),

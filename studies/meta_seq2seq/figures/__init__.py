@@ -25,7 +25,7 @@ FIGURES: Mapping[str, registry.Figure] = {
     'scan_table3': _of(
         scan_tables, 'scan_table3', 'scan_around_right', 'scan_length'
     ),
-    'scan_directions': registry.of(scan_directions, 'scan_around_right'),
+    'scan_directions': scan_directions.FIGURE,
     'scan_lengths': registry.Figure(
         scan_lengths.TITLE, scan_lengths.EXPERIMENTS, scan_lengths.draw
     ),

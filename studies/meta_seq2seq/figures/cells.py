@@ -60,6 +60,7 @@ class Trained(NamedTuple):
     }
 
 
+WORDS = Trained('scan_me', META)
 _META_NETWORKS = (META, NO_SUPPORT_LOSS, NO_ATTENTION)
 # What the paper compares: meta seq2seq first, the standard network last.
 PERMUTED = (

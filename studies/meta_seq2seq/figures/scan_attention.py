@@ -19,9 +19,7 @@ from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import layout
-from modular_hyperteacher.studies.meta_seq2seq import (
-    build as seq2seq_experiment,
-)
+from modular_hyperteacher.studies.meta_seq2seq import build
 from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 
@@ -30,8 +28,8 @@ TITLES = {
     'scan_attention': 'Figure A.2: attention in SCAN, "jump"',
 }
 TRAINED = {
-    'scan_attention_me': cells.Trained('scan_me', cells.META),
-    'scan_attention': cells.Trained('scan_add_jump', cells.META, 'permuted', 0),
+    'scan_attention_me': cells.WORDS,
+    'scan_attention': cells.PERMUTED[0],
 }
 
 
@@ -72,7 +70,7 @@ def symbols(experiment: str) -> tuple[list[str], list[str], list[str]]:
   """Returns the example's query, its output, and the support inputs."""
   config = plugins.config_of(experiment)
   task = config.get_config('paper').task.to_dict()
-  episodes = seq2seq_experiment.TASKS[task.pop('name')](**task)
+  episodes = build.TASKS[task.pop('name')](**task)
   episode = episodes.example()
 
   def decode(

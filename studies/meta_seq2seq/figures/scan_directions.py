@@ -1,39 +1,35 @@
 """What makes twenty extra directions hard (Lake 2019, Section 4.5).
 
-Each bar is a run of `scan_around_right.py` with twenty extra
-directions; all but the first take one setting from the other scale.
+Each bar is a run of `scan_around_right.py` with twenty extra directions; all
+but the first take one setting from the other scale.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.meta_seq2seq.configs import scan_directions
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells as networks
 
-EXPERIMENT = 'scan_directions'
-TITLE = 'SCAN "around right": what makes twenty extra directions hard?'
-CELL = tuple(paths[0] for paths in scan_directions.CHANGES.values())
+_CELL = tuple(paths[0] for paths in scan_directions.CHANGES.values())
 _PANELS = {
     'New commands with "around right"': 'ood',
     'Fresh training episodes': 'test',
 }
 
 
-def draw(library: data.Library) -> cells.Drawn:
-  """Returns the figure and the table of what it shows."""
-  grid = cells.read(library, EXPERIMENT, CELL)
+def _bars(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
   published = reference.published_accuracy(
       'scan_around_right',
       networks.META.fields
       | {networks.MEANINGS: 'extended', networks.EXTRA: 20},
       'ood',
   )
-  panels = {
+  return {
       title: [
           grid.bar(
               cell,
@@ -46,23 +42,25 @@ def draw(library: data.Library) -> cells.Drawn:
       ]
       for title, split in _PANELS.items()
   }
-  figure = bars.draw(
-      panels,
-      title=TITLE,
-      y_title=networks.ACCURACY,
-      y_range=(0, 1),
-      caption=grid.caption(),
-      beside_name='published, whisker: standard deviation',
-  )
-  measures = {split: (split, 'accuracy') for split in _PANELS.values()}
-  return figure, cells.make_table(grid, measures)
 
 
 def _name_change(cell: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
   """Returns what distinguishes a run from the first: 'width 200'."""
   changed = [
       f'{style.column_name(path)}<br>{cell[path]:g}'
-      for path in CELL
+      for path in _CELL
       if cell[path] != usual[path]
   ]
   return ', '.join(changed) or 'as in the<br>preset'
+
+
+FIGURE = described.bar_grid(
+    title='SCAN "around right": what makes twenty extra directions hard?',
+    experiment='scan_directions',
+    cell=_CELL,
+    panels=_bars,
+    measures={split: (split, 'accuracy') for split in _PANELS.values()},
+    y_title=networks.ACCURACY,
+    y_range=(0, 1),
+    beside_name='published, whisker: standard deviation',
+)._replace(experiments=('scan_directions', 'scan_around_right'))

@@ -42,17 +42,16 @@ def _by_network(compared: Sequence[cells.Trained]) -> tuple[_Row, ...]:
   return tuple(map(_Row, labels, compared))
 
 
-_WORDS = cells.Trained('scan_me', cells.META)
 _AROUND = _by_network(cells.AROUND_RIGHT)
 PANELS = {
     'scan_me': {
         'Held-out mappings of words': (
-            _Row('all queries', _WORDS),
-            _Row('with the<br>withheld word', _WORDS, 'accuracy_withheld'),
-            _Row('without it', _WORDS, 'accuracy_shown'),
+            _Row('all queries', cells.WORDS),
+            _Row('with the<br>withheld word', cells.WORDS, 'accuracy_withheld'),
+            _Row('without it', cells.WORDS, 'accuracy_shown'),
             _Row(
                 'one word withheld<br>per mapping',
-                _WORDS,
+                cells.WORDS,
                 'accuracy_one_withheld',
             ),
         )

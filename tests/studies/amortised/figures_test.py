@@ -11,12 +11,10 @@ import pytest
 
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures.extensions import inference_cost
-from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
-from modular_hyperteacher.studies.amortised.figures import amortised
+from modular_hyperteacher.studies.amortised import figures
 from tests.helpers import made_up
 
 # Inference -> OOD accuracy with compositional support, R2.
@@ -37,11 +35,9 @@ def _write(
     del split
     (inference,) = [
         name
-        for name, model in itertools.product(
-            amortised.INFERENCE, amortised.MODELS
-        )
-        if amortised.make_cell(name, model, fields['task.task_support'])
-        == {column: fields[column] for column in amortised.CELL}
+        for name, model in itertools.product(figures.INFERENCE, figures.MODELS)
+        if figures.make_cell(name, model, fields['task.task_support'])
+        == {column: fields[column] for column in figures.CELL}
     ]
     accuracy, r2 = values[inference]
     if fields['task.task_support'] == 'non_compositional':
@@ -49,19 +45,19 @@ def _write(
     return r2 if metric.startswith('r2') else accuracy
 
   made_up.write_by_rule(root, 'amortised', rule)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 @pytest.mark.parametrize('preset', presets.PRESETS)
 def test_its_cells_are_what_the_config_describes(preset: str) -> None:
   described = [
-      tuple(dict(sweeps.flatten(run.config))[c] for c in amortised.CELL)
+      tuple(dict(sweeps.flatten(run.config))[c] for c in figures.CELL)
       for run in reference.described_runs('amortised', preset)
   ]
   drawn = [
-      tuple(amortised.make_cell(*cell).values())
+      tuple(figures.make_cell(*cell).values())
       for cell in itertools.product(
-          amortised.INFERENCE, amortised.MODELS, amortised.SUPPORTS
+          figures.INFERENCE, figures.MODELS, figures.SUPPORTS
       )
   ]
   assert sorted(described) == sorted(drawn)
@@ -89,18 +85,17 @@ def test_claims(
     verdict: str,
 ) -> None:
   library = _write(tmp_path, changes, fall)
-  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
-  entry = verdicts.evaluate(claim, library)
+  entry = made_up.judge(claim_id, library)
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
-  assert "not the paper's" in claim.sentence
+  assert "not the paper's" in made_up.claim(claim_id).sentence
 
 
 def test_the_figure_shows_means_and_names_what_is_missing(
     tmp_path: pathlib.Path,
 ) -> None:
   library = _write(tmp_path)
-  figure, table = amortised.draw(library)
+  figure, table = figures.FIGURES['amortised'].draw(library)
   assert 'missing' not in made_up.texts(figure)
   by_row: Any = table.set_index(['infers', 'learner'])
   row = by_row.loc['forward pass, 3 steps', 'linear hypernetwork']
@@ -115,7 +110,7 @@ def test_the_figure_shows_means_and_names_what_is_missing(
   assert (shown['cost paper'].x > shown['cost laptop'].x).all()
   for folder in tmp_path.glob('amortised/laptop/random-combined_linear*'):
     (folder / 'summary.json').unlink()
-  figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  figure, table = figures.FIGURES['amortised'].draw(made_up.library(tmp_path))
   missing = made_up.layout(figure).meta['caption'][1]
   assert '1 of 12 runs are missing: amortised linear' in missing
   assert table['new_mean'].isna().sum() == 1
@@ -123,7 +118,7 @@ def test_the_figure_shows_means_and_names_what_is_missing(
 
 
 def test_it_can_be_drawn_without_a_run(tmp_path: pathlib.Path) -> None:
-  figure, table = amortised.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  figure, table = figures.FIGURES['amortised'].draw(made_up.library(tmp_path))
   assert 'no finished runs' in made_up.texts(figure)
   assert len(table) == 6 and (table['num_seeds'] == 0).all()
 

@@ -8,17 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.given_tasks import claims as given_claims
-from modular_hyperteacher.studies.given_tasks.figures import given_tasks
+from modular_hyperteacher.studies.given_tasks import figures
 from tests.helpers import made_up
 
 _SCALING = tuple(
     name
-    for name, figure in given_tasks.FIGURES.items()
+    for name, figure in figures.FIGURES.items()
     if figure.experiments == ('scaling',)
 )
 _IDS = [f'SG-{number}' for number in range(1, 12)]
@@ -54,10 +53,10 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
     return values['hypernetwork' if is_modular else name]
 
   def ood_r2(fields: dict[str, Any]) -> float:
-    cell = {column: fields.get(column) for column in given_tasks.CELL}
+    cell = {column: fields.get(column) for column in figures.CELL}
     share = 1 - fields['task.fraction_ood']
     r2 = 0.95 + values['share'] * np.log(share)
-    r2 += values['total'] * np.log(given_tasks.count_masks(cell) / 92)
+    r2 += values['total'] * np.log(figures.count_masks(cell) / 92)
     r2 += values.get(fields['task.task_support'], 0.0)
     if fields['model.name'] == 'multitask_transformer':
       return r2 + values['transformer']
@@ -84,7 +83,7 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
       root, 'scaling', scaling, more_metrics=('variance', *more, *layers)
   )
   made_up.write_by_rule(root, 'given_or_inferred', given)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -96,8 +95,7 @@ def fixture_as_claimed(
 
 
 def _evaluate(claim_id: str, library: data.Library) -> verdicts.Entry:
-  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
-  return verdicts.evaluate(claim, library)
+  return made_up.judge(claim_id, library)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_claims(
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path, claim_id: str
 ) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   assert _evaluate(claim_id, library)['verdict'] == 'NOT RUN'
 
 
@@ -169,16 +167,16 @@ def test_r2_is_of_all_tasks_together() -> None:
       for seed, loss in ((0, 0.5), (1, 0.2))
       for metric, value in (('loss', loss), ('variance', 2.0))
   ])
-  added = given_tasks.with_r2(frame)
-  rows = added[added['metric'] == given_tasks.R2].set_index('seed')['value']
+  added = figures.with_r2(frame)
+  rows = added[added['metric'] == figures.R2].set_index('seed')['value']
   assert rows.to_dict() == {0: 0.75, 1: 0.9}
   assert len(added) == 6
 
 
 def test_training_combinations_are_counted() -> None:
   cell = {'task.num_modules': 16, 'task.max_active': 3}
-  assert given_tasks.count_masks(cell) == 696
-  assert given_tasks.count_training(cell | {'task.fraction_ood': 0.25}) == 522
+  assert figures.count_masks(cell) == 696
+  assert figures.count_training(cell | {'task.fraction_ood': 0.25}) == 522
 
 
 @pytest.mark.parametrize('name', [*_SCALING, 'sg_given_or_inferred'])
@@ -194,7 +192,7 @@ def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
 
 
 def test_bars_are_means(as_claimed: data.Library) -> None:
-  figure, _ = given_tasks.FIGURES['sg_support'].draw(as_claimed)
+  figure, _ = figures.FIGURES['sg_support'].draw(as_claimed)
   bars = [trace.y[0] for trace in made_up.traces(figure) if trace.type == 'bar']
   quarter, most = 0.95 + 0.1 * np.log(0.75), 0.95 + 0.1 * np.log(0.3)
   falls = [0, 0, -0.5, 0, -0.2]
@@ -204,7 +202,5 @@ def test_bars_are_means(as_claimed: data.Library) -> None:
 
 @pytest.mark.parametrize('name', [*_SCALING, 'sg_given_or_inferred'])
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  figure, _ = registry.figures()[name].draw(
-      data.Library(tmp_path, tmp_path / 'nothing')
-  )
+  figure, _ = registry.figures()[name].draw(made_up.library(tmp_path))
   assert re.search('no (finished )?run', made_up.texts(figure))

@@ -9,19 +9,16 @@ import pytest
 
 from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.studies.in_context import identities
+from modular_hyperteacher.studies.in_context import reference_lines
 from modular_hyperteacher.studies.in_context.configs import in_context as config
 from modular_hyperteacher.studies.in_context.configs import (
-    in_context_hyperteacher as bridge_config,
-)
-from modular_hyperteacher.studies.in_context.figures import identities
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
+    in_context_hyperteacher,
 )
 from modular_hyperteacher.studies.in_context.figures import in_context_sizes
 from tests.helpers import made_up
@@ -48,7 +45,7 @@ _PUBLISHED: dict[_Key, float] = {
     (_VANILLA, 'triangles', 'ood', 'prediction_r2', None): 0.857,
 }
 _SPLITS = ('valid', 'test', 'ood', 'unrelated')
-_BRIDGE = {
+_ACCURACIES = {
     _VANILLA: 0.6,
     _BOTTLENECK: 0.7,
     'nonlinear_hypernetwork': 0.9,
@@ -105,14 +102,14 @@ def write(
   made_up.write_experiment(
       root, config.get_config('workstation'), measure, rows=rows
   )
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
-def write_bridge(
+def write_hyperteacher(
     root: pathlib.Path, changes: Mapping[str, float] | None = None
 ) -> data.Library:
-  """Returns a library with the bridge's runs and those of Figure 3B."""
-  accuracies = _BRIDGE | (dict(changes) if changes else {})
+  """Returns a library with runs on the hyperteacher and those of Figure 3B."""
+  accuracies = _ACCURACIES | (dict(changes) if changes else {})
 
   def measure(run: sweeps.Run) -> made_up.Summary | None:
     accuracy = accuracies[run.config['model']['name']]
@@ -130,14 +127,16 @@ def write_bridge(
         for split in ('test', 'ood')
     }
 
-  for config_ in (bridge_config.get_config(), fig3b.get_config('workstation')):
+  for config_ in (
+      in_context_hyperteacher.get_config(),
+      fig3b.get_config('workstation'),
+  ):
     made_up.write_experiment(root, config_, measure)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 def _verdict(claim_id: str, library: data.Library) -> str:
-  (claim,) = [c for c in claims.known() if c.id == claim_id]
-  return verdicts.evaluate(claim, library)['verdict']
+  return made_up.judge(claim_id, library)['verdict']
 
 
 _IDS = ('IC-1', 'IC-1x', *(f'IC-{number}' for number in range(2, 10)))
@@ -253,11 +252,13 @@ def test_our_claims_on_the_hyperteacher(
     verdict: str,
     tmp_path: pathlib.Path,
 ) -> None:
-  assert _verdict(claim_id, write_bridge(tmp_path, changes)) == verdict
+  assert _verdict(claim_id, write_hyperteacher(tmp_path, changes)) == verdict
 
 
-def test_the_bridge_compares_with_every_width(tmp_path: pathlib.Path) -> None:
-  write_bridge(tmp_path)
+def test_claims_on_the_hyperteacher_compare_with_every_width(
+    tmp_path: pathlib.Path,
+) -> None:
+  write_hyperteacher(tmp_path)
   config = fig3b.get_config()
   config.models.nonlinear_hypernetwork.hidden_dim = 64
   wide = {'ood': {'accuracy': [0.2, 0.201, 0.203], 'loss': [1.0] * 3}}
@@ -268,13 +269,15 @@ def test_the_bridge_compares_with_every_width(tmp_path: pathlib.Path) -> None:
       if run.config['model']['name'] == 'nonlinear_hypernetwork'
       else None,
   )
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   assert _verdict('IB-2', library) == verdicts.CONTRADICTED
 
 
-def test_the_bridge_needs_both_kinds_of_runs(tmp_path: pathlib.Path) -> None:
+def test_claims_on_the_hyperteacher_need_both_kinds_of_runs(
+    tmp_path: pathlib.Path,
+) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   for claim_id in ('IB-1', 'IB-2'):
     assert _verdict(claim_id, library) == verdicts.NOT_RUN
 
@@ -283,7 +286,7 @@ def test_the_figure_of_sizes_names_missing_runs(
     tmp_path: pathlib.Path,
 ) -> None:
   figure, table = registry.figures()['in_context_sizes'].make(
-      data.Library(tmp_path, tmp_path / 'nothing')
+      made_up.library(tmp_path)
   )
   assert 'no run' in made_up.texts(figure)
   columns = [style.column_name(c) for c in in_context_sizes.CELL[1:]]
@@ -297,7 +300,7 @@ def test_identities_are_what_the_code_measures(tmp_path: pathlib.Path) -> None:
   for identity in (*identities.ATTENTION, identities.CONSTRUCTION):
     again = identities.measure(identity, 0)
     assert again == pytest.approx(stored[identity, 0], abs=1e-6)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   for claim_id in ('HY-1', 'IC-10'):
     assert _verdict(claim_id, library) == verdicts.SUPPORTED
 
@@ -325,24 +328,26 @@ def test_the_figure_draws_curves_and_reference_lines(
       and t.name == 'best mix of training functions'
       and t.x[0] == 0
   ]
-  references = in_context_references.load()
-  chosen = references.query(
+  table = reference_lines.load()
+  chosen = table.query(
       "task_support == 'ring_chords' and split == 'ood' and predictor == 'mix'"
   )
   assert mix.y[0] == pytest.approx(chosen['r2'].mean())
 
 
-def test_the_bridge_shows_every_learner_in_four_panels(
+def test_the_comparison_shows_every_learner_in_four_panels(
     tmp_path: pathlib.Path,
 ) -> None:
   figure, table = registry.figures()['in_context_hyperteacher'].make(
-      write_bridge(tmp_path)
+      write_hyperteacher(tmp_path)
   )
   by_row: Any = table.set_index(['learner', 'infers'])
   transformer = by_row.loc['transformer', 'in context']
-  assert transformer['new_mean'] == pytest.approx(_BRIDGE[_VANILLA], abs=0.01)
+  assert transformer['new_mean'] == pytest.approx(
+      _ACCURACIES[_VANILLA], abs=0.01
+  )
   maml = by_row.loc['MAML, 218 wide', '10 gradient steps']
-  assert maml['new_mean'] == pytest.approx(_BRIDGE['maml'], abs=0.01)
+  assert maml['new_mean'] == pytest.approx(_ACCURACIES['maml'], abs=0.01)
   assert maml['decoding_mean'] != 0.4
   assert (table['cost_laptop'] > 0).all()
   missing = table.loc[table['num_seeds'] == 0, 'infers']
@@ -358,12 +363,14 @@ def test_the_bridge_shows_every_learner_in_four_panels(
   assert {t.xaxis for t in made_up.traces(figure)} >= {'x', 'x2', 'x3', 'x4'}
 
 
-def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
-  write_bridge(tmp_path)
+def test_the_comparison_names_seeds_that_diverged(
+    tmp_path: pathlib.Path,
+) -> None:
+  write_hyperteacher(tmp_path)
   path = next(tmp_path.glob('fig3b/laptop/*maml*/summary.json'))
   summary = json.loads(path.read_text()) | {'diverged': [2020]}
   path.write_text(json.dumps(summary))
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   figure, _ = registry.figures()['in_context_hyperteacher'].make(library)
   text = ' '.join(made_up.layout(figure).meta['caption'])
   assert (
@@ -374,8 +381,6 @@ def test_the_bridge_names_seeds_that_diverged(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize('name', ['in_context', 'in_context_hyperteacher'])
 def test_figures_without_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(
-      data.Library(tmp_path, tmp_path / 'nothing')
-  )
+  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
   assert 'no finished run' in made_up.texts(figure)
   assert (table['num_seeds'] == 0).all()

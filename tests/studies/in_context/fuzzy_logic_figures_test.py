@@ -8,7 +8,6 @@ import pytest
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.claims import (
     fuzzy_logic as fuzzy_logic_claims,
@@ -57,7 +56,7 @@ def _published(hyla: float = 0.8) -> dict[tuple[str, int, float, str], float]:
 
 
 def _holds(claim_id: str, r2: dict[tuple[str, int, float, str], float]) -> bool:
-  (claim,) = [c for c in claims.known() if c.id == claim_id]
+  claim = made_up.claim(claim_id)
   compared = list(claim.compare(_frame(r2)))
   assert compared
   return all(c.interval[0] > c.bound for c in compared)
@@ -124,14 +123,14 @@ def test_terms_named_from_codes(
     scores: dict[str, tuple[float, ...]], verdict: str
 ) -> None:
   """HY-8 asks it of the better block, for both kinds of attention."""
-  (claim,) = [c for c in claims.known() if c.id == 'HY-8']
+  claim = made_up.claim('HY-8')
   found = list(claim.compare(_f1(scores)))
   assert len(found) == 2
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdict
 
 
 def test_without_codes_terms_are_not_judged() -> None:
-  (claim,) = [c for c in claims.known() if c.id == 'HY-8']
+  claim = made_up.claim('HY-8')
   found = claim.compare(_frame(_published()))
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdicts.NOT_RUN
 
@@ -139,7 +138,7 @@ def test_without_codes_terms_are_not_judged() -> None:
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path,
 ) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   trained = [claim for claim in claims.known() if claim.id in _TRAINED]
   assert len(trained) == len(_TRAINED)
   for claim in trained:
@@ -148,8 +147,6 @@ def test_without_runs_nothing_is_claimed(
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(
-      data.Library(tmp_path, tmp_path / 'nothing')
-  )
+  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
   assert 'no run' in made_up.texts(figure)
   assert len(table) == 17 and (table['num_seeds'] == 0).all()

@@ -258,7 +258,7 @@ def test_objectives_without_squares_have_no_r2() -> None:
 
 
 @pytest.mark.slow
-def test_the_bridge_has_the_teacher_of_figure_3b() -> None:
+def test_the_hyperteacher_is_that_of_figure_3b() -> None:
   """And its splits and evaluation tasks; only the number of queries differs."""
   from modular_hyperteacher.configs import fig3b  # pylint: disable=import-outside-toplevel
 

@@ -9,10 +9,9 @@ import pytest
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import sraven
-from modular_hyperteacher.studies.in_context.figures import sraven_ambiguity
 from tests.helpers import made_up
 
 # (attention, heads, features, split, metric) -> value.
@@ -59,7 +58,7 @@ def _frame(values: _Values) -> pd.DataFrame:
 
 
 def _holds(claim_id: str, frame: pd.DataFrame) -> bool:
-  (claim,) = [c for c in claims.known() if c.id == claim_id]
+  claim = made_up.claim(claim_id)
   compared = list(claim.compare(frame))
   assert compared
   return all(c.interval[0] > c.bound for c in compared)
@@ -85,7 +84,7 @@ def test_claims_fail_otherwise(claim_id: str, changed: _Values) -> None:
 
 
 def test_without_runs_nothing_is_claimed(tmp_path: pathlib.Path) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   judged = [c for c in claims.known() if c.id in _IDS]
   assert len(judged) == len(_IDS)
   for claim in judged:
@@ -112,9 +111,7 @@ def test_claims_take_the_size_of_the_runs() -> None:
 
 @pytest.mark.parametrize('name', ['sraven', 'sraven_decoding'])
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(
-      data.Library(tmp_path, tmp_path / 'nothing')
-  )
+  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
   assert 'no run' in made_up.texts(figure)
   assert len(table) == 7 and (table['num_seeds'] == 0).all()
 
@@ -122,13 +119,13 @@ def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
 def test_ambiguous_shares_are_what_the_code_measures(
     tmp_path: pathlib.Path,
 ) -> None:
-  stored = sraven_ambiguity.load()
-  sizes: Any = sraven_ambiguity.CELL
+  stored = ambiguity.load()
+  sizes: Any = ambiguity.CELL
   stored = stored.set_index([*sizes, 'seed', 'metric'])['value']
-  again = sraven_ambiguity.measure(2, 8, 0)
+  again = ambiguity.measure(2, 8, 0)
   for name, value in again.items():
     assert stored[2, 8, 0, name] == pytest.approx(value, rel=1e-5)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   found = {
       claim.id: verdicts.evaluate(claim, library)['verdict']
       for claim in claims.known()

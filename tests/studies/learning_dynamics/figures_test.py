@@ -9,7 +9,6 @@ import pytest
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
@@ -102,7 +101,7 @@ def _write(
         },
         rows=lambda run: _rows(run, values),
     )
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -134,7 +133,7 @@ def test_claims(
     changes: Any,
     verdict: str,
 ) -> None:
-  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
+  claim = made_up.claim(claim_id)
   library = as_claimed
   if changes:
     library = _write(tmp_path, changes, (claim.experiment,))
@@ -155,7 +154,7 @@ def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
 
 @pytest.mark.parametrize('name', _FIGURES[1:])
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   figure, _ = registry.figures()[name].draw(library)
   assert 'no finished run' in made_up.texts(figure)
 
@@ -164,9 +163,8 @@ def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
 def test_without_runs_claims_are_not_run(
     tmp_path: pathlib.Path, number: int
 ) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
-  (claim,) = [c for c in claims.known() if c.id == f'LD-{number}']
-  assert verdicts.evaluate(claim, library)['verdict'] == 'NOT RUN'
+  library = made_up.library(tmp_path)
+  assert made_up.judge(f'LD-{number}', library)['verdict'] == 'NOT RUN'
 
 
 def test_forecasts_know_neither_the_seed_nor_the_run() -> None:

@@ -14,6 +14,7 @@ from modular_hyperteacher.studies.learning_dynamics import theory
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import families
+from tests.studies.learning_dynamics import flow
 
 _MODULES, _INPUTS, _SCALE = 6, 16, 1.7
 
@@ -105,7 +106,7 @@ def test_velocity_is_minus_the_gradient(num_modules: int) -> None:
   """By finite differences; G is not a multiple of the identity."""
   drive = _drive()
   modules = np.random.default_rng(2).normal(size=(num_modules, _INPUTS))
-  velocity = theory.velocity(modules, drive)
+  velocity = flow.velocity(modules, drive)
   step = 1e-5
   for index in itertools.product((0, 2), (0, 7, 15)):
     change = np.zeros_like(modules)
@@ -117,7 +118,7 @@ def test_velocity_is_minus_the_gradient(num_modules: int) -> None:
 
 def test_the_gram_matrix_never_changes() -> None:
   start = np.random.default_rng(3).normal(size=(_MODULES, _INPUTS))
-  modules = theory.integrate(start, _drive(), [0.0, 50.0, 400.0])
+  modules = flow.integrate(start, _drive(), [0.0, 50.0, 400.0])
   for later in modules:
     np.testing.assert_allclose(later @ later.T, start @ start.T, atol=1e-5)
   assert _loss(modules[-1], _drive()) < 0.2 * _loss(start, _drive())
@@ -135,7 +136,7 @@ def test_closed_form_is_the_integrated_flow(
 ) -> None:
   drive, start = _drive(*run), _rows(4, num_modules, _SCALE)
   times = list(np.linspace(0.0, 60.0, 13))
-  integrated = theory.integrate(start, drive, times)
+  integrated = flow.integrate(start, drive, times)
   bases = theory.row_spaces(start, drive, times, _SCALE)
   for modules, basis in zip(integrated, bases, strict=True):
     np.testing.assert_allclose(_projection(modules), basis.T @ basis, atol=1e-5)
@@ -153,7 +154,7 @@ def test_overlaps_alone_decide_the_loss(num_modules: int) -> None:
   times = [0.0, 3.0, 30.0, 300.0]
   bases = theory.row_spaces(start, drive, times, _SCALE)
   for time, basis in zip(times, bases, strict=True):
-    shares = theory.unlearned_at(values, overlap, time, _SCALE)
+    shares = flow.unlearned_at(values, overlap, time, _SCALE)
     np.testing.assert_allclose(
         shares, theory.unlearned(directions, basis), atol=1e-9
     )
@@ -173,7 +174,7 @@ def test_a_small_student_ends_in_the_leading_eigenspace() -> None:
 def test_of_a_large_student_as_many_modules_move_as_the_teacher_has() -> None:
   """Those that overlap with the teacher; the others keep their weights."""
   drive, start = _drive(), _rows(7, 10)
-  moved = theory.integrate(start, drive, [0.0, 20.0, 200.0])[1:] - start
+  moved = flow.integrate(start, drive, [0.0, 20.0, 200.0])[1:] - start
   _, directions = np.linalg.eigh(drive)
   touching = start @ directions[:, -_MODULES:]  # [M-hat, M]
   still = np.linalg.svd(touching)[0][:, _MODULES:].T  # [4, M-hat]
@@ -190,13 +191,13 @@ def test_times_of_a_lone_direction() -> None:
   start = _rows(9, 4, _SCALE)
   overlap = float(direction @ _projection(start) @ direction)
   for share in (0.5, 0.1, 0.01):
-    time = theory.time_to_share(0.3, share, overlap, _SCALE)
+    time = flow.time_to_share(0.3, share, overlap, _SCALE)
     (basis,) = theory.row_spaces(start, drive, [time], _SCALE)
     left = theory.unlearned(direction[:, None], basis)
     np.testing.assert_allclose(left, share, rtol=1e-6)
-  assert theory.time_to_share(0.3, 0.999999, overlap, _SCALE) == 0
-  assert theory.time_to_share(0.1, 0.01, overlap, _SCALE) == pytest.approx(
-      3 * theory.time_to_share(0.3, 0.01, overlap, _SCALE)
+  assert flow.time_to_share(0.3, 0.999999, overlap, _SCALE) == 0
+  assert flow.time_to_share(0.1, 0.01, overlap, _SCALE) == pytest.approx(
+      3 * flow.time_to_share(0.3, 0.01, overlap, _SCALE)
   )
 
 
@@ -233,7 +234,7 @@ def _compare(
   )
   drive = theory.drive(teacher, supports.moment(latent_type, name))
   times = list(0.02 * 200 * np.arange(len(trained)))
-  expected = theory.integrate(start, drive, times)
+  expected = flow.integrate(start, drive, times)
   losses = [[_loss(w, drive) for w in run] for run in (trained, expected)]
   return trained, *np.array(losses)
 

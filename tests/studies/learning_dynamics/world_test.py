@@ -15,6 +15,7 @@ from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import programs
+from modular_hyperteacher.models import modular_student
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import world
 from modular_hyperteacher.tasks import teacher_student
@@ -99,7 +100,7 @@ def test_alignment_is_that_of_the_host() -> None:
       {s: np.asarray(x) for s, x in zip(('test', 'ood'), inferred)},
       jax.random.key(4),
   )
-  made = alignment.make_analysis(task, world.make_student(**_STUDENT))
+  made = alignment.make_analysis(task, modular_student.make(**_STUDENT))
   measured = made.measure(adapted)
   for i, split in enumerate(('test', 'ood')):
     expected = measured[split]['alignment']

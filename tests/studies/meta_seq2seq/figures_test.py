@@ -10,7 +10,6 @@ import pytest
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
@@ -69,12 +68,11 @@ def write(
   for experiment in experiments:
     config = plugins.config_of(experiment).get_config(preset)
     made_up.write_experiment(root, config, measure)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 def evaluate_claim(library: data.Library, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
-  return verdicts.evaluate(claim, library)
+  return made_up.judge(claim_id, library)
 
 
 @pytest.mark.parametrize('number', range(1, 8))

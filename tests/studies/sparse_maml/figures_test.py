@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.studies.sparse_maml.figures import sparse_maml
+from modular_hyperteacher.studies.sparse_maml import figures
 from tests.helpers import made_up
 
 FIGURES = ('sm_accuracy', 'sm_where', 'sm_steps')
@@ -54,7 +52,7 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
 
   closed = [name for name in values if str(name).startswith('closed')]
   made_up.write_by_rule(root, 'sparse_maml', rule, more_metrics=closed)
-  return data.Library(root, root / 'nothing')
+  return made_up.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -96,12 +94,12 @@ def test_claims(
     verdict: str,
 ) -> None:
   library = _write(tmp_path, changes) if changes else as_claimed
-  (claim,) = [claim for claim in claims.known() if claim.id == claim_id]
-  entry = verdicts.evaluate(claim, library)
+  entry = made_up.judge(claim_id, library)
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
   ours = "Ours, not the paper's: "
-  assert claim.sentence.startswith((ours, 'Analogue on the hyperteacher'))
+  sentence = made_up.claim(claim_id).sentence
+  assert sentence.startswith((ours, 'Analogue on the hyperteacher'))
 
 
 @pytest.mark.parametrize('name', FIGURES)
@@ -114,7 +112,7 @@ def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
 
 
 def test_bars_are_means(as_claimed: data.Library) -> None:
-  figure, _ = sparse_maml.FIGURES['sm_accuracy'].draw(as_claimed)
+  figure, _ = figures.FIGURES['sm_accuracy'].draw(as_claimed)
   bars = [trace.y[0] for trace in made_up.traces(figure) if trace.type == 'bar']
   variants = [0.58, 0.60, 0.59, 0.65, 0.66, 0.62]
   assert bars == pytest.approx(2 * (variants + [0.85, 0.85]))
@@ -129,7 +127,7 @@ def test_bars_are_means(as_claimed: data.Library) -> None:
 
 @pytest.mark.parametrize('name', FIGURES)
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = made_up.library(tmp_path)
   figure, table = registry.figures()[name].draw(library)
   assert re.search('no (finished )?run', made_up.texts(figure))
   assert len(table) == 32

@@ -3,7 +3,7 @@
 All learners know the hyperteacher of Figure 3B and infer the same tasks from
 the same support sets. Reference lines are what the best predictor reaches that
 knows all training functions but composes no modules
-(`analysis/reference_lines.py`).
+(`reference_lines.py`).
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,9 @@ import functools
 
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import pick
-from modular_hyperteacher.studies.in_context.figures import (
-    in_context_references,
-)
+from modular_hyperteacher.studies.in_context import reference_lines
 
-EXPERIMENT = in_context_references.BRIDGE
+EXPERIMENT = reference_lines.HYPERTEACHER
 TITLE = (
     'Is it better to infer modules in context, by a network, or by gradients?'
 )
@@ -47,7 +45,7 @@ def _rows() -> Sequence[learners.Learner]:
 
 
 def _lines() -> Sequence[learners.Line]:
-  table = in_context_references.load(EXPERIMENT)
+  table = reference_lines.load(EXPERIMENT)
   ood = pick.rows(table, {'split': 'ood'})
   means = ood.groupby(['predictor', 'task_support'])['accuracy'].mean()
   return [

@@ -15,10 +15,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from modular_hyperteacher.figures import described
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
@@ -71,7 +73,6 @@ _NOT_DECODABLE = (
     'Without non-compositional support: no decoder can learn a module that is'
     ' never seen.'
 )
-_BESIDE = 'seen combinations, whisker: standard error'
 _MODELS = {
     'anil': 'ANIL',
     'maml': 'MAML',
@@ -165,9 +166,9 @@ _SCALING: dict[str, Any] = {
 }
 
 
-def find(library: data.Library) -> cells.Cells:
-  """Returns the cells of the scaling experiment, with R2."""
-  return cells.select(EXPERIMENT, read_values(library, EXPERIMENT), CELL)
+def select(frame: pd.DataFrame) -> cells.Cells:
+  """Returns the cells of the scaling experiment, given runs with R2."""
+  return cells.select(EXPERIMENT, frame, CELL)
 
 
 def _by_support(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
@@ -315,7 +316,7 @@ def _decoding(grid: cells.Cells) -> dict[str, list[lines.Line]]:
 
 def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns a point per run and seed: R2 over decoding from two layers."""
-  kinds = find(library)
+  kinds = select(read_values(library, EXPERIMENT))
   sources = {'the last hidden layer': 'last', 'the code': 'code'}
   figure, _, _ = layout.make_grid(
       [f'Decoded from {name}' for name in sources], 2
@@ -412,7 +413,7 @@ FIGURES = {
         panels=_by_support,
         notes=('Non-compositional support holds out all masks of a module.',),
         y_title='R² on new combinations',
-        beside_name=_BESIDE,
+        beside_name=model_bars.SEEN,
         **_SCALING,
     ),
     'sg_data': _over_numbers(
@@ -470,7 +471,17 @@ FIGURES = {
             ),
             y_title='OOD accuracy',
             y_range=(0, 1),
-            beside_name=_BESIDE,
+            beside_name=model_bars.SEEN,
         )._replace(experiments=(GIVEN, 'fig3b'))
     ),
 }
+LEARNERS = (
+    learners.Learner(
+        name='MLP',
+        infers='given: the mask',
+        experiment=GIVEN,
+        fields={'model.name': multitask.NAME},
+        kind=learners.Kind('given', style.INK),
+        decoding=f'{DECODING}_last',
+    ),
+)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from modular_hyperteacher.figures import described
+from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import bars
@@ -211,3 +212,17 @@ FIGURES = {
         **_fields,
     ),
 }
+LEARNERS = tuple(
+    learners.Learner(
+        name=name,
+        infers=infers,
+        experiment=EXPERIMENT,
+        fields=cell(gates),
+        kind=learners.GRADIENTS,
+    )
+    for gates, name, infers in (
+        ('body', 'BOIL', '10 steps, body'),
+        ('binary', 'sparse-MAML', '10 steps, gated'),
+        ('rates', 'Meta-SGD', '10 steps, gated'),
+    )
+)

@@ -2,18 +2,12 @@
 
 from collections.abc import Callable
 import math
-import pathlib
 from typing import Any
 
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
 
 # (fields of the config by path, split, metric) -> mean over seeds.
 Rule = Callable[[dict[str, Any], str, str], float]
-
-
-def library(root: pathlib.Path) -> data.Library:
-  return data.Library(root, root / 'nothing')
 
 
 def constant(fields: dict[str, Any], split: str, metric: str) -> float:

@@ -7,12 +7,13 @@ support set by an encoder, or predicted and then adapted by a few steps.
 import functools
 from typing import Any
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.plotting import style
 
-EXPERIMENT = 'amortised'
-TITLE = "Can a network infer a task's modules in one pass?"
+_EXPERIMENT = 'amortised'
+_TITLE = "Can a network infer a task's modules in one pass?"
 MODELS = style.HYPERNETWORKS
 SUPPORTS = ('random', 'non_compositional')
 # Way of inference -> prefix of the model's name, inner steps.
@@ -34,7 +35,7 @@ LEARNERS = tuple(
     learners.Learner(
         name=style.MODEL_NAMES[model].lower(),
         infers=infers,
-        experiment=EXPERIMENT,
+        experiment=_EXPERIMENT,
         fields=make_cell(inference, model, 'random'),
         kind=learners.Kind('forward pass', '#CC79A7'),
     )
@@ -47,16 +48,20 @@ LEARNERS = tuple(
 # The same gradient-adapted runs as Figure 3B's, at any scale.
 _ADAPTED = tuple(
     row._replace(
-        experiment=EXPERIMENT, fields=make_cell('gradient', model, 'random')
+        experiment=_EXPERIMENT, fields=make_cell('gradient', model, 'random')
     )
     for row, model in zip(learners.PAPER, MODELS)
 )
-draw = functools.partial(
-    learners.draw,
-    comparison=learners.Comparison(
-        TITLE,
-        rows=lambda: (*_ADAPTED, *LEARNERS),
-        preset=None,
-        scales=tuple(inference_cost.CALLS),
-    ),
+_COMPARISON = learners.Comparison(
+    _TITLE,
+    rows=lambda: (*_ADAPTED, *LEARNERS),
+    preset=None,
+    scales=tuple(inference_cost.CALLS),
 )
+FIGURES = {
+    'amortised': described.Figure(
+        _TITLE,
+        (_EXPERIMENT,),
+        functools.partial(learners.draw, comparison=_COMPARISON),
+    )
+}
