@@ -23,7 +23,7 @@ DESKTOP = 'desktop'
 # From the smallest scale to the published one.
 SCALES = ('smoke', 'laptop', DESKTOP, 'paper')
 WORKSTATION = 'workstation'
-# Of a config that has a constant of the same name.
+# Presets of configs that have a constant of the same name.
 OPTIONAL = (DESKTOP, WORKSTATION)
 
 

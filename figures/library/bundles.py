@@ -240,7 +240,7 @@ def write_bundle(
 
 def _compress(table: pd.DataFrame) -> bytes:
   """Returns gzipped CSV of six digits; equal tables give equal bytes."""
-  # Of objects, as an empty table makes them, digits would not be rounded.
+  # An empty table makes columns of objects, whose digits are not rounded.
   table = table.astype({'value': float})
   text = table.to_csv(index=False, float_format='%.6g')
   return gzip.compress(text.encode(), mtime=0)

@@ -59,7 +59,7 @@ class InnerConfig(rules.Record):
   # Or iterations of Levenberg-Marquardt; 0 for no adaptation, as for a model
   # that predicts its fast parameters.
   num_steps: int
-  learning_rate: float = 0.0  # Of AdamW or SGD.
+  learning_rate: float = 0.0  # AdamW's or SGD's.
   weight_decay: rules.NotNegative = 0.0  # AdamW's, of every fast parameter.
   # AdamW adds it to the second moment inside the square root, whose second
   # derivative at zero otherwise makes outer gradients NaN.
@@ -83,7 +83,7 @@ class InnerConfig(rules.Record):
   # through the initial fast parameters and the gates. With neither order,
   # adapted parameters are constants, so MAML learns nothing.
   first_order: bool = False
-  momentum: rules.BelowOne = 0.0  # Of SGD.
+  momentum: rules.BelowOne = 0.0  # SGD's.
 
   def __post_init__(self) -> None:
     super().__post_init__()

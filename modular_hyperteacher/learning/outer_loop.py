@@ -50,7 +50,7 @@ class OuterSettings(rules.Record):
 class OuterConfig(OuterSettings):
   """The settings of the bilevel outer loop."""
 
-  weight_decay: rules.NotNegative  # Of every learned meta-parameter.
+  weight_decay: rules.NotNegative  # AdamW's, of learned meta-parameters.
   # Steps with a gradient that is not finite are skipped and counted, but at
   # most this many in a row. 0 never skips.
   max_consecutive_skips: Annotated[int, rules.at_least(0)]

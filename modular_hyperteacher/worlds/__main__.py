@@ -149,11 +149,12 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _score(arguments: argparse.Namespace) -> None:
   row = files.score(arguments.predictions).row()
-  columns = {
-      name: [formats.number(x) if isinstance(x, float) else str(x)]
-      for name, x in row.items()
-  }
-  print(formats.table(columns), end='')
+  values = (
+      formats.number(x) if isinstance(x, float) else str(x)
+      for x in row.values()
+  )
+  for cells in (row, ['---'] * len(row), values):
+    print(f'| {" | ".join(cells)} |')
 
 
 if __name__ == '__main__':

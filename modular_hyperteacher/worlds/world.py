@@ -51,7 +51,7 @@ class World(abc.ABC):
   """A distribution of tasks, with the parameters of one seed."""
 
   name: str  # As in `worlds.list()`.
-  preset: str | None  # Of the config with these fields; None for your own task.
+  preset: str | None  # The config with these fields; None: your own task.
   experiment: str | None  # The config that describes it, such as 'fig3b'.
   fields: Mapping[str, Any]
   seed: int  # Decides the teacher or the mazes and the split, as in a run.

@@ -30,9 +30,9 @@ WEIGHTS = hk.initializers.VarianceScaling(1.0, 'fan_in', 'truncated_normal')
 class Kind(NamedTuple):
   """A kind of attention."""
 
-  normalise: Callable[[jax.Array], jax.Array]  # Of scores [..., A, T, T].
+  normalise: Callable[[jax.Array], jax.Array]  # Scores [..., A, T, T].
   is_hyla: bool = False  # Whether scores also mix the heads' values, per key.
-  activation: Callable[[jax.Array], jax.Array] = jax.nn.relu  # Of the mixtures.
+  activation: Callable[[jax.Array], jax.Array] = jax.nn.relu  # On mixtures.
 
 
 def rms_head(scores: jax.Array) -> jax.Array:
@@ -80,7 +80,7 @@ class Attention(hk.Module):
 
   kind: str  # A name in `KINDS`.
   num_heads: int  # A
-  qkv_dim: int  # Of queries, keys and values, over all heads: A K.
+  qkv_dim: int  # Width of queries, keys, values over all heads: A K.
   # Fraction of the pairs of tokens whose scores are dropped; the same pairs in
   # all heads, and in all sequences of a batch.
   dropout_rate: float

@@ -28,7 +28,7 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
 Params = Any
-# Of what a code, or a hidden layer, mixes: variance 1 / (number of rows).
+# Weights that a code or a hidden layer mixes: variance 1 / (number of rows).
 _MIXED = hk.initializers.VarianceScaling(
     1.0, 'fan_in', 'truncated_normal', fan_in_axes=[0]
 )
@@ -41,7 +41,7 @@ class Prediction(NamedTuple):
   # Name -> features of the first query, or of the last one of a sequence, from
   # which latents may be decoded.
   features: dict[str, jax.Array]
-  # Of the token where the first query is read: the scores of its attention to
+  # At the token where the first query is read: scores of its attention to
   # itself, over the heads of each block, [blocks, A]; of all queries of a
   # sequence, [Q, blocks, A].
   codes: jax.Array

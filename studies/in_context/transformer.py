@@ -28,7 +28,7 @@ class TransformerConfig(rules.Record):
   embedding_dim: rules.Count  # E
   num_layers: rules.Layers  # Blocks.
   num_heads: rules.Count  # A
-  # Of queries, keys and values, over all heads; None for E.
+  # Width of queries, keys and values, over all heads; None for E.
   qkv_dim: int | None
   feedforward_dim: rules.Count  # Hidden units, in each block.
   attention: Annotated[str, rules.one_of(attention.KINDS)]
@@ -56,7 +56,7 @@ class LastTokens(NamedTuple):
 
   output: jax.Array  # [..., Q, E], normalised.
   streams: list[jax.Array]  # The residual stream after each block, [..., Q, E].
-  # Of each block, the heads' scores of a token with itself, [..., Q, A].
+  # Per block, the heads' scores of a token with itself, [..., Q, A].
   codes: list[jax.Array]
 
 

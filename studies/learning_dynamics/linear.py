@@ -33,7 +33,7 @@ _INNER = inner_loop.InnerConfig(
 class Setting(NamedTuple):
   """What a student is trained on, and how."""
 
-  masks: np.ndarray  # Of the families, [C, M].
+  masks: np.ndarray  # One row per family, [C, M].
   latent_type: str  # 'discrete' or 'continuous'
   learning_rate: float
   num_steps: int

@@ -35,8 +35,8 @@ class TestSet(NamedTuple):
 class EpisodeDistribution(abc.ABC):
   """A distribution of episodes."""
 
-  input_vocab: vocabulary.Vocabulary  # Of commands.
-  output_vocab: vocabulary.Vocabulary  # Of actions.
+  input_vocab: vocabulary.Vocabulary  # Words of commands.
+  output_vocab: vocabulary.Vocabulary  # Actions.
   # Without a support set, episodes are batches for a standard network.
   has_support: bool
   num_rows: dict[str, int]  # Split -> different rows that it is drawn from.

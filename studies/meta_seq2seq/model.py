@@ -38,7 +38,7 @@ class ModelConfig(rules.Record):
   input_vocab: vocabulary.Vocabulary
   output_vocab: vocabulary.Vocabulary
   hidden_dim: rules.Count  # H, everywhere.
-  num_layers: rules.Layers  # Of every LSTM.
+  num_layers: rules.Layers  # In every LSTM.
   dropout_rate: rules.BelowOne  # On embeddings, and between layers.
   use_memory: bool  # False for a standard sequence-to-sequence network.
   # False for a decoder that sees only its initial state, the context of the

@@ -105,7 +105,7 @@ def test_ctrl_c_before_a_worker_began(tmp_path: pathlib.Path) -> None:
     [
         (signal.SIGINT, 130),
         (signal.SIGTERM, 0),
-        (signal.SIGHUP, 0),  # Of a terminal that is closed.
+        (signal.SIGHUP, 0),  # A terminal that is closed sends it.
     ],
 )
 def test_while_compiling(

@@ -42,7 +42,7 @@ def test_all_runs_can_be_built(name: str, preset: str) -> None:
   assert len({run.run_id for run in runs}) == len(runs)
   for run in runs:
     assert (run.experiment, run.preset) == (name, preset)
-    # Of a single task per step there is nothing to divide.
+    # A single task per step cannot be divided.
     num_devices = min(run.config['training']['meta_batch_size'], 2)
     built = build.build(run.config, num_devices)
     num_meta, num_fast = built.system.num_params
@@ -162,7 +162,7 @@ def test_other_words_are_no_experiments() -> None:
 def _kind(config: dict[str, Any]) -> str:
   """Returns task, model and solver."""
   task, model = config['task'], config['model']
-  # Of the hyperteacher, a second generated layer changes the program, too.
+  # A second generated layer changes the hyperteacher's program, too.
   depth = task.get('teacher_num_hidden')
   solver = model.get('inner', {}).get('solver')
   kind = (task['name'], depth, model['name'], solver)

@@ -23,7 +23,7 @@ def test_rounding_is_no_difference_and_another_draw_is() -> None:
   rounded = _tree(1)
   rounded['weights'] *= 1 + 1e-6
   assert draws.compare(first, draws.digest(rounded)) is None
-  assert draws.compare(None, first) is None  # Of an earlier version.
+  assert draws.compare(None, first) is None  # As an earlier version stored it.
   for name in ('weights', 'masks', 'cells', 'key'):
     other = draws.digest({**_tree(1), name: _tree(2)[name]})
     told = draws.compare(first, other)

@@ -38,7 +38,7 @@ _FOLDERS = (
     'configs|docs|examples|figures|launch|modular_hyperteacher|studies|tests'
 )
 _WRITTEN = 'figures/output'
-# Of gcloud and SLURM.
+# Flags of gcloud and SLURM.
 _OTHERS_FLAGS = {'command', 'worker', 'gpus-per-node', 'ntasks-per-node'}
 _CONFIGS = ('fig3b', 'fig3e', 'fig_a8', 'scan_me')
 # Appendices are longer. The code of docs/extending.md counts, too.
@@ -262,7 +262,7 @@ def test_every_file_and_config_that_pages_name_exists() -> None:
   paths |= set(re.findall(r'`([\w/]+/\w+\.\w+)`', _TEXT))
   configs = {p for p in paths if re.match(r'configs/.*\.py', p)}
   made_up = {'configs/NAME.py'}
-  # Of the study that docs/extending.md walks through.
+  # Files of the study that docs/extending.md walks through.
   made_up |= {'configs/sine_readouts.py'}
   configs -= made_up
   assert {'configs/fig3b.py', 'examples/pretrained.py'} < paths
@@ -280,7 +280,7 @@ def test_every_config_that_pages_name_without_its_folder_exists() -> None:
   known = '|'.join(plugins.config_modules())
   names = set(re.findall(rf'`((?:{known})(?::\w+)*)`', _TEXT))
   names |= set(re.findall(r'--config=(\w+(?::\w+)*)(?![\w/.])', _TEXT))
-  # Of the study that docs/extending.md walks through.
+  # Files of the study that docs/extending.md walks through.
   names -= {'sine_readouts'}
   assert {'fig3b:paper', 'fig3b:smoke', 'fig3e:teacher_longer:smoke'} <= names
   for name in names:

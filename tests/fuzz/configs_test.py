@@ -20,7 +20,7 @@ from modular_hyperteacher.studies.meta_seq2seq.configs import scan_me
 from tests.fuzz import mutations
 from tests.fuzz import settings
 
-_MAX_S = 60  # Of a case; SIGALRM then ends the test.
+_MAX_S = 60  # Per case; SIGALRM then ends the test.
 _ONE_DEVICE = mock.patch('jax.device_count', return_value=1)
 _SOUND = [
     module.get_config('smoke').to_dict() for module in (fig3b, fig4b, scan_me)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests.helpers import commands
 
-_MAX_S = 60  # Of one command, before it counts as stuck.
+_MAX_S = 60  # After these, a command counts as stuck.
 _CODE = """
 import importlib, json, os, runpy, signal, sys
 cases = json.load(sys.stdin)

@@ -24,7 +24,7 @@ from tests.runs import trainer_test
 _STEPS = ('fsync', 'replace', 'rename', 'write_text', 'write_bytes')
 
 
-# Of six undisturbed steps: test_a_fault_of_every_write counts them.
+# Writes of six undisturbed steps; test_a_fault_of_every_write counts them.
 _NUM_STEPS, _NUM_WRITES = 6, 18
 
 

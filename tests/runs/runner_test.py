@@ -81,7 +81,7 @@ def test_a_run_does_not_go_on_with_other_tasks(
   path.write_text(json.dumps(stored))
   with pytest.raises(errors.UserError, match='cannot be resumed, as the same'):
     _execute(tmp_path)
-  del stored['drawn']  # Of an earlier version.
+  del stored['drawn']  # As an earlier version stored it.
   path.write_text(json.dumps(stored))
   _execute(tmp_path)
 

@@ -85,7 +85,7 @@ def _model(
           'embedding_dim': width,
           'num_layers': 2,
           'num_heads': 4,
-          # Of queries, keys and values, over all heads; None for the width.
+          # Width of queries, keys and values, over all heads; None: as tokens.
           'qkv_dim': config_dict.placeholder(int),
           'feedforward_dim': 4 * width,
           # See `attention.KINDS`.

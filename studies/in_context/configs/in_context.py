@@ -44,9 +44,9 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   }
   models = in_context.models(
       preset,
-      # Of the latent code; the teacher has as many modules.
+      # Entries of the latent code; the teacher has as many modules.
       num_modules=6,
-      # Of the network that the code generates; twice the teacher's width.
+      # Width of the network that the code generates; twice the teacher's.
       task_num_hidden=1,
       task_hidden_dim=32,
       task_bias=False,

@@ -48,7 +48,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       sweep,
       task={
           'name': 'sraven',
-          # Of a panel, each with its own rule; values of a feature.
+          # Features of a panel, each with its own rule; values of a feature.
           'num_features': 4 if preset == 'paper' else 2,
           'num_values': 8,
           # Share of the multisets of rules that is held out.

@@ -16,7 +16,7 @@ class Points(NamedTuple):
   colour: str
   # Columns 'x', 'y', 'error' (NaN for none) and 'label'; may be empty.
   table: pd.DataFrame
-  symbol: str = 'circle'  # Of plotly.
+  symbol: str = 'circle'  # Plotly's name.
   path: bool = False  # Whether a line joins them.
 
 

@@ -74,7 +74,7 @@ def scan_task(
       'num_query': 20,
       # Words beyond those of SCAN, and as many actions.
       'num_extra': num_extra,
-      # Of any command; of training queries; of training support sets.
+      # Longest: any command; training queries; training support sets.
       'max_actions': 48,
       'max_query_actions': 48,
       'max_support_actions': 48,
@@ -135,7 +135,7 @@ def _network(name: str) -> experiment.Block:
           'decay_factor': 0.1,
           # Whether to reset Adam's moments at the decay.
           'reset_at_decay': True,
-          # Of the decoder's gradient, and of all others'.
+          # Norms to clip: the decoder's gradient, and all others'.
           'clip_norm': 50.0,
           # Whether to predict the support set, too.
           'support_loss': True,

@@ -321,7 +321,7 @@ def test_prediction_adds_no_fast_parameter(name: str) -> None:
     )
   (meta, fast), (plain_meta, plain_fast) = counts.values()
   assert fast == plain_fast
-  # Of an encoder of width E: two layers, keys and values; four queries of
+  # An encoder of width E has two layers, keys and values; four queries of
   # each slot; heads of two layers.
   e = _runs('laptop', f'model={name}')[0].config['model']['encoder_hidden_dim']
   slots = [32, 32, 32] if 'nonlinear' in name else [32, 32, 32, 8]

@@ -138,7 +138,7 @@ def test_number_of_parameters() -> None:
       num_heads=4,
       feedforward_dim=1024,
   )
-  norms = 2 * 256 + 2 * 64  # Of tokens; of the queries and keys of a head.
+  norms = 2 * 256 + 2 * 64  # Tokens; queries and keys of a head.
   block = 4 * 256 * 256 + 2 * 256 * 1024 + norms
   ends = 16 * 256 + (16 * 256 + 256) + 256 + (256 * 16 + 16)
   assert base.count_params(model) == (4 * block + ends, 0)

@@ -25,12 +25,12 @@ _AS_CLAIMED = {
     # over the modules of a run.
     'align': 1.0,
     'decode': 1.0,
-    # Of a disconnected support: factors of steps and of OOD loss.
+    # A disconnected support multiplies steps and OOD loss by these.
     'fit_factor': 1.0,
     'ood_factor': 100.0,
     # Whether the end can be told from the beginning.
     'told': 1.0,
-    # Of steps over M.
+    # Exponent of steps over M.
     'exponent': 0.8,
     # Whether there are losses of families, which no claim compares.
     'families': 0.0,

@@ -390,7 +390,7 @@ def test_initial_values_are_spread_as_in_pytorch() -> None:
   assert 0.1 < abs(recurrent['b']).max() <= 0.2
   spread = recurrent['b'].std() * np.sqrt(3 / 2)
   np.testing.assert_allclose(spread, 0.1, rtol=0.1)
-  combine = params['encoder/combine']  # Of 200 inputs.
+  combine = params['encoder/combine']  # It has 200 inputs.
   bound = 1 / np.sqrt(200)
   for leaf in combine.values():
     assert 0.95 * bound < abs(leaf).max() <= bound

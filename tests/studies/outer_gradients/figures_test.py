@@ -30,7 +30,7 @@ _AS_CLAIMED = {
     'contrastive_standard': 0.70,
     'contrastive_symmetric': 0.80,
     'linearised_control': 0.79,
-    'rate': 1.0,  # Of the symmetric rule's approach, relative to others.
+    'rate': 1.0,  # How fast the symmetric rule approaches, relative to others.
 }
 
 

@@ -19,7 +19,7 @@ from modular_hyperteacher.tasks.supports import feistel
 _SMALL = [(m, k) for m in range(1, 9) for k in range(1, m + 1)]
 
 _NONEMPTY: Any = True  # A static argument.
-_NO_KEYS: Any = None  # Of sets that do not ask the round keys.
+_NO_KEYS: Any = None  # For sets that do not ask the round keys.
 
 
 def _brute_force_masks(
