@@ -88,7 +88,7 @@ def training(**fields: Any) -> Block:
       'num_evaluation_tasks': 1024,
       # JAX's random number generator.
       'prng_impl': 'threefry2x32',
-      # Precision of float32 products on GPUs and TPUs: 'float32', or what is faster
-      # there and less exact, 'tensorfloat32' or 'bfloat16'.
+      # Float32 products on GPUs and TPUs: 'float32', or what is faster there
+      # and less exact, 'tensorfloat32' or 'bfloat16'.
       'matmul_precision': 'float32',
   } | fields

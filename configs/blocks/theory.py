@@ -96,7 +96,7 @@ def _task() -> experiment.Block:
       'task_support': 'singles_ring',
       # 'discrete' or 'continuous', in training; evaluation is continuous.
       'latent_type': 'discrete',
-      # How continuous latents are drawn: 'released', or 'paper' for its Algorithm 1.
+      # Draws continuous latents: 'released', or 'paper' for its Algorithm 1.
       'sampler': 'released',
       'input_dim': 16,
       'output_dim': 4,

@@ -67,8 +67,8 @@ def respond(
   """
   weights = jnp.tensordot(latent, modules, 1) / math.sqrt(modules.shape[1])
   if isinstance(inputs, SharedInputs):
-    # For B tasks, [B * H, X] @ [X, N]: in this order, XLA transposes no array of
-    # all tasks, neither here nor in the backward pass.
+    # For B tasks, [B * H, X] @ [X, N]: in this order, XLA transposes no array
+    # of all tasks, neither here nor in the backward pass.
     hidden = jax.nn.relu(weights.T @ inputs.array.T)
     return jnp.einsum('hn,hy->ny', hidden, readout)
   return jax.nn.relu(inputs @ weights) @ readout

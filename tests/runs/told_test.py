@@ -62,7 +62,7 @@ def test_another_version_of_jax_is_told() -> None:
 
 
 def test_a_commit_says_whether_files_differ(tmp_path: pathlib.Path) -> None:
-  assert (provenance.ROOT / 'main.py').exists()  # The root of the whole package.
+  assert (provenance.ROOT / 'main.py').exists()  # All code.
   assert provenance.commit(tmp_path) is None
   source = tmp_path / 'models' / 'maml.py'
   source.parent.mkdir()

@@ -180,7 +180,7 @@ def test_stopped_while_evaluating_a_run_finds_the_same_best_parameters(
   """Stopped by SIGTERM, and then by a kill between rows and checkpoint."""
   _trainer(compiled, tmp_path / 'whole').run()
   expected_rows, expected = _final(compiled, tmp_path / 'whole')
-  # Among 5, 10 and 14, the last has the lowest validation loss, for either seed.
+  # Among 5, 10 and 14, the last has the lowest validation loss for both seeds.
   path = tmp_path / 'stopped'
   stop = _Stop(step)
   stop.trainer = _trainer(compiled, path, call=stop, checkpoint_every_s=1e9)

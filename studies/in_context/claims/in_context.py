@@ -28,8 +28,8 @@ _R2, _DECODING = 'prediction_r2', 'decoding_r2'
 VANILLA, BOTTLENECK = MODELS = 'transformer', 'hypernetwork_transformer'
 GRADIENTS = 'nonlinear_hypernetwork'
 _STEPS = 'training.num_outer_steps'
-# Stages of a transformer's training: when its latent is not yet decodable, and from
-# when on its OOD R2 stands still, according to the paper.
+# Stages of a transformer's training: when its latent is not yet decodable, and
+# from when on its OOD R2 stands still, according to the paper.
 _EARLY, _STILL = 0.1, 0.2
 # Differences that count as none.
 _SAME_R2 = 0.03

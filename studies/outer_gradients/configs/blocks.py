@@ -7,8 +7,8 @@ from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import presets
 
 # The rate of inner gradient descent. Among 0.1 and 0.3 with a momentum of 0.9,
-# and 0.3 and 1 without, the best for the unrolled linear hypernetwork after 100 steps
-# of one seed. The symmetric rule learned with this one alone.
+# and 0.3 and 1 without, the best for the unrolled linear hypernetwork after 100
+# steps of one seed. The symmetric rule learned with this one alone.
 RATE = 1.0
 PROXIMAL = 0.01  # lambda
 MAX_QUERY_LOSS = 10.0  # Nats, of negative phases.

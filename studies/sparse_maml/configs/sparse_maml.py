@@ -35,8 +35,8 @@ _GATES = {
 _INNER = {
     'sgd': {
         'solver': 'sgd',
-        # Chosen among 0.1, 0.25, 0.5 and 1 as MAML's best on seen combinations after 500
-        # steps of one seed.
+        # Chosen among 0.1, 0.25, 0.5 and 1: MAML's best on seen combinations
+        # after 500 steps of one seed.
         'learning_rate': 0.5,
         'weight_decay': 0.0,
         'eps_root': 0.0,
