@@ -12,10 +12,7 @@ from modular_hyperteacher.cli import formats
 
 def to_markdown(table: pd.DataFrame) -> str:
   """Returns a table; columns x_mean and x_se become one, 'x': mean ± error."""
-  columns = texts(table)
-  rows = [list(columns), ['---'] * len(columns), *zip(*columns.values())]
-  cells = [[text.replace('|', r'\|') for text in row] for row in rows]
-  return ''.join(f'| {" | ".join(row)} |\n' for row in cells)
+  return formats.table(texts(table))
 
 
 def fill(page: str, tables: Mapping[str, str]) -> str:
