@@ -149,12 +149,11 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _score(arguments: argparse.Namespace) -> None:
   row = files.score(arguments.predictions).row()
-  values = (
-      formats.number(x) if isinstance(x, float) else str(x)
-      for x in row.values()
-  )
-  for cells in (row, ['---'] * len(row), values):
-    print(f'| {" | ".join(cells)} |')
+  columns = {
+      name: [formats.number(x) if isinstance(x, float) else str(x)]
+      for name, x in row.items()
+  }
+  print(formats.table(columns), end='')
 
 
 if __name__ == '__main__':
