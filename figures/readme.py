@@ -30,7 +30,6 @@ from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
-from modular_hyperteacher.figures.paper import published_scale
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import overview
 
@@ -54,10 +53,6 @@ def pages(
     library: data.Library, entries: list[verdicts.Entry]
 ) -> dict[pathlib.Path, str]:
   """Returns path -> text of all pages, with current tables.
-
-  Args:
-    library: the finished runs.
-    entries: one per claim, from `claims.evaluate`.
 
   Raises:
     ValueError: if a page lacks the markers of its table.
@@ -142,7 +137,7 @@ def _verdict(judged: Sequence[overview.Judged]) -> str:
 
 def published_table(library: data.Library, experiments: Sequence[str]) -> str:
   """Returns a row per published number with a finished run; '' without any."""
-  rows = published_scale.rows(library, list(experiments))
+  rows = agreement.compared_rows(library, list(experiments))
   return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
 
 

@@ -63,12 +63,7 @@ def _make_infer(
 
 
 def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
-  """Returns a compiled function that infers `num_tasks` tasks.
-
-  Args:
-    config: the config of a run.
-    num_tasks: how many. Their examples are drawn once, for all calls.
-  """
+  """Returns a compiled function that infers some tasks, drawn once."""
   keys = iter(jax.random.split(jax.random.key(0), 4))
   make = experiments.infer_maker(config)
   task, infer = (make or _make_infer)(config, next(keys))
@@ -104,14 +99,10 @@ def load() -> pd.DataFrame:
 
 
 def find(preset: str, fields: Mapping[str, Any]) -> float:
-  """Returns the ms per task of the one learner with these fields.
-
-  Args:
-    preset: 'laptop' or 'paper'.
-    fields: path in the config -> value; only those of FIELDS count.
+  """Returns the ms per task of the one learner with these fields, by path.
 
   Raises:
-    ValueError: if none was measured, or several.
+    ValueError: if none was measured, or several. Only those of FIELDS count.
   """
   known = {name: fields[p] for name, p in FIELDS.items() if p in fields}
   (cost,) = pick.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']

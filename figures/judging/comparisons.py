@@ -335,15 +335,8 @@ def better(
 ) -> Comparisons:
   """Tests whether the first cell of each pair is better than the second.
 
-  Args:
-    frame: all runs.
-    pairs: the pairs of cells.
-    metric: the lower, the better if it is 'loss'; else the higher.
-    split: the split of the tasks.
-    bound: that every difference must exceed.
-
-  Yields:
-    The comparison of each pair.
+  Losses are better if lower, other metrics if higher. Every difference must
+  exceed the bound.
   """
   for pair in pairs:
     first, second = (sample(frame, cell, split, metric) for cell in pair)

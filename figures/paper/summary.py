@@ -5,7 +5,8 @@ whether training combines all modules. ANIL and MAML are shown at the better of
 their widths.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+import itertools
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -56,10 +57,23 @@ class _Bar(NamedTuple):
   seeds: pd.Series
   preset: str
 
+  @property
+  def row(self) -> dict[str, Any]:
+    """The bar in the table."""
+    mean = stats.mean(self.seeds)
+    return {
+        'panel': self.panel,
+        'group': self.group.replace('<br>', ' '),
+        'model': self.name,
+        **mean.columns('value'),
+        'num_seeds': mean.num_seeds,
+        'preset': self.preset,
+    }
+
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  every = [*_theory(library), *_models(library)]
+  every = list(_bars(library))
   titles = [title for title, _ in _PANELS.values()]
   figure = subplots.make_subplots(
       1, len(_PANELS), subplot_titles=titles, horizontal_spacing=0.115
@@ -79,40 +93,27 @@ def draw(library: data.Library) -> cells.Drawn:
       ],
   )
   figure.update_layout(barmode='overlay')
-  return figure, pd.DataFrame([_row(bar) for bar in every])
+  return figure, pd.DataFrame([bar.row for bar in every])
 
 
-def _theory(library: data.Library) -> Iterator[_Bar]:
+def _bars(library: data.Library) -> Iterator[_Bar]:
   grid = cells.read(library, fig2c.EXPERIMENT, fig2c.CELL)
+  preset = ' and '.join(grid.frame['preset'].unique())
   for (latents, kind), support in _FAMILIES.items():
     cell = dict(zip(fig2c.CELL, ('levenberg_marquardt', latents, support)))
-    yield _Bar(
-        'theory',
-        f'{latents}<br>tasks',
-        kind,
-        _THEORY_COLOURS[kind],
-        grid.values(cell, metric='alignment'),
-        _preset(grid.frame),
-    )
-
-
-def _models(library: data.Library) -> Iterator[_Bar]:
+    look = f'{latents}<br>tasks', kind, _THEORY_COLOURS[kind]
+    seeds = grid.values(cell, metric='alignment')
+    yield _Bar('theory', *look, seeds, preset)
   for experiment in (fig3b.EXPERIMENT, fig4e.EXPERIMENT):
     frame = library.values(experiment)
-    for support, group in _SUPPORTS.items():
-      for model in _MODELS:
-        yield _Bar(
-            experiment,
-            group,
-            style.MODEL_NAMES[model],
-            style.COLOURS[model],
-            students.best_width(frame, model, {students.SUPPORT: support}),
-            _preset(frame),
-        )
-
-
-def _preset(frame: pd.DataFrame) -> str:
-  return ' and '.join(map(str, frame['preset'].unique()))
+    preset = ' and '.join(frame['preset'].unique())
+    for (support, group), model in itertools.product(
+        _SUPPORTS.items(), _MODELS
+    ):
+      cell = {students.SUPPORT: support}
+      seeds = students.best_width(frame, model, cell)
+      look = style.MODEL_NAMES[model], style.COLOURS[model]
+      yield _Bar(experiment, group, *look, seeds, preset)
 
 
 def _fill(figure: go.Figure, of_panel: list[_Bar], column: int) -> None:
@@ -167,15 +168,3 @@ def _traces(x: float, bar: _Bar) -> Iterator[go.Bar | go.Scatter]:
       },
       hovertemplate=f'{hover}: %{{y:.3f}}<extra></extra>',
   )
-
-
-def _row(bar: _Bar) -> Mapping[str, Any]:
-  estimate = stats.mean(bar.seeds)
-  return {
-      'panel': bar.panel,
-      'group': bar.group.replace('<br>', ' '),
-      'model': bar.name,
-      **estimate.columns('value'),
-      'num_seeds': estimate.num_seeds,
-      'preset': bar.preset,
-  }

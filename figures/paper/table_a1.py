@@ -51,11 +51,8 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns which sizes come closest to each published column.
 
   By the root mean square difference over the published weight decays that were
-  trained; below the published scale that is none.
-
-  Args:
-    frame: runs of ours, one condition per cell; those of the published solver
-      count.
+  trained; below the published scale that is none. Runs of the published solver
+  count, one condition per cell.
 
   Returns:
     A row per column: the closest sizes, closest first, their distance, and how

@@ -138,12 +138,7 @@ TEMPLATE = go.layout.Template(
 def scale_note(
     frame: pd.DataFrame, cell: Sequence[str] = ('model.name',)
 ) -> str:
-  """Returns the scale of some results, to be printed on their figure.
-
-  Args:
-    frame: rows of finished runs.
-    cell: the columns that distinguish the figure's cells.
-  """
+  """Returns the scale of some results, to be printed on their figure."""
   if frame.empty:
     return 'no finished runs'
   seeds = frame.groupby(list(cell), dropna=False)['seed']

@@ -170,11 +170,6 @@ def found_here(
 
   In `FINDINGS`, '{min hypernetworks fig3b random accuracy}' stands for the
   lower of two means, and '{A10}' for the size of this claim's effect.
-
-  Args:
-    artefact: the part.
-    library: the finished runs.
-    judged: its claims.
   """
   effects = {c.id: abs(entry['effect'] or 0) for c, entry in judged}
 
@@ -197,15 +192,8 @@ def _level(
   """Returns the lowest or highest mean of some models on OOD tasks.
 
   Means are at the last step, over the seeds that all models have. If a model
-  has several widths, the one with the best mean counts.
-
-  Args:
-    library: the finished runs.
-    end: 'min' or 'max'.
-    group: a model, 'hypernetworks', or 'others', which are ANIL and MAML.
-    experiment: whose runs.
-    task_support: the runs' support.
-    metric: 'accuracy', ...
+  has several widths, the one with the best mean counts. A group is a model or
+  one of `_GROUPS`.
   """
   frame = library.values(experiment)
   cell = {students.SUPPORT: task_support}

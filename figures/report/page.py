@@ -79,9 +79,8 @@ class Report:
   def page(self, packed: bool = True, links: Sequence[Any] = ()) -> str:
     """Returns the page of all figures and claims.
 
-    Args:
-      packed: whether to include plotly's script or load it from the folder.
-      links: (address, text) of other pages to link to.
+    Unless it is packed, it loads plotly's script from its folder. Links are
+    (address, text) of other pages.
     """
     sections = [
         {
@@ -118,12 +117,9 @@ class Report:
   def figure_page(
       self, name: str, home: str = 'report.html', downloads: Sequence[str] = ()
   ) -> str:
-    """Returns the page of one figure.
+    """Returns the page of one figure, which links to `home`.
 
-    Args:
-      name: the name of the figure.
-      home: file name of the page of all figures.
-      downloads: endings of the files beside it.
+    Downloads are the endings of the files beside it.
     """
     figure = self._figures[name]
     return render(
@@ -187,7 +183,6 @@ class Report:
     }
 
   def _marks(self, figures: Collection[str]) -> list[overview.Mark]:
-    """Returns the marks of the claims that some figures show."""
     return [
         overview.mark(self._described[c.id], entry, c.figure in self.drawn)
         for c, entry in zip(self.claims, self.entries, strict=True)
@@ -196,13 +191,7 @@ class Report:
 
 
 def picture_page(figure: go.Figure, name: str, title: str) -> str:
-  """Returns the page of a figure that is not in the report.
-
-  Args:
-    figure: what is drawn.
-    name: the name of its file.
-    title: its heading.
-  """
+  """Returns the page of a figure that is not in the report."""
   picture = {'claims': [], 'findings': [], 'table': {}, 'num_rows': 0}
   picture |= {'runs': []}
   picture |= _picture(name, title, figure)
@@ -210,13 +199,7 @@ def picture_page(figure: go.Figure, name: str, title: str) -> str:
 
 
 def render(template: str, title: str, **values: Any) -> str:
-  """Returns a page.
-
-  Args:
-    template: its file.
-    title: its heading.
-    **values: variables of the template, escaped unless they are Markup.
-  """
+  """Returns a page; values are escaped unless they are Markup."""
   script = (_FOLDER / 'report.js').read_text('utf-8')
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
   given: dict[str, Any] = {'links': (), 'plotly': '', 'downloads': ()}
@@ -317,11 +300,7 @@ def _discrepancies() -> dict[str, pathlib.Path]:
 
 
 def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-  """Returns the configs of some figures, and their blocks.
-
-  Returns:
-    name -> (path, source).
-  """
+  """Returns name -> (path, source) of configs of figures, and of blocks."""
   experiments = dict.fromkeys(
       e for name in names for e in registry.figures()[name].experiments
   )

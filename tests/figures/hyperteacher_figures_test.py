@@ -14,9 +14,9 @@ from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import fig3a
 from modular_hyperteacher.figures.paper import fig3c
-from modular_hyperteacher.figures.paper import fig3f
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.paper import fig_a4
+from modular_hyperteacher.figures.paper import student_size
 from modular_hyperteacher.figures.paper import tables_a2_a8
 from modular_hyperteacher.figures.plotting import style
 from tests.helpers import made_up
@@ -104,7 +104,7 @@ def test_the_learning_rate_of_the_lowest_validation_loss_is_shown(
     return abs(rate - best) if metric == 'loss' else 100 * rate
 
   made_up.write_by_rule(tmp_path, 'fig3f', rule, 'paper', hidden_dim=16)
-  figure, table = fig3f.draw(made_up_rules.library(tmp_path))
+  figure, table = student_size.FIG_3F.draw(made_up_rules.library(tmp_path))
   shown = [
       value
       for trace in made_up.traces(figure)
@@ -131,7 +131,7 @@ def test_learning_rates_are_compared_on_the_seeds_that_they_share() -> None:
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
   found = cells.Cells(frame, rates, len(rates), {})
-  assert fig3f.best_rates(found, 'anil') == rates[:1]
+  assert student_size.best_rates(found, 'anil') == rates[:1]
 
 
 def test_a_rate_at_which_seeds_diverge_is_not_chosen() -> None:
@@ -146,7 +146,7 @@ def test_a_rate_at_which_seeds_diverge_is_not_chosen() -> None:
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
   found = cells.Cells(frame, rates, len(rates), {})
-  assert fig3f.best_rates(found, 'anil') == rates[:1]
+  assert student_size.best_rates(found, 'anil') == rates[:1]
 
 
 def test_training_tasks_to_a_level() -> None:
@@ -175,7 +175,9 @@ def test_tables_have_ours_at_every_scale_beside_the_published(
     made_up.write_by_rule(
         tmp_path, 'fig3e', made_up_rules.constant, preset, **size
     )
-  figure, table = tables_a2_a8.draw('A6', made_up_rules.library(tmp_path))
+  figure, table = tables_a2_a8.FIGURES['table_a6'].draw(
+      made_up_rules.library(tmp_path)
+  )
   rows = cast(Any, table.set_index(['split', 'model', 'preset']))
   ours = rows.loc['ood', 'nonlinear_hypernetwork', 'paper']
   # Table A6: 96.05, 0.34.
@@ -199,7 +201,9 @@ def test_tables_have_ours_at_every_scale_beside_the_published(
 def test_tables_leave_out_rows_that_nobody_measured(
     tmp_path: pathlib.Path,
 ) -> None:
-  _, table = tables_a2_a8.draw('A2', made_up_rules.library(tmp_path))
+  _, table = tables_a2_a8.FIGURES['table_a2'].draw(
+      made_up_rules.library(tmp_path)
+  )
   assert set(table['split']) == {
       'train',
       'test',

@@ -14,7 +14,7 @@ from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import readme
-from modular_hyperteacher.figures.extensions import teacher_size
+from modular_hyperteacher.figures.extensions import variants
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -249,7 +249,7 @@ def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
 def test_the_page_says_how_small_teachers_hide_modules(
     library: data.Library, size: tuple[int, int, int]
 ) -> None:
-  _, table = teacher_size.FIGURE.make(library)
+  _, table = variants.FIGURES['teacher_size'].make(library)
   columns = ['input dim', 'teacher hidden dim', 'shots']
   rows: Any = pick.rows(table, dict(zip(columns, size)))
   (row,) = rows.to_dict('records')

@@ -12,7 +12,6 @@ import pytest
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.extensions import scaling
 from modular_hyperteacher.figures.extensions import scaling_law
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
@@ -44,7 +43,7 @@ def _bounds(
 
 
 def test_a_power_law_is_found() -> None:
-  law = scaling.fit_power_law(_bounds(lambda m: 500 * m**1.7))
+  law = scaling_law.fit_power_law(_bounds(lambda m: 500 * m**1.7))
   assert law.exponent == pytest.approx(1.7, abs=0.1)
   assert law.low < 1.7 < law.high and law.high - law.low < 0.4
   at = law.curve.iloc[[0, -1]]
@@ -54,7 +53,7 @@ def test_a_power_law_is_found() -> None:
 
 
 def test_without_noise_it_is_exact() -> None:
-  law = scaling.fit_power_law(_bounds(lambda m: 3 * m**2, noise=0.0))
+  law = scaling_law.fit_power_law(_bounds(lambda m: 3 * m**2, noise=0.0))
   assert law.exponent == pytest.approx(2.0, abs=1e-6)
   assert law.low == pytest.approx(2.0, abs=1e-6) == law.high
   assert law.power_law_fits_better == 1.0 and law.told_apart
@@ -62,15 +61,15 @@ def test_without_noise_it_is_exact() -> None:
 
 def test_an_exponential_is_told_apart_only_if_data_do() -> None:
   sizes = (2, 4, 8, 16)
-  clear = scaling.fit_power_law(_bounds(lambda m: 2.0**m, sizes, noise=0.1))
+  clear = scaling_law.fit_power_law(_bounds(lambda m: 2.0**m, sizes, noise=0.1))
   assert clear.told_apart and clear.power_law_fits_better < 0.05
-  noisy = scaling.fit_power_law(_bounds(lambda m: m**2, noise=0.5))
+  noisy = scaling_law.fit_power_law(_bounds(lambda m: m**2, noise=0.5))
   assert not noisy.told_apart
 
 
 def test_what_is_known_up_to_bounds_widens_the_band() -> None:
   narrow, wide = (
-      scaling.fit_power_law(_bounds(lambda m: m**2, width=width))
+      scaling_law.fit_power_law(_bounds(lambda m: m**2, width=width))
       for width in (1.0, 2.0)
   )
   assert wide.high - wide.low > 1.2 * (narrow.high - narrow.low)
@@ -83,9 +82,9 @@ def test_too_few_measurements_determine_nothing(
     sizes: Sequence[int], seeds: int
 ) -> None:
   bounds = _bounds(lambda m: m**2, sizes, seeds)
-  assert 'not determined' in scaling.why_undetermined(bounds)
+  assert 'not determined' in scaling_law.why_undetermined(bounds)
   with pytest.raises(ValueError, match='not determined'):
-    scaling.fit_power_law(bounds)
+    scaling_law.fit_power_law(bounds)
 
 
 def test_intervals_cover_about_as_often_as_they_say() -> None:
@@ -95,7 +94,7 @@ def test_intervals_cover_about_as_often_as_they_say() -> None:
     bounds = _bounds(lambda m: m**2.0, noise=0.0, seeds=4)
     factors = np.exp(0.2 * rng.normal(size=len(bounds)))
     low, high = bounds['low'] * factors, bounds['high'] * factors
-    law = scaling.fit_power_law(bounds.assign(low=low, high=high))
+    law = scaling_law.fit_power_law(bounds.assign(low=low, high=high))
     covered += law.low <= 2.0 <= law.high
   assert 14 <= covered <= 20
 

@@ -17,7 +17,7 @@ from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import bridges
 from modular_hyperteacher.figures.extensions import published_solver
-from modular_hyperteacher.figures.extensions import restarts
+from modular_hyperteacher.figures.extensions import students
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
@@ -394,7 +394,7 @@ def test_best_of_some_starts_by_enumeration(number: int) -> None:
       values[min(indices)]
       for indices in itertools.combinations(range(4), number)
   ]
-  assert restarts.best_of(values, number) == pytest.approx(np.mean(chosen))
+  assert students.best_of(values, number) == pytest.approx(np.mean(chosen))
 
 
 def test_published_grids() -> None:

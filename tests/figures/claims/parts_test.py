@@ -7,8 +7,8 @@ import pytest
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.claims import parts
-from modular_hyperteacher.figures.extensions import fig_a3_students
 from modular_hyperteacher.figures.extensions import over_training
+from modular_hyperteacher.figures.extensions import variants
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
@@ -168,7 +168,9 @@ def test_what_is_changed_for_few_modules(tmp_path: pathlib.Path) -> None:
     return fields['task.num_modules'] / 20 + 0.1 * (split == 'test')
 
   made_up.write_by_rule(tmp_path, 'fig_a3_students', rule)
-  figure, table = fig_a3_students.draw(made_up_rules.library(tmp_path))
+  figure, table = variants.FIGURES['fig_a3_students'].draw(
+      made_up_rules.library(tmp_path)
+  )
   assert len(table) == 10 and table['ood_mean'].notna().all()
   assert set(table['ood_mean'].round(6)) == {0.2, 0.5}
   assert (table['test_mean'] - table['ood_mean']).round(6).eq(0.1).all()
