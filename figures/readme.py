@@ -57,15 +57,14 @@ def pages(
   Raises:
     ValueError: if a page lacks the markers of its table.
   """
-  known = claims.known()
-  judged = list(zip(known, entries, strict=True))
+  judged = list(zip(claims.known(), entries, strict=True))
 
   def of(some: Sequence[verdicts.Claim]) -> list[overview.Judged]:
     return [(claim, entry) for claim, entry in judged if claim in some]
 
   total, rule = (
       textwrap.fill(text, 118, break_on_hyphens=False)
-      for text in (overview.summarise(known, entries), written.RULE)
+      for text in (overview.summarise(judged), written.RULE)
   )
   counted = f'Tables A2 to A8: {". ".join(agreement.summarise(library))}.\n'
   paper = [e for e in plugins.experiments() if plugins.config_of(e).is_paper]
@@ -137,7 +136,7 @@ def _verdict(judged: Sequence[overview.Judged]) -> str:
 
 def published_table(library: data.Library, experiments: Sequence[str]) -> str:
   """Returns a row per published number with a finished run; '' without any."""
-  rows = agreement.compared_rows(library, list(experiments))
+  rows = list(agreement.compared_rows(library, experiments))
   return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
 
 
