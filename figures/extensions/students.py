@@ -110,11 +110,8 @@ def draw_theorem(library: data.Library) -> cells.Drawn:
 
 def theorem_table(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns a row per student; losses are relative to target power."""
-  known = [
-      dict(zip(CELL_THEOREM, (support, output_dim)))
-      for output_dim, support in itertools.product(_OUTPUTS, _SUPPORTS)
-  ]
-  table = theory_cells.find_students(frame, known, _OF_THEOREM)
+  points = [(s, n) for n, s in itertools.product(_OUTPUTS, _SUPPORTS)]
+  table = theory_cells.find_students(frame, CELL_THEOREM, points, _OF_THEOREM)
   return table[['seed', *_OF_THEOREM, 'task_support', 'output_dim']]
 
 
@@ -154,8 +151,12 @@ _LEAST_EXCESS = 1e-9
 def draw_inference(library: data.Library) -> cells.Drawn:
   """Returns the figure on inference, and the table of all students."""
   grid = cells.read(library, 'inference', _CELL_INFERENCE)
-  finished = pick.distinct(grid.frame, _CELL_INFERENCE)
-  table = theory_cells.find_students(grid.frame, finished, _OF_INFERENCE)
+  table = theory_cells.find_students(
+      grid.frame,
+      _CELL_INFERENCE,
+      ([*c.values()] for c in pick.distinct(grid.frame, _CELL_INFERENCE)),
+      _OF_INFERENCE,
+  )
   figure = subplots.make_subplots(
       rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
   )
@@ -231,9 +232,9 @@ _OF_RESTARTS = {
 def draw_restarts(library: data.Library) -> cells.Drawn:
   """Returns the figure on starts, and the table by teacher and loss."""
   grid = cells.read(library, 'restarts', (_TEACHER,))
-  teachers = sorted(set(grid.frame.get(_TEACHER, ())))
+  teachers = zip(sorted(set(grid.frame[_TEACHER])))
   table = theory_cells.find_students(
-      grid.frame, [{_TEACHER: teacher} for teacher in teachers], _OF_RESTARTS
+      grid.frame, (_TEACHER,), teachers, _OF_RESTARTS
   )
   table = table.rename(columns={'teacher_seed': 'teacher', 'seed': 'start'})
   table = table.sort_values(['teacher', 'train_loss'], ignore_index=True)

@@ -71,32 +71,27 @@ def count(frame: pd.DataFrame) -> Agreement:
   at_scale, _ = pick.select_conditions(at_scale, CELL)
   compared, num_seeds, differ, empty, no_run = [], [], [], [], []
   for value in published():
-    if pick.rows(at_scale, value.cell).empty:
-      name = style.cell_name(value.cell)
-      if name not in no_run:
-        no_run.append(name)
-      continue
     ours = stats.mean(pick.values(at_scale, value.cell, value.split))
-    if not ours.num_seeds:
+    if not pick.has_rows(at_scale, value.cell):
+      no_run.append(style.cell_name(value.cell))
+    elif not ours.num_seeds:
       empty.append(value.name)
-      continue
-    compared.append(value)
-    num_seeds.append(ours.num_seeds)
-    if not reference.agrees(ours.value, (value.mean, value.dispersion)):
-      differ.append(
-          f'{value.name}: {ours.value:.3f}, published {value.mean:.3f}'
-      )
-  return Agreement(compared, min(num_seeds, default=0), differ, empty, no_run)
+    else:
+      compared.append(value)
+      num_seeds.append(ours.num_seeds)
+      if not reference.agrees(ours.value, (value.mean, value.dispersion)):
+        numbers = f'{ours.value:.3f}, published {value.mean:.3f}'
+        differ.append(f'{value.name}: {numbers}')
+  fewest = min(num_seeds, default=0)
+  return Agreement(compared, fewest, differ, empty, [*dict.fromkeys(no_run)])
 
 
 def summarise(library: data.Library) -> list[str]:
   """Returns how many values agree, and lines that name all others."""
   counted = count(library.every_preset(EXPERIMENT))
   if not counted.compared:
-    return [
-        'NOT RUN',
-        f'Without a finished run: all {len(counted.no_run)} cells',
-    ]
+    cells = f'all {len(counted.no_run)} cells'
+    return ['NOT RUN', f'Without a finished run: {cells}']
   low, high = misses_by_chance(counted.compared, counted.num_seeds)
   compared = len(counted.compared)
   others = {
@@ -155,15 +150,12 @@ _FIELDS = (
 
 
 def compared_rows(
-    library: data.Library, experiments: list[str]
-) -> list[dict[str, str]]:
-  """Returns a row per published accuracy that finished runs compare with."""
+    library: data.Library, experiments: Sequence[str]
+) -> Iterator[dict[str, str]]:
+  """Yields a row per published accuracy that finished runs compare with."""
   seen: set[str] = set()  # Experiments share runs.
-  return [
-      row
-      for experiment in experiments
-      for row in _rows_of(library, experiment, seen)
-  ]
+  for experiment in experiments:
+    yield from _rows_of(library, experiment, seen)
 
 
 def _rows_of(

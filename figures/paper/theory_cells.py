@@ -1,6 +1,6 @@
 """Names, cells and tables of the theory's figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -75,22 +75,24 @@ def teacher_width(frame: pd.DataFrame) -> int:
 
 def find_students(
     frame: pd.DataFrame,
-    cells: Sequence[Mapping[str, Any]],
+    columns: Sequence[str],
+    points: Iterable[Sequence[Any]],
     metrics: Mapping[str, tuple[str, str]],
 ) -> pd.DataFrame:
-  """Returns a row per student of some cells.
+  """Returns a row per student of some points, values of the columns.
 
-  Columns are the ends of the cells' columns, 'seed', and those of metrics.
+  Columns are the ends of those of the points, 'seed', and those of metrics.
   """
-  columns = [column.rpartition('.')[2] for cell in cells[:1] for column in cell]
-  parts = [pd.DataFrame(columns=[*columns, 'seed', *metrics])]
-  for cell in cells:
+  names = [column.rpartition('.')[2] for column in columns]
+  parts = [pd.DataFrame(columns=[*names, 'seed', *metrics])]
+  for point in points:
+    cell = dict(zip(columns, point))
     measured = {
         name: pick.values(frame, cell, split, metric=metric)
         for name, (split, metric) in metrics.items()
     }
     students = pd.DataFrame(measured).rename_axis('seed').reset_index()
-    parts.append(students.assign(**dict(zip(columns, cell.values()))))
+    parts.append(students.assign(**dict(zip(names, point))))
   return pd.concat(parts[1:] or parts, ignore_index=True)[[*parts[0]]]
 
 
