@@ -114,22 +114,16 @@ def _students(
   The measure makes one number of each row of `theory_students.theorem_table`.
   """
   students = theory_students.theorem_table(frame)
-  students = students[
-      (students['task_support'] == task_support)
-      & (students['train_loss'] < theory_students.NEAR_ZERO)
-  ]
-  groups: Any = students.groupby('output_dim')
+  students = pick.rows(students, {'task_support': task_support})
+  fitted = students['train_loss'] < theory_students.NEAR_ZERO
+  groups: Any = students[fitted].groupby('output_dim')
   for output_dim, of_size in groups:
     if len(of_size) > 1:
       cell = dict(zip(theory_students.CELL_THEOREM, (task_support, output_dim)))
-      yield output_dim, comparisons.Sample(
-          f'{name}, outputs: {output_dim}',
-          measure(of_size.set_index('seed')).dropna(),
-          frame,
-          cell,
-          'ood',
-          name,
-      )
+      values = measure(of_size.set_index('seed')).dropna()
+      shown = f'{name}, outputs: {output_dim}'
+      sample = comparisons.Sample(shown, values, frame, cell, 'ood', name)
+      yield output_dim, sample
 
 
 def _fits_everything(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -172,23 +166,17 @@ def _per_solver(
     figure: str,
     compare: Callable[..., comparisons.Comparisons],
     **fields: Any,
-) -> tuple[verdicts.Claim, verdicts.Claim]:
-  """Returns the claim and, with a suffix, that of the published solver."""
+) -> Iterator[verdicts.Claim]:
+  """Yields the claim and, with a suffix, that of the published solver."""
 
   def of_headline(frame: pd.DataFrame) -> comparisons.Comparisons:
     at_scale = (frame['preset'] == 'paper').all()
     return compare(frame, _PUBLISHED if at_scale else _CONVERGED)
 
-  return (
-      verdicts.of_figure(id_, sentence, figure, of_headline, **fields),
-      verdicts.of_figure(
-          f'{id_}-adam',
-          f'{sentence} (Latents inferred by Adam, as published.)',
-          figure,
-          functools.partial(compare, solver=_PUBLISHED),
-          **fields,
-      ),
-  )
+  yield verdicts.of_figure(id_, sentence, figure, of_headline, **fields)
+  by_adam = f'{sentence} (Latents inferred by Adam, as published.)'
+  of_adam = functools.partial(compare, solver=_PUBLISHED)
+  yield verdicts.of_figure(f'{id_}-adam', by_adam, figure, of_adam, **fields)
 
 
 CLAIMS = (

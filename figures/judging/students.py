@@ -83,12 +83,11 @@ def best_width(
     model: str,
     rest: Mapping[str, Any],
     metric: str = 'accuracy',
-    split: str = 'ood',
 ) -> pd.Series:
-  """Returns a metric of a split, by seed, at the width best on OOD tasks."""
+  """Returns a metric of OOD tasks, by seed, at the width that is best."""
   best: Any = min if metric == 'loss' else max
-  width = best(
-      widths(frame, model, rest),
-      key=lambda w: pick.values(frame, w, 'ood', metric=metric).mean(),
+  values = (
+      pick.values(frame, cell, 'ood', metric=metric)
+      for cell in widths(frame, model, rest)
   )
-  return pick.values(frame, width, split, metric=metric)
+  return best(values, key=lambda seeds: seeds.mean())
