@@ -137,10 +137,10 @@ def _fates(
     bundled: Mapping[str, bundles.Run],
     others: Sequence[pathlib.Path],
 ) -> dict[bundles.Run, tuple[str, pathlib.Path | None]]:
-  """Returns runs that the bundle is not to hold -> what becomes of them.
+  """Returns the runs that the bundle is not to hold -> what becomes of each.
 
-  A run is either removed, or moved to the bundle that stands beside the text.
-  `new` holds runs whether or not the config describes them.
+  That is in words, and the bundle that the run moves to, if any. `new` holds
+  runs whether or not the config describes them.
   """
   held = {
       key: folder

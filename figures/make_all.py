@@ -215,7 +215,6 @@ def _told_if_killed() -> Iterator[None]:
 
 
 def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
-  """Draws one figure and writes its table."""
   figure, table = registry.figures()[name].make(_library(root))
   for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)

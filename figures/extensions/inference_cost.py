@@ -9,7 +9,7 @@ Counts CPU time of all threads and keeps the smallest of all rounds, so other
 work on the machine matters little. Across machines, compare ratios.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 import time
 from typing import Any, cast
 
@@ -115,22 +115,16 @@ def describe(config: Mapping[str, Any]) -> dict[str, Any]:
   return {path: fields.get(path) for path in FIELDS.values()}
 
 
-def _timed(preset: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-  """Yields experiment, and fields of those of its runs that are timed."""
-  if preset == 'laptop':
-    yield 'fig3b', {}
-  for study in plugins.studies():
-    yield from study.timed.get(preset, {}).items()
-
-
 def timed_configs(preset: str) -> list[dict[str, Any]]:
   """Returns a config of every learner that is timed."""
-  costs = {}
-  for experiment, wanted in _timed(preset):
+  timed = [('fig3b', {})] if preset == 'laptop' else []
+  for study in plugins.studies():
+    timed += study.timed.get(preset, {}).items()
+  by_fields = {}
+  for experiment, wanted in timed:
     for run in reference.find_runs(experiment, preset, wanted):
-      name = tuple(describe(run.config).values())
-      costs.setdefault(name, run.config)
-  return list(costs.values())
+      by_fields.setdefault(tuple(describe(run.config).values()), run.config)
+  return list(by_fields.values())
 
 
 def measure_preset(preset: str) -> pd.DataFrame:
@@ -141,11 +135,11 @@ def measure_preset(preset: str) -> pd.DataFrame:
   return pd.DataFrame([
       {
           'preset': preset,
-          **dict(zip(FIELDS, describe(configs[index]).values())),
-          'cpu_ms_per_task': 1e3 * values.min() / NUM_TASKS,
+          **dict(zip(FIELDS, describe(config).values())),
+          'cpu_ms_per_task': 1e3 * seconds[index].min() / NUM_TASKS,
           'rounds': _ROUNDS,
       }
-      for index, values in seconds.items()
+      for index, config in enumerate(configs)
   ])
 
 

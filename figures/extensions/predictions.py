@@ -91,7 +91,6 @@ def _name(scored: files.Scored) -> tuple[str, str]:
 def _draw(
     library: data.Library, scored: Sequence[files.Scored], title: str
 ) -> cells.Drawn:
-  """Returns the figure of a world, and the table of its numbers."""
   first = scored[0]
   metric = 'accuracy' if 'accuracy' in first.metrics else 'loss'
   panels: dict[str, list[bars.Bar]] = {}

@@ -26,7 +26,7 @@ _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 
 def _shown(grid: cells.Cells) -> Iterator[tuple[str, cells.Cell]]:
-  """Yields the title of the panel of each cell, and the cell."""
+  """Yields a panel's title and a cell."""
   for solver, latent_type in itertools.product(
       theory_cells.solvers(grid.frame), ('discrete', 'continuous')
   ):

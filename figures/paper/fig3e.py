@@ -57,7 +57,6 @@ def _undefined(grid: cells.Cells) -> list[str]:
 
 
 def _published(cell: cells.Cell) -> tuple[float, float] | None:
-  """Returns the published OOD accuracy of a cell, with its dispersion."""
   return reference.published_accuracy(EXPERIMENT, cell, 'ood')
 
 

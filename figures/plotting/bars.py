@@ -47,8 +47,8 @@ def draw(
 ) -> go.Figure:
   """Returns a figure of panels side by side, by title.
 
-  `beside_name` is the diamonds' entry in the legend; the angle of the labels is
-  in degrees. All panels have one range of y; None fits it to the data.
+  All panels have one range of y; None fits it to the data. `beside_name` is the
+  diamonds' entry in the legend, `tick_angle` that of the labels, in degrees.
   """
   figure = layout.make_row(panels, shared_yaxes=True, horizontal_spacing=0.04)
   for column, bars in enumerate(panels.values(), start=1):
@@ -152,7 +152,6 @@ def _whisker(size: float, colour: str) -> dict[str, Any]:
 def _explain(
     figure: go.Figure, panels: Mapping[str, Sequence[Bar]], beside_name: str
 ) -> None:
-  """Adds the marks to the legend, in grey."""
   mean = 'mean over seeds, whisker: standard error'
   entries = [
       (mean, 'square', '#AAAAAA', {}),
