@@ -122,7 +122,6 @@ def main() -> None:
 
 
 def _roots() -> tuple[pathlib.Path, ...]:
-  """Returns the folders of all bundles."""
   if flags.FLAGS.output:
     return (files.locate(flags.FLAGS.output, '--output'),)
   return plugins.bundled_roots()
@@ -138,15 +137,10 @@ def _fates(
     bundled: Mapping[str, bundles.Run],
     others: Sequence[pathlib.Path],
 ) -> dict[bundles.Run, tuple[str, pathlib.Path | None]]:
-  """Returns the runs that the bundle is not to hold.
+  """Returns the runs that the bundle is not to hold -> what becomes of each.
 
-  Args:
-    new: runs to add, by id, whether or not the config describes them.
-    bundled: those that the bundle holds.
-    others: the other bundles of this preset.
-
-  Returns:
-    run -> what becomes of it, and the bundle that it moves to, if any.
+  That is in words, and the bundle that the run moves to, if any. `new` holds
+  runs whether or not the config describes them.
   """
   held = {
       key: folder
@@ -178,7 +172,6 @@ def _fates(
 def _copy(
     target: pathlib.Path, folder: pathlib.Path, run_ids: Collection[str]
 ) -> None:
-  """Copies runs and their parameters from one bundle to another."""
   kept = {*run_ids, *bundles.read(folder).runs}
   bundles.write_bundle(target, folder, bundles.read(target).runs.keys() - kept)
   parameters = pretrained.FOLDER
@@ -186,7 +179,6 @@ def _copy(
 
 
 def _others(target: pathlib.Path) -> list[pathlib.Path]:
-  """Returns the folders of the other bundles of this preset."""
   pattern = f'*/{flags.FLAGS.preset}'
   folders = [f for root in _roots() for f in sorted(root.glob(pattern))]
   return [f for f in folders if f != target and bundles.has_results(f)]

@@ -58,6 +58,7 @@ def _describe(
     ),
     notes: Sequence[str | Callable[[cells.Cells], Sequence[str]]] = (),
     ticks: Sequence[int] | Callable[[cells.Cells], Sequence[int]] = (),
+    adjust: Callable[[go.Figure, cells.Cells], Any] = lambda *_: None,
     read: Callable[..., pd.DataFrame] = data.Library.values,
     **options: Any,
 ) -> Figure:
@@ -72,6 +73,7 @@ def _describe(
     measures: column of the table -> split, metric; or runs -> table.
     notes: lines below the figure, or functions of the runs that return some.
     ticks: the ticks of the x axis, or a function of the runs that returns them.
+    adjust: changes the figure, given the runs.
     read: library, experiment -> runs; values at the last step, or curves.
     **options: of `plot`.
   """
@@ -84,6 +86,7 @@ def _describe(
     figure = plot(panels(grid), title=title, caption=caption, **options)
     if shown := ticks(grid) if callable(ticks) else ticks:
       figure.update_xaxes(tickvals=shown, ticktext=[f'{x:,}' for x in shown])
+    adjust(figure, grid)
     if callable(measures):
       return figure, measures(grid)
     return figure, cells.make_table(grid, measures)
@@ -99,16 +102,19 @@ _NAMES = {'name': style.MODEL_NAMES, 'task_support': style.SUPPORT_NAMES}
 
 
 def split(
-    title: str, fill: Callable[[cells.Cells, list[cells.Cell]], Any]
+    title: str,
+    fill: Callable[[cells.Cells, list[cells.Cell]], Any],
+    fastest: str = '',
 ) -> Callable[[cells.Cells], Mapping[str, Any]]:
   """Returns runs -> panels, one for each value that a title names.
 
   Args:
     title: has ends of names of columns in braces: '{name}, K = {max_active}'.
-      The last one changes fastest.
     fill: runs, cells of a panel -> what it holds.
+    fastest: which of the names changes fastest; by default, the last one.
   """
   names = [name for _, name, *_ in string.Formatter().parse(title) if name]
+  names.sort(key=lambda name: name == fastest)
 
   def make(grid: cells.Cells) -> Mapping[str, Any]:
     axes = [grid.models if n == 'name' else grid.axis(n) for n in names]
@@ -116,7 +122,8 @@ def split(
     for values in itertools.product(*axes):
       point = dict(zip(names, values))
       shown = {n: _NAMES[n][v] if n in _NAMES else v for n, v in point.items()}
-      panels[title.format(**shown)] = fill(grid, grid.find(**point))
+      if panel := grid.find(**point):
+        panels[title.format(**shown)] = fill(grid, panel)
     return panels
 
   return make
@@ -128,24 +135,27 @@ def over(
   """Returns what fills a panel with accuracies over a column, by model.
 
   Args:
-    column: the column of the x axis.
+    column: the column of the x axis; 'step' for curves.
     splits: split -> dash. A single one needs no entry in the legend.
   """
 
+  def seeds(
+      grid: cells.Cells, line: list[cells.Cell], name: str
+  ) -> pd.DataFrame:
+    if column == 'step':
+      return grid.over_training(line[0], name) if line else pd.DataFrame()
+    ordered = sorted(line, key=lambda cell: cell[column])
+    return lines.by_x({c[column]: grid.values(c, name) for c in ordered})
+
   def fill(grid: cells.Cells, panel: list[cells.Cell]) -> list[lines.Line]:
-    ordered = sorted(panel, key=lambda cell: cell[column])
     return [
         model_line(
             model,
-            lines.by_x({
-                cell[column]: grid.values(cell, name)
-                for cell in ordered
-                if cell['model.name'] == model
-            }),
+            seeds(grid, [c for c in panel if c['model.name'] == model], name),
             dash,
             style.SPLIT_NAMES[name] if len(splits) > 1 else '',
         )
-        for model in style.sort_models(cell['model.name'] for cell in panel)
+        for model in grid.models
         for name, dash in splits.items()
     ]
 

@@ -95,13 +95,12 @@ def main() -> None:
   names = flags.FLAGS.only or list(registry.figures())
   if flags.FLAGS.predictions is not None:
     folder = files.locate(flags.FLAGS.predictions, '--predictions')
-    added_figures = predictions.read(folder)
     added = {
-        name: registry.Figure(*entry) for name, entry in added_figures.items()
+        name: registry.Figure(*entry)
+        for name, entry in predictions.read(folder).items()
     }
     registry.add_section(predictions.HEADING, added)
     names += added
-  formats = [name for name in flags.FLAGS.format if name != 'html']
   root = command_line.read_root()
   errors.require(
       root.is_dir() or not flags.FLAGS['results'].present,
@@ -110,39 +109,43 @@ def main() -> None:
       'it must be a folder that exists',
   )
   flag = '--site' if flags.FLAGS.site else '--output'
-  home = 'index.html' if flags.FLAGS.site else 'report.html'
   output = files.locate(flags.FLAGS.site or flags.FLAGS.output, flag)
-  library = _library(root)
-  _print_origins(names, library)
+  _print_origins(names, _library(root))
   try:
     output.mkdir(parents=True, exist_ok=True)
-    if flags.FLAGS.site:
-      site.write_docs(output, home)
-    images.write_script(output)
-    drawn, entries = _draw(names, root, output)
-    charts = {name: d.figure for name, d in drawn.items() if d.figure}
-    obstacle = images.export(charts, formats, output)
-    _write(output, written.write(entries))
-    endings = {name: ['csv', 'md'] for name in names}
-    for name in charts if not obstacle else ():
-      endings[name] += formats
-    whole = report.Report(drawn, claims.known(), entries, library)
-    for name, others in endings.items():
-      _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
-    if flags.FLAGS.site:
-      links = [('docs/index.html', 'Documentation')]
-      _write(output, {home: whole.page(packed=False, links=links)})
-    else:
-      _write(output, {home: whole.page()})
+    _write_all(names, root, output)
   except OSError as error:
     raise errors.UserError(
         f'{flag}: cannot write to {output} ({error.strerror}).'
     ) from error
 
+
+def _write_all(
+    names: Sequence[str], root: pathlib.Path, output: pathlib.Path
+) -> None:
+  home = 'index.html' if flags.FLAGS.site else 'report.html'
+  if flags.FLAGS.site:
+    site.write_docs(output, home)
+  images.write_script(output)
+  drawn, entries = _draw(names, root, output)
+  charts = {name: d.figure for name, d in drawn.items() if d.figure}
+  formats = [name for name in flags.FLAGS.format if name != 'html']
+  obstacle = images.export(charts, formats, output)
+  _write(output, written.write(entries))
+  judged = list(zip(claims.known(), entries, strict=True))
+  whole = report.Report(drawn, judged, _library(root))
   for name in names:
-    print(f'{output / name}.{{{",".join(["html", *endings[name]])}}}')
+    has_images = name in charts and not obstacle
+    others = ['csv', 'md', *(formats if has_images else ())]
+    _write(output, {f'{name}.html': whole.figure_page(name, home, others)})
+    print(f'{output / name}.{{{",".join(["html", *others])}}}')
+  if flags.FLAGS.site:
+    links = [('docs/index.html', 'Documentation')]
+    _write(output, {home: whole.page(packed=False, links=links)})
+  else:
+    _write(output, {home: whole.page()})
   print()
-  for claim, entry in zip(claims.known(), entries, strict=True):
+  for claim, entry in judged:
     if claim.figure in names:
       print(f'{entry["id"]:12}{entry["verdict"]:14}{entry["sentence"]}')
   print(f'Numbers of all claims: {output}/claims.json and claims.md')
@@ -212,7 +215,6 @@ def _told_if_killed() -> Iterator[None]:
 
 
 def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
-  """Draws one figure and writes its table."""
   figure, table = registry.figures()[name].make(_library(root))
   for image_format in images.FORMATS:  # Images of earlier results.
     (output / f'{name}.{image_format}').unlink(missing_ok=True)

@@ -29,7 +29,6 @@ from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
-from modular_hyperteacher.figures.paper import published_scale
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import overview
 
@@ -54,22 +53,17 @@ def pages(
 ) -> dict[pathlib.Path, str]:
   """Returns path -> text of all pages, with current tables.
 
-  Args:
-    library: the finished runs.
-    entries: one per claim, from `claims.evaluate`.
-
   Raises:
     ValueError: if a page lacks the markers of its table.
   """
-  known = claims.known()
-  judged = list(zip(known, entries, strict=True))
+  judged = list(zip(claims.known(), entries, strict=True))
 
   def of(some: Sequence[verdicts.Claim]) -> list[overview.Judged]:
     return [(claim, entry) for claim, entry in judged if claim in some]
 
   total, rule = (
       textwrap.fill(text, 118, break_on_hyphens=False)
-      for text in (overview.summarise(known, entries), written.RULE)
+      for text in (overview.summarise(judged), written.RULE)
   )
   counted = f'Tables A2 to A8: {". ".join(agreement.summarise(library))}.\n'
   paper = [e for e in plugins.experiments() if plugins.config_of(e).is_paper]
@@ -146,7 +140,7 @@ def _name_verdicts(judged: Sequence[overview.Judged], suffix: str = '') -> str:
 
 def published_table(library: data.Library, experiments: Sequence[str]) -> str:
   """Returns a row per published number with a finished run; '' without any."""
-  rows = published_scale.rows(library, list(experiments))
+  rows = list(agreement.compared_rows(library, experiments))
   return tables.to_markdown(pd.DataFrame(rows)) if rows else ''
 
 

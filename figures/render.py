@@ -35,7 +35,6 @@ from modular_hyperteacher.figures.paper import fig4a
 from modular_hyperteacher.figures.plotting import images
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.report import page as report
-from modular_hyperteacher.figures.worlds import decoded
 from modular_hyperteacher.figures.worlds import rollouts
 
 _FORMATS = ('html', *images.FORMATS)
@@ -134,7 +133,7 @@ def _draw_run(seed: int) -> tuple[go.Figure, str]:
         f"--world is '{flags.FLAGS.world}'; the run's is '{world}'."
     )
   student = loaded.student()
-  draw = rollouts.WORLDS.get(world, decoded.draw)
+  draw = rollouts.WORLDS.get(world, rollouts.draw_latent)
   name = loaded.config['model']['name']
   title = (
       f'{style.MODEL_NAMES[name]} in a task of {world} ({split}), seed {seed}'

@@ -31,11 +31,7 @@ def more_tasks_for_more_modules(
 ) -> comparisons.Comparisons:
   """Returns slopes of log2 tasks over M, each at the level of `_level`.
 
-  Args:
-    curves: the curves of all runs.
-    experiment: that they are of.
-    levels: the levels of OOD accuracy to choose from.
-    num_sizes: values of M that it takes at least.
+  They need at least `num_sizes` values of M.
   """
   selected = cells.select(experiment, curves, fig_a3.CELL)
   groups: Any = fig_a3.make_table(selected, levels).groupby(['model', 'K'])
@@ -88,11 +84,7 @@ def tasks_to_level(
 ) -> comparisons.Sample:
   """Returns log2 of the tasks that each seed needs to reach a level.
 
-  Args:
-    curves: the curves of all runs.
-    bounds: as of `scaling_levels`.
-    values: model, K and M.
-    level: OOD accuracy to reach.
+  Bounds are as `scaling_levels` yields them, values are model, K and M.
   """
   cell: cells.Cell = dict(zip(fig_a3.CELL, values))
   tasks = bounds[bounds['x'] == values[-1]].set_index('seed')[['low', 'high']]

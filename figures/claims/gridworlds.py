@@ -10,9 +10,8 @@ from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.paper import fig3f
-from modular_hyperteacher.figures.paper import fig_a8
 from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.paper import student_size
 from modular_hyperteacher.figures.plotting import style
 
 # A loss may rise by this fraction and still count as not raised.
@@ -75,8 +74,9 @@ def _loss_is_not_raised(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares every size with all that are no smaller in width and modules."""
   loss = functools.partial(comparisons.sample, frame, metric='loss')
   for pair in _pairs_of_sizes(frame):
-    if all(pair[0][column] <= pair[1][column] for column in fig_a8.SIZE):
-      small, large = (loss(cell) for cell in pair)
+    sizes = map(student_size.size, pair)
+    if all(few <= many for few, many in zip(*sizes)):
+      small, large = map(loss, pair)
       yield (1 + _RAISED) * small > large
 
 
@@ -90,10 +90,9 @@ def _pairs_of_sizes(
 ) -> Iterator[tuple[cells.Cell, cells.Cell]]:
   """Yields the ordered pairs of sizes of a model, at their best rates."""
   experiment = str(frame['experiment'].iloc[0])
-  grid = cells.select(experiment, frame, fig_a8.CELL)
+  grid = cells.select(experiment, frame, student_size.CELL_GRIDWORLDS)
   for model in style.HYPERNETWORKS:
-    by_size = fig3f.best_rates(grid, model, fig_a8.SIZE)
-    yield from itertools.permutations(by_size, 2)
+    yield from itertools.permutations(student_size.best_rates(grid, model), 2)
 
 
 CLAIMS = (
@@ -149,7 +148,7 @@ CLAIMS = (
         f' than {_RAISED:.0%}.',
         'fig_a8',
         _loss_is_not_raised,
-        cell=fig_a8.CELL,
+        cell=student_size.CELL_GRIDWORLDS,
     ),
     verdicts.of_figure(
         'A9',
@@ -166,6 +165,6 @@ CLAIMS = (
         f' {_UNSTABLE:g} with student size.',
         'fig_a10',
         _accuracy_is_stable,
-        cell=fig_a8.CELL,
+        cell=student_size.CELL_GRIDWORLDS,
     ),
 )

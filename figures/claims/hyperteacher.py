@@ -5,15 +5,15 @@ import itertools
 
 import pandas as pd
 
-from modular_hyperteacher.figures.extensions import more_modules
+from modular_hyperteacher.figures.extensions import variants
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import fig3c
 from modular_hyperteacher.figures.paper import fig3e
-from modular_hyperteacher.figures.paper import fig3f
 from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.paper import student_size
 from modular_hyperteacher.figures.plotting import style
 
 # Our reading of "R2 close to one", at the published scale.
@@ -29,23 +29,21 @@ def _monolithic_above_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _falls_beyond_training(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares with a control trained on up to all modules, by fall and level."""
-  few, *more = more_modules.SPLITS
+  few, *more = variants.SPLITS_MORE_MODULES
+  at = comparisons.at(frame, variants.CELL_MORE_MODULES)
   trained = int(frame['task.max_active'].min())
   control = int(frame['task.num_modules'].max())
   for model, many in itertools.product(style.HYPERNETWORKS, more):
-    of_model, of_control = (
-        functools.partial(
-            comparisons.sample, frame, more_modules.cell(model, most)
-        )
+    fall, other = (
+        at(model, most, split=few) - at(model, most, split=many)
         for most in (trained, control)
     )
-    fall, other = (at(few) - at(many) for at in (of_model, of_control))
     yield (fall - other).named(
         f'fall of {style.MODEL_NAMES[model]} from {few} to {many} - that of'
         ' the control'
     ) > 0
     # A control that is worse on few modules would fall less, too.
-    yield of_control(many) > of_model(many)
+    yield at(model, control, split=many) > at(model, trained, split=many)
 
 
 def _decodable_if_compositional(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -89,9 +87,9 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
   Choosing on the same seed would bias the comparison upwards.
   """
   experiment = str(frame['experiment'].iloc[0])
-  grid = cells.select(experiment, frame, fig3f.CELL)
+  grid = cells.select(experiment, frame, student_size.CELL)
   for model in style.HYPERNETWORKS:
-    by_size = fig3f.best_rates(grid, model)
+    by_size = student_size.best_rates(grid, model)
     if len(by_size) < 3:
       continue
     samples = [comparisons.sample(frame, cell) for cell in by_size]
@@ -164,7 +162,7 @@ CLAIMS = (
         ' falls.',
         'fig3f',
         _best_in_between,
-        cell=fig3f.CELL,
+        cell=student_size.CELL,
     ),
     verdicts.of_figure(
         'TXT-1',
@@ -174,6 +172,6 @@ CLAIMS = (
         'more_modules',
         _falls_beyond_training,
         artefact='Section 4.1',
-        cell=more_modules.CELL,
+        cell=variants.CELL_MORE_MODULES,
     ),
 )

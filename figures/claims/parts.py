@@ -10,7 +10,7 @@ from modular_hyperteacher.figures.claims import appendix
 from modular_hyperteacher.figures.claims import gridworlds
 from modular_hyperteacher.figures.claims import hyperteacher
 from modular_hyperteacher.figures.claims import theory
-from modular_hyperteacher.figures.extensions import fig_a3_students
+from modular_hyperteacher.figures.extensions import variants
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import students
 from modular_hyperteacher.figures.judging import verdicts
@@ -24,10 +24,10 @@ from modular_hyperteacher.tasks.supports import families
 def _more_tasks_at_equal_size(curves: pd.DataFrame) -> comparisons.Comparisons:
   """Compares ten modules with four, both learned by students of 40."""
   _, max_active, num_modules = fig_a3.CELL
-  size = curves[num_modules] * curves[fig_a3_students.FACTOR]
-  same = (size == 40) & (curves[fig_a3_students.HELD_OUT] == 0.25)
+  size = curves[num_modules] * curves[variants.FACTOR]
+  same = (size == 40) & (curves[variants.HELD_OUT] == 0.25)
   return appendix.more_tasks_for_more_modules(
-      curves[same], fig_a3_students.EXPERIMENT, num_sizes=2
+      curves[same], variants.A3_STUDENTS, num_sizes=2
   )
 
 
@@ -47,14 +47,10 @@ def _part(
     runs: str = 'longer',
     **changed: Any,
 ) -> verdicts.Claim:
-  """Returns a claim on the runs of `configs/<experiment>_<runs>.py`.
+  """Returns the part of a claim that other runs of its experiment can decide.
 
-  Args:
-    id_: the id of the whole claim.
-    what: the part of it that these runs can decide.
-    sentence: what is tested of it.
-    runs: how these runs differ, 'longer' if they take four times the steps.
-    **changed: other fields that differ from the whole claim's.
+  Those of `configs/<experiment>.py:longer` take four times the steps. Fields
+  that are not changed are those of the whole claim.
   """
   (whole,) = (
       claim
@@ -185,7 +181,7 @@ CLAIMS = (
         'Students of 40 modules: with ten modules, both hypernetworks need more'
         ' training tasks to reach a given OOD accuracy than with four.',
         runs='students',
-        cell=fig_a3_students.CELL,
+        cell=variants.CELL_A3_STUDENTS,
         compare=_more_tasks_at_equal_size,
     ),
     _part(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher.figures.extensions import theorem
+from modular_hyperteacher.figures.extensions import students as theory_students
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
@@ -111,29 +111,19 @@ def _students(
 ) -> Iterator[tuple[int, comparisons.Sample]]:
   """Yields (number of outputs, a measure of students without error).
 
-  Args:
-    frame: the runs of `configs/theorem.py`.
-    task_support: 'ring' or 'triangles'.
-    name: the name of the measure.
-    measure: rows of `theorem.make_table` -> one number each.
+  The measure makes one number of each row of `theory_students.theorem_table`.
   """
-  students = theorem.make_table(frame)
-  students = students[
-      (students['task_support'] == task_support)
-      & (students['train_loss'] < theorem.NEAR_ZERO)
-  ]
-  groups: Any = students.groupby('output_dim')
+  students = theory_students.theorem_table(frame)
+  students = pick.rows(students, {'task_support': task_support})
+  fitted = students['train_loss'] < theory_students.NEAR_ZERO
+  groups: Any = students[fitted].groupby('output_dim')
   for output_dim, of_size in groups:
     if len(of_size) > 1:
-      cell = dict(zip(theorem.CELL, (task_support, output_dim)))
-      yield output_dim, comparisons.Sample(
-          f'{name}, outputs: {output_dim}',
-          measure(of_size.set_index('seed')).dropna(),
-          frame,
-          cell,
-          'ood',
-          name,
-      )
+      cell = dict(zip(theory_students.CELL_THEOREM, (task_support, output_dim)))
+      values = measure(of_size.set_index('seed')).dropna()
+      shown = f'{name}, outputs: {output_dim}'
+      sample = comparisons.Sample(shown, values, frame, cell, 'ood', name)
+      yield output_dim, sample
 
 
 def _fits_everything(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -176,31 +166,17 @@ def _per_solver(
     figure: str,
     compare: Callable[..., comparisons.Comparisons],
     **fields: Any,
-) -> tuple[verdicts.Claim, verdicts.Claim]:
-  """Returns the claim and, with a suffix, that of the published solver.
-
-  Args:
-    id_: the id of the claim about the headline solver.
-    sentence: what is tested.
-    figure: as of `verdicts.of_figure`.
-    compare: (table, solver) -> comparisons.
-    **fields: others of both claims.
-  """
+) -> Iterator[verdicts.Claim]:
+  """Yields the claim and, with a suffix, that of the published solver."""
 
   def of_headline(frame: pd.DataFrame) -> comparisons.Comparisons:
     at_scale = (frame['preset'] == 'paper').all()
     return compare(frame, _PUBLISHED if at_scale else _CONVERGED)
 
-  return (
-      verdicts.of_figure(id_, sentence, figure, of_headline, **fields),
-      verdicts.of_figure(
-          f'{id_}-adam',
-          f'{sentence} (Latents inferred by Adam, as published.)',
-          figure,
-          functools.partial(compare, solver=_PUBLISHED),
-          **fields,
-      ),
-  )
+  yield verdicts.of_figure(id_, sentence, figure, of_headline, **fields)
+  by_adam = f'{sentence} (Latents inferred by Adam, as published.)'
+  of_adam = functools.partial(compare, solver=_PUBLISHED)
+  yield verdicts.of_figure(f'{id_}-adam', by_adam, figure, of_adam, **fields)
 
 
 CLAIMS = (
@@ -257,12 +233,13 @@ CLAIMS = (
     verdicts.of_figure(
         'TH-1',
         "Connected support: students of their teacher's size that fit all"
-        f' training tasks (loss below {theorem.NEAR_ZERO:g}) fit all others'
-        f' (at most {_LARGEST_RATIO:,} times the loss) and find its modules.',
+        f' training tasks (loss below {theory_students.NEAR_ZERO:g}) fit all'
+        f' others (at most {_LARGEST_RATIO:,} times the loss) and find its'
+        ' modules.',
         'theorem',
         _fits_everything,
         artefact='Section 3.2',
-        cell=theorem.CELL,
+        cell=theory_students.CELL_THEOREM,
     ),
     verdicts.of_figure(
         'TH-1-d',
@@ -271,7 +248,7 @@ CLAIMS = (
         'theorem',
         _need_not_fit,
         artefact='Section 3.2',
-        cell=theorem.CELL,
+        cell=theory_students.CELL_THEOREM,
     ),
     verdicts.of_figure(
         'TH-2',

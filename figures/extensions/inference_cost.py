@@ -9,7 +9,7 @@ Counts CPU time of all threads and keeps the smallest of all rounds, so other
 work on the machine matters little. Across machines, compare ratios.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 import time
 from typing import Any, cast
 
@@ -61,12 +61,7 @@ def _make_infer(
 
 
 def make_infer(config: dict[str, Any], num_tasks: int) -> Callable[[], Any]:
-  """Returns a compiled function that infers `num_tasks` tasks.
-
-  Args:
-    config: the config of a run.
-    num_tasks: how many. Their examples are drawn once, for all calls.
-  """
+  """Returns a compiled function that infers some tasks, drawn once."""
   keys = iter(jax.random.split(jax.random.key(0), 4))
   make = build.infer_maker(config)
   task, infer = (make or _make_infer)(config, next(keys))
@@ -102,14 +97,10 @@ def load() -> pd.DataFrame:
 
 
 def find(preset: str, fields: Mapping[str, Any]) -> float:
-  """Returns the ms per task of the one learner with these fields.
-
-  Args:
-    preset: 'laptop' or 'paper'.
-    fields: path in the config -> value; only those of FIELDS count.
+  """Returns the ms per task of the one learner with these fields, by path.
 
   Raises:
-    ValueError: if none was measured, or several.
+    ValueError: if none was measured, or several. Only those of FIELDS count.
   """
   known = {name: fields[p] for name, p in FIELDS.items() if p in fields}
   (cost,) = pick.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
@@ -122,22 +113,16 @@ def describe(config: Mapping[str, Any]) -> dict[str, Any]:
   return {path: fields.get(path) for path in FIELDS.values()}
 
 
-def _timed(preset: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-  """Yields experiment, and fields of those of its runs that are timed."""
-  if preset == 'laptop':
-    yield 'fig3b', {}
-  for study in plugins.studies():
-    yield from study.timed.get(preset, {}).items()
-
-
 def timed_configs(preset: str) -> list[dict[str, Any]]:
   """Returns a config of every learner that is timed."""
-  costs = {}
-  for experiment, wanted in _timed(preset):
+  timed = [('fig3b', {})] if preset == 'laptop' else []
+  for study in plugins.studies():
+    timed += study.timed.get(preset, {}).items()
+  by_fields = {}
+  for experiment, wanted in timed:
     for run in reference.find_runs(experiment, preset, wanted):
-      name = tuple(describe(run.config).values())
-      costs.setdefault(name, run.config)
-  return list(costs.values())
+      by_fields.setdefault(tuple(describe(run.config).values()), run.config)
+  return list(by_fields.values())
 
 
 def measure_preset(preset: str) -> pd.DataFrame:
@@ -148,11 +133,11 @@ def measure_preset(preset: str) -> pd.DataFrame:
   return pd.DataFrame([
       {
           'preset': preset,
-          **dict(zip(FIELDS, describe(configs[index]).values())),
-          'cpu_ms_per_task': 1e3 * values.min() / NUM_TASKS,
+          **dict(zip(FIELDS, describe(config).values())),
+          'cpu_ms_per_task': 1e3 * seconds[index].min() / NUM_TASKS,
           'rounds': _ROUNDS,
       }
-      for index, values in seconds.items()
+      for index, config in enumerate(configs)
   ])
 
 

@@ -26,8 +26,6 @@ from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 
 TITLE = 'Which learners recompose modules?'
-_MISSING = 'not trained yet'
-_NOTHING = '\N{EN DASH}'
 SUPPORT = 'task.task_support'
 
 
@@ -60,13 +58,7 @@ class Learner(NamedTuple):
   def run(self, preset: str, task_support: str = 'random') -> sweeps.Run:
     """Returns its first run that the config describes."""
     wanted = {**self.fields, SUPPORT: task_support}
-    runs = reference.described_runs(self.experiment, preset)
-    described = reference.described_fields(self.experiment, preset)
-    return next(
-        run
-        for run, fields in zip(runs, described)
-        if all(fields.get(path) == value for path, value in wanted.items())
-    )
+    return reference.find_runs(self.experiment, preset, wanted)[0]
 
 
 class Line(NamedTuple):
@@ -127,23 +119,17 @@ _LINEAR, _NONLINEAR = style.HYPERNETWORKS
 _MODULAR = Kind('gradients, hypernetwork', style.COLOURS[_NONLINEAR])
 GRADIENTS = Kind('gradients, no hypernetwork', style.COLOURS['maml'])
 _STEPS, _READOUT = '10 gradient steps', '100 steps, readout'
-_MAML, _ANIL = {'model.name': 'maml'}, {'model.name': 'anil'}
 _AS_LARGE = {'model.hidden_dim': 218}  # As many parameters as hypernetworks.
 # Those of the paper.
 PAPER = tuple(
-    Learner(name, infers, 'fig3b', fields, kind)
-    for name, infers, fields, kind in (
-        ('linear hypernetwork', _STEPS, {'model.name': _LINEAR}, _MODULAR),
-        (
-            'nonlinear hypernetwork',
-            _STEPS,
-            {'model.name': _NONLINEAR},
-            _MODULAR,
-        ),
-        ('MAML', _STEPS, _MAML, GRADIENTS),
-        ('MAML, 218 wide', _STEPS, _MAML | _AS_LARGE, GRADIENTS),
-        ('ANIL', _READOUT, _ANIL, GRADIENTS),
-        ('ANIL, 218 wide', _READOUT, _ANIL | _AS_LARGE, GRADIENTS),
+    Learner(name, infers, 'fig3b', {'model.name': model, **fields}, kind)
+    for name, infers, model, fields, kind in (
+        ('linear hypernetwork', _STEPS, _LINEAR, {}, _MODULAR),
+        ('nonlinear hypernetwork', _STEPS, _NONLINEAR, {}, _MODULAR),
+        ('MAML', _STEPS, 'maml', {}, GRADIENTS),
+        ('MAML, 218 wide', _STEPS, 'maml', _AS_LARGE, GRADIENTS),
+        ('ANIL', _READOUT, 'anil', {}, GRADIENTS),
+        ('ANIL, 218 wide', _READOUT, 'anil', _AS_LARGE, GRADIENTS),
     )
 )
 # Task support -> ending of the columns.
@@ -182,29 +168,29 @@ class _Runs(NamedTuple):
 
 def _read(library: data.Library, comparison: Comparison) -> dict[str, _Runs]:
   """Returns experiment -> the runs of its learners."""
-  by_experiment: dict[str, list[Learner]] = {}
-  for row in comparison.rows():
-    by_experiment.setdefault(row.experiment, []).append(row)
   read = {}
-  for experiment, rows in by_experiment.items():
+  for experiment in dict.fromkeys(row.experiment for row in comparison.rows()):
+    rows = [row for row in comparison.rows() if row.experiment == experiment]
     frame = library.values(experiment, comparison.preset)
+    preset = str(frame['preset'].iloc[0]) if len(frame) else 'laptop'
     columns = {name: None for row in rows for name in (*row.fields, SUPPORT)}
     grid = cells.select(experiment, frame, list(columns))
-    runs = _Runs(grid, str(frame['preset'].iloc[0]) if len(frame) else 'laptop')
-    shown = [runs.cell(row, s) for row in rows for s in _SUPPORTS]
-    parts = [pick.rows(grid.frame, cell) for cell in shown]
-    read[experiment] = runs._replace(
-        grid=grid._replace(
-            frame=pd.concat(parts), cells=shown, num_described=len(shown)
-        )
+    every = _Runs(grid, preset)
+    shown = [every.cell(row, s) for row in rows for s in _SUPPORTS]
+    frame = pd.concat([pick.rows(grid.frame, cell) for cell in shown])
+    read[experiment] = _Runs(
+        grid._replace(frame=frame, cells=shown, num_described=len(shown)),
+        preset,
     )
   return read
 
 
 def _measure(read: Mapping[str, _Runs], comparison: Comparison) -> pd.DataFrame:
-  return pd.DataFrame(
-      [_row(read[x.experiment], x, comparison) for x in comparison.rows()]
-  )
+  """Returns a row per learner: `_mean` and `_se` over seeds, and sizes."""
+  return pd.DataFrame([
+      _row(read[learner.experiment], learner, comparison)
+      for learner in comparison.rows()
+  ])
 
 
 def _row(
@@ -252,9 +238,9 @@ def _measures(learner: Learner) -> dict[str, tuple[str, str, str]]:
 def _num_examples(config: Mapping[str, Any]) -> int:
   """Returns the number of examples in all training tasks."""
   task, training = config['task'], config['training']
-  examples = task['num_support'] + task['num_query']
-  if task.get('encoding'):
-    examples = task['num_query']  # The others are not used.
+  examples = task['num_query']
+  if not task.get('encoding'):  # It replaces the others.
+    examples += task['num_support']
   return training['num_outer_steps'] * training['meta_batch_size'] * examples
 
 
@@ -308,7 +294,6 @@ def _marks(
     measure_: str,
     symbol: str,
 ) -> go.Scatter:
-  """Returns a mark per learner, one below the other, with whiskers."""
   colours = [learner.kind.colour for learner in learners]
   whiskers = {'array': numbers.get(f'{measure_}_se'), 'color': style.MUTED}
   name = measure_.replace('_', ' ')
@@ -354,7 +339,7 @@ def _reference_lines(
 
 
 def _explain(figure: go.Figure, comparison: Comparison) -> int:
-  """Adds marks and colours to the legend; returns its number of entries."""
+  """Adds marks and colours; returns the number of entries of the legend."""
   line = {'color': style.INK, 'width': 2}
   marks = [(name, mark, style.INK, line) for mark, name in _SYMBOLS.items()]
   if 'paper' in comparison.scales:
@@ -366,7 +351,6 @@ def _explain(figure: go.Figure, comparison: Comparison) -> int:
 
 
 def _caption(read: Mapping[str, _Runs], comparison: Comparison) -> list[str]:
-  """Returns the lines below the picture."""
   lines: dict[str, list[str]] = {}
   for experiment, (grid, _) in read.items():
     scale, *others = grid.caption()
@@ -394,29 +378,20 @@ def _caption(read: Mapping[str, _Runs], comparison: Comparison) -> list[str]:
 
 def table(library: data.Library) -> pd.DataFrame:
   """Returns a row per learner, all texts."""
-  numbers = measure(library)
-  return pd.DataFrame([_texts(row) for _, row in numbers.iterrows()])
+  numbers = _measure(_read(library, WAYS), WAYS)
 
+  def texts(name: str, missing: str) -> list[str]:
+    values = zip(numbers[f'{name}_mean'], numbers[f'{name}_se'])
+    return [tables.with_error(*value) or missing for value in values]
 
-def _texts(row: pd.Series) -> dict[str, str]:
-  def text(name: str) -> str:
-    return tables.with_error(row[f'{name}_mean'], row[f'{name}_se'])
-
-  return {
-      'learner': row['learner'],
-      'the task is inferred by': row['infers'],
-      'seen': text('seen') or _MISSING,
-      'new': text('new') or _MISSING,
-      'module held out': text('new_held_out') or _NOTHING,
-      'R² of decoding': text('decoding') or _NOTHING,
-      'meta-parameters': f'{row["num_params"]:,}',
-      'examples, millions': f'{row["examples"] / 1e6:.1f}',
-      'ms per task': f'{row["cost_laptop"]:.3f}',
-  }
-
-
-def measure(
-    library: data.Library, comparison: Comparison = WAYS
-) -> pd.DataFrame:
-  """Returns a row per learner: `_mean` and `_se` over seeds, and sizes."""
-  return _measure(_read(library, comparison), comparison)
+  return pd.DataFrame({
+      'learner': numbers['learner'],
+      'the task is inferred by': numbers['infers'],
+      'seen': texts('seen', 'not trained yet'),
+      'new': texts('new', 'not trained yet'),
+      'module held out': texts('new_held_out', '\N{EN DASH}'),
+      'R² of decoding': texts('decoding', '\N{EN DASH}'),
+      'meta-parameters': numbers['num_params'].map('{:,}'.format),
+      'examples, millions': (numbers['examples'] / 1e6).map('{:.1f}'.format),
+      'ms per task': numbers['cost_laptop'].map('{:.3f}'.format),
+  })

@@ -28,6 +28,20 @@ TITLE = 'Would longer training decide a claim?'
 TITLE_PARTS = 'Do claims hold in longer runs, or for other tasks and students?'
 _COLUMNS = ('claim', 'comparison', 'step', 'effect', 'low', 'high', 't')
 _NUM_COLUMNS = 4
+_CAPTION = (
+    (
+        'Colour: the comparison that decides the claim, as effect minus bound'
+        ' in units of its metric, with the 90% interval over seeds.'
+    ),
+    (
+        'Grey: the other comparisons. The claim holds if all intervals are'
+        ' above zero.'
+    ),
+    (
+        'Dotted: the published number of outer steps. A panel with one point:'
+        ' the runs have no other value of the metric.'
+    ),
+)
 _COLOURS = {
     verdicts.SUPPORTED: '#0072B2',
     verdicts.CONTRADICTED: '#D55E00',
@@ -42,45 +56,38 @@ def draw(
     title: str = TITLE,
     caption: Sequence[str] = (),
 ) -> cells.Drawn:
-  """Returns a panel per claim, and the table of all comparisons.
+  """Returns a panel per claim with runs, and the table of all comparisons.
 
   Effects are shown relative to their bounds, so that a comparison holds if its
   interval is above zero.
-
-  Args:
-    claims: those without runs have no panel.
-    library: all finished runs.
-    title: the title of the figure.
-    caption: further lines below it.
   """
   entries = {claim.id: verdicts.evaluate(claim, library) for claim in claims}
-  shown = [claim for claim in claims if entries[claim.id]['effect'] is not None]
-  shown = [claim for claim in shown if published_steps(claim)]
+  shown = [
+      claim
+      for claim in claims
+      if entries[claim.id]['effect'] is not None and published_steps(claim)
+  ]
   table = pd.DataFrame(
       [row for claim in shown for row in make_rows(claim, library)],
       columns=[*_COLUMNS, 'preset'],
   )
   num_rows = max(math.ceil(len(shown) / _NUM_COLUMNS), 1)
+  verdict = [entries[claim.id]['verdict'] for claim in shown]
   figure = subplots.make_subplots(
       rows=num_rows,
       cols=_NUM_COLUMNS,
       horizontal_spacing=0.06,
       vertical_spacing=0.35 / num_rows,
-      subplot_titles=[
-          f'{claim.id}: {entries[claim.id]["verdict"]}' for claim in shown
-      ],
+      subplot_titles=[f'{c.id}: {v}' for c, v in zip(shown, verdict)],
   )
   figure.update_annotations(font={'size': 12})
   if not shown:
     layout.name_empty(figure, 'no finished run', 1, 1)
   for index, claim in enumerate(shown):
     row, column = index // _NUM_COLUMNS + 1, index % _NUM_COLUMNS + 1
-    entry = entries[claim.id]
-    for trace in _traces(
-        pick.rows(table, {'claim': claim.id}),
-        entry['comparison'],
-        _COLOURS[entry['verdict']],
-    ):
+    rows = pick.rows(table, {'claim': claim.id})
+    decisive = entries[claim.id]['comparison']
+    for trace in _traces(rows, decisive, _COLOURS[verdict[index]]):
       figure.add_trace(trace, row=row, col=column)
   figure.update_layout(
       shapes=[
@@ -91,31 +98,11 @@ def draw(
   figure.update_yaxes(zeroline=True, zerolinecolor=style.INK)
   figure.update_xaxes(type='log', dtick=1, exponentformat='power')
   figure.update_xaxes(title_text='outer steps', row=num_rows)
-  layout.explain(
-      figure,
-      [(name, 'circle', colour, {}) for name, colour in _COLOURS.items()],
-  )
-  layout.finish(
-      figure,
-      title=title,
-      caption=[
-          (
-              'Colour: the comparison that decides the claim, as effect'
-              ' minus bound in units of its metric, with the 90% interval over'
-              ' seeds.'
-          ),
-          (
-              'Grey: the other comparisons. The claim holds if all intervals'
-              ' are above zero.'
-          ),
-          (
-              'Dotted: the published number of outer steps. A panel with one'
-              ' point: the runs have no other value of the metric.'
-          ),
-          *caption,
-      ],
-      plot_height=120 + 190 * num_rows,
-  )
+  marks = [(name, 'circle', colour, {}) for name, colour in _COLOURS.items()]
+  layout.explain(figure, marks)
+  height = 120 + 190 * num_rows
+  caption = [*_CAPTION, *caption]
+  layout.finish(figure, title=title, caption=caption, plot_height=height)
   return figure, table
 
 
@@ -136,14 +123,11 @@ def make_rows(
 ) -> Iterator[tuple[str | float, ...]]:
   """Yields the values of _COLUMNS and the preset, at some evaluations."""
   for step, preset, made in at_steps(claim, library):
-    for comparison in made:
-      if comparison.estimate.num_seeds:
-        effect = comparison.estimate.value - comparison.bound
-        low, high = (end - comparison.bound for end in comparison.interval)
-        yield (
-            *(claim.id, comparison.name, step),
-            *(effect, low, high, comparison.t, preset),
-        )
+    for one in made:
+      if one.estimate.num_seeds:
+        values = one.estimate.value, *one.interval
+        effect, low, high = (value - one.bound for value in values)
+        yield claim.id, one.name, step, effect, low, high, one.t, preset
 
 
 def is_one_point(claim: verdicts.Claim, library: data.Library) -> bool:

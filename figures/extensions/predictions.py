@@ -8,7 +8,7 @@ one bar. Built-in models are the finished runs of the config that describes the
 world, evaluated on other tasks of it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import functools
 import pathlib
 import textwrap
@@ -37,11 +37,7 @@ class _Bar(NamedTuple):
   model: str
   values: Mapping[str, pd.Series]  # Metric -> by seed.
   num_tasks: int
-  width: int | None = None  # If the model is there in several.
-
-  @property
-  def name(self) -> str:
-    return self.model + (f', {self.width} wide' if self.width else '')
+  width: str = ''  # Such as '218 wide', if the model is there in several.
 
 
 def read(folder: pathlib.Path) -> dict[str, _Figure]:
@@ -95,12 +91,15 @@ def _name(scored: files.Scored) -> tuple[str, str]:
 def _draw(
     library: data.Library, scored: Sequence[files.Scored], title: str
 ) -> cells.Drawn:
-  """Returns the figure of a world, and the table of its numbers."""
   first = scored[0]
   metric = 'accuracy' if 'accuracy' in first.metrics else 'loss'
   panels: dict[str, list[bars.Bar]] = {}
   rows = []
-  for (support, split), group in _grouped(scored).items():
+  groups: dict[tuple[str, str], list[files.Scored]] = {}
+  for one in scored:
+    key = files.support(one.world.fields), one.split
+    groups.setdefault(key, []).append(one)
+  for (support, split), group in groups.items():
     shown = _built_in(library, group[0]) + _from_files(group)
     names = style.SUPPORT_NAMES.get(support, support), style.split_name(split)
     panels[', '.join(filter(None, names))] = [
@@ -117,16 +116,6 @@ def _draw(
   return figure, pd.DataFrame(rows)
 
 
-def _grouped(
-    scored: Iterable[files.Scored],
-) -> dict[tuple[str, str], list[files.Scored]]:
-  groups: dict[tuple[str, str], list[files.Scored]] = {}
-  for one in scored:
-    key = files.support(one.world.fields), one.split
-    groups.setdefault(key, []).append(one)
-  return groups
-
-
 def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
   """Returns the runs of the config that describes a file's world."""
   frame = _frame(library, scored)
@@ -140,7 +129,8 @@ def _built_in(library: data.Library, scored: files.Scored) -> list[_Bar]:
     fixed = scored.world.fixed_sizes.get(scored.split)
     number = fixed or run.config['training']['num_evaluation_tasks']
     width = run.point.get('model.hidden_dim')
-    drawn.append(_Bar(str(run.point['model']), values, number, width))
+    name = f'{width} wide' if width else ''
+    drawn.append(_Bar(str(run.point['model']), values, number, name))
   return drawn
 
 
@@ -158,42 +148,34 @@ def _frame(library: data.Library, scored: files.Scored) -> pd.DataFrame:
 
 def _from_files(group: Sequence[files.Scored]) -> list[_Bar]:
   """Returns a bar per learner; files of the same seed are averaged."""
-  drawn_bars = []
+  drawn = []
   for learner in sorted({scored.learner for scored in group}):
     own = [scored for scored in group if scored.learner == learner]
     table = pd.DataFrame([s.metrics for s in own])
-    table['seed'] = [scored.world.seed for scored in own]
-    means = table.groupby('seed').mean()
+    means = table.groupby([scored.world.seed for scored in own]).mean()
     number = sum(scored.num_tasks for scored in own) // len(means)
-    drawn_bars.append(
-        _Bar(learner, {m: means[m] for m in own[0].metrics}, number)
-    )
-  return drawn_bars
+    values = {m: means[m].rename_axis('seed') for m in own[0].metrics}
+    drawn.append(_Bar(learner, values, number))
+  return drawn
 
 
 def _to_bar(bar: _Bar, metric: str) -> bars.Bar:
-  look = style.model_style(bar.model)
-  return bars.Bar(
-      label=look.label.replace(' ', '<br>')
-      + (f'<br>{bar.width} wide' if bar.width else ''),
-      colour=look.colour,
-      seeds=bar.values[metric],
-      missing='no finished run',
-  )
+  name, colour = style.model_style(bar.model)
+  lines = [*name.split(' '), *filter(None, [bar.width])]
+  missing = 'no finished run'
+  return bars.Bar('<br>'.join(lines), colour, bar.values[metric], missing)
 
 
 def _to_row(bar: _Bar, scored: files.Scored) -> dict[str, Any]:
-  row: dict[str, Any] = scored.row() | {'model': bar.name}
+  name = ', '.join(filter(None, [bar.model, bar.width]))
   estimates = {m: stats.mean(bar.values[m]) for m in scored.metrics}
-  measured: dict[str, Any] = {}
-  for name, value in row.items():
-    if name in estimates:
-      measured |= estimates[name].columns(name)
-    else:
-      measured[name] = value
-  measured['num_tasks'] = bar.num_tasks
-  measured['num_seeds'] = max(e.num_seeds for e in estimates.values())
-  return measured
+  row: dict[str, Any] = {}
+  for column, value in (scored.row() | {'model': name}).items():
+    is_metric = column in estimates
+    row |= estimates[column].columns(column) if is_metric else {column: value}
+  row['num_tasks'] = bar.num_tasks
+  row['num_seeds'] = max(e.num_seeds for e in estimates.values())
+  return row
 
 
 def _caption(

@@ -28,11 +28,13 @@ _FAMILIES = {
 _PANELS = {'test': 'training combinations', 'ood': 'new combinations'}
 _LOSS = 'pooled_relative_loss'
 _METRICS = {
-    'alignment': ('ood', 'alignment'),
-    'alignment_exact': ('ood', 'alignment_exact'),
-    'alignment_fit_train': ('ood', 'alignment_fit_train'),
-    'identification_residual_direct': ('ood', 'identification_residual_direct'),
-    'latent_r2': ('ood', 'latent_r2'),
+    **{
+        name: ('ood', name)
+        for name in (
+            *('alignment', 'alignment_exact', 'alignment_fit_train'),
+            *('identification_residual_direct', 'latent_r2'),
+        )
+    },
     'train_relative_loss': ('test', _LOSS),
     'ood_relative_loss': ('ood', _LOSS),
 }

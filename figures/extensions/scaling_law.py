@@ -1,17 +1,25 @@
 """Beyond the paper: how the training tasks of Figure A3 grow with M.
 
-A power law is fitted to Figure A3's runs, per model and K, at the highest
-accuracy level that every seed reached at enough values of M. Leaving out the
-seeds that never reached a level would bias the fit: they are the slow ones.
+A power law, log y = log c + exponent log x, is fitted to Figure A3's runs by
+least squares, per model and K, at the highest accuracy level that every seed
+reached at enough values of M. Leaving out the seeds that never reached a level
+would bias the fit: they are the slow ones.
+
+The band is from a bootstrap: seeds are resampled with replacement separately at
+every x, since each x has teachers of its own. A value known only to lie between
+two bounds is drawn uniformly between them. With few seeds the band is rough,
+and more likely too narrow than too wide. The same draws give the share in which
+an exponential, log y = a + b x, fits better.
 """
 
 from collections.abc import Iterator
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from modular_hyperteacher.figures.extensions import scaling
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -19,37 +27,116 @@ from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
+_MIN_SIZES = 3  # Any two points lie on a line.
+_MIN_SEEDS = 2
+_NUM_DRAWS = 2000
+_COVERAGE = 0.95
+
+
+class Law(NamedTuple):
+  """A fitted power law."""
+
+  exponent: float
+  low: float  # Ends of the exponent's 95% interval.
+  high: float
+  curve: pd.DataFrame  # Index x; columns 'fit', 'low' and 'high' of y.
+  power_law_fits_better: float  # Share of draws, against an exponential.
+
+  @property
+  def told_apart(self) -> bool:
+    """Whether one of the two forms fits better in nearly all draws."""
+    share = self.power_law_fits_better
+    return max(share, 1 - share) >= _COVERAGE
+
+
+def why_undetermined(bounds: pd.DataFrame) -> str:
+  """Returns why no law can be fitted; empty if one can."""
+  num_seeds = bounds.groupby('x')['seed'].nunique()
+  usable = (num_seeds >= _MIN_SEEDS).sum()
+  if usable >= _MIN_SIZES:
+    return ''
+  return (
+      f'not determined: {usable} sizes with {_MIN_SEEDS} seeds or more, where'
+      f' {_MIN_SIZES} are needed'
+  )
+
+
+def fit_power_law(bounds: pd.DataFrame) -> Law:
+  """Returns the power law of values that lie between bounds.
+
+  Args:
+    bounds: a row per measurement: 'x', 'seed', and the positive bounds 'low'
+      and 'high' of y.
+
+  Raises:
+    ValueError: if `why_undetermined` has a reason.
+  """
+  if reason := why_undetermined(bounds):
+    raise ValueError(reason)
+  x = bounds['x'].to_numpy(float)
+  grid = np.geomspace(x.min(), x.max(), 41)
+  middle = np.log(bounds[['low', 'high']].to_numpy(float).mean(1))
+  slope, intercept = np.polyfit(np.log(x), middle, 1)
+  drawn = _bootstrap(bounds).T
+  (slopes, intercepts), errors, *_ = np.polyfit(np.log(x), drawn, 1, full=True)
+  _, exponential_errors, *_ = np.polyfit(x, drawn, 1, full=True)
+  tails = [(1 - _COVERAGE) / 2, (1 + _COVERAGE) / 2]
+  low, high = np.quantile(
+      intercepts[:, None] + slopes[:, None] * np.log(grid)[None], tails, axis=0
+  )
+  curve = pd.DataFrame(
+      np.exp(np.stack([intercept + slope * np.log(grid), low, high], axis=1)),
+      index=grid,
+      columns=['fit', 'low', 'high'],
+  )
+  low, high = np.quantile(slopes, tails).tolist()
+  share = float((errors < exponential_errors).mean())
+  return Law(float(slope), low, high, curve, share)
+
+
+def _bootstrap(bounds: pd.DataFrame) -> np.ndarray:
+  """Returns log y of bootstrap draws of all measurements: [draws, N]."""
+  rng = np.random.default_rng(0)
+  rows = np.empty((_NUM_DRAWS, len(bounds)), int)
+  for size in bounds['x'].unique():
+    at_size = np.flatnonzero(bounds['x'] == size)
+    rows[:, at_size] = rng.choice(at_size, (_NUM_DRAWS, len(at_size)))
+  low, high = (bounds[end].to_numpy(float)[rows] for end in ('low', 'high'))
+  return np.log(rng.uniform(low, high))
+
+
 TITLE = 'How do training tasks grow with the number of modules?'
+EXPERIMENT = fig_a3.EXPERIMENT
 
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of fitted laws."""
-  grid = cells.select(
-      fig_a3.EXPERIMENT, library.curves(fig_a3.EXPERIMENT), fig_a3.CELL
-  )
+  grid = cells.select(EXPERIMENT, library.curves(EXPERIMENT), fig_a3.CELL)
   table = fig_a3.make_table(grid)
   panels, laws, rows = {}, {}, []
-  for max_active in grid.axis('max_active'):
-    for model in grid.models:
-      if not grid.find(name=model, max_active=max_active):
-        continue
-      rows_of_model = pick.rows(table, {'model': model, 'K': max_active})
-      level, bounds = choose_level(rows_of_model)
-      name = f'{style.MODEL_NAMES[model]}, K = {max_active}'
-      if level:
-        name += f', to {level:g}'
-      panels[name] = [_line(model, bounds)]
-      row = {
-          'model': model,
-          'K': max_active,
-          'level': level,
-          'preset': ', '.join(rows_of_model['preset'].unique()),
-      }
-      if level is None:
-        rows.append(row | {'law': _sentence(None)})
-      else:
-        laws[name] = scaling.fit_power_law(bounds)
-        rows.append(row | _describe(laws[name], bounds))
+  for k, model in itertools.product(grid.axis('max_active'), grid.models):
+    if not grid.find(name=model, max_active=k):
+      continue
+    tasks = pick.rows(table, {'model': model, 'K': k})
+    level, bounds = choose_level(tasks)
+    name = f'{style.MODEL_NAMES[model]}, K = {k}'
+    if level:
+      name += f', to {level:g}'
+    middle = bounds[['low', 'high']].astype(float).mean(axis=1)
+    points = bounds.assign(middle=middle).pivot_table(
+        index='x', columns='seed', values='middle'
+    )
+    panels[name] = [
+        lines.Line(*style.model_style(model), seeds=points, bars=True)
+    ]
+    laws[name] = fit_power_law(bounds) if level else None
+    rows.append({
+        'model': model,
+        'K': k,
+        'level': level,
+        'preset': ', '.join(tasks['preset'].unique()),
+        **_describe(laws[name], bounds),
+    })
   figure = lines.draw(
       panels,
       title=TITLE,
@@ -59,18 +146,16 @@ def draw(library: data.Library) -> cells.Drawn:
       y_type='log',
       empty='the law is not determined',
       caption=grid.caption(
-          *(f'{name}: {_sentence(laws.get(name))}' for name in panels),
+          *(f'{name}: {row["law"]}' for name, row in zip(panels, rows)),
           'Not in the paper. Tasks until OOD accuracy reaches the level in'
           ' the title, for values of M at which every seed reaches it.',
           'Points: mean and standard error over seeds. Dashed: power law,'
           ' with the 95% band of bootstrap draws.',
       ),
   )
-  for index, name in enumerate(panels):
-    if name in laws:
-      model = rows[index]['model']
-      for trace in _traces(laws[name], style.COLOURS[model]):
-        figure.add_trace(trace, row=index // 4 + 1, col=index % 4 + 1)
+  for index, (law, row) in enumerate(zip(laws.values(), rows)):
+    for trace in _traces(law, style.COLOURS[row['model']]) if law else ():
+      figure.add_trace(trace, row=index // 4 + 1, col=index % 4 + 1)
   ticks = grid.axis('num_modules')
   figure.update_xaxes(tickvals=ticks, ticktext=[str(tick) for tick in ticks])
   tasks = [digit * 10**power for power in range(9) for digit in (1, 2, 3, 5)]
@@ -89,7 +174,6 @@ def choose_level(table: pd.DataFrame) -> tuple[float | None, pd.DataFrame]:
     between which a curve reached the level. Only values of M at which every
     seed reached it, and after its first evaluation (else 'low' is unknown).
   """
-  nothing = pd.DataFrame(columns=['x', 'seed', 'low', 'high'])
   for level in sorted(fig_a3.LEVELS, reverse=True):
     rows = pick.rows(table, {'level': level})
     usable = rows['tasks'].notna() & (rows['tasks_before'] > 0)
@@ -100,24 +184,24 @@ def choose_level(table: pd.DataFrame) -> tuple[float | None, pd.DataFrame]:
         'low': kept['tasks_before'],
         'high': kept['tasks'],
     })
-    if len(bounds) and not scaling.why_undetermined(bounds):
+    if len(bounds) and not why_undetermined(bounds):
       return level, bounds
-  return None, nothing
+  return None, pd.DataFrame(columns=['x', 'seed', 'low', 'high'])
 
 
-def _line(model: str, bounds: pd.DataFrame) -> lines.Line:
-  middle = bounds[['low', 'high']].astype(float).mean(axis=1)
-  return lines.Line(
-      name=style.MODEL_NAMES[model],
-      colour=style.COLOURS[model],
-      seeds=bounds.assign(middle=middle).pivot_table(
-          index='x', columns='seed', values='middle'
-      ),
-      bars=True,
+def _describe(law: Law | None, bounds: pd.DataFrame) -> dict[str, Any]:
+  """Returns columns of the table; 'law' says it in words, and how certain."""
+  if law is None:
+    return {
+        'law': (
+            'not determined: every seed must reach a level at'
+            f' {_MIN_SIZES} values of M'
+        )
+    }
+  text = f'tasks ∝ M^{law.exponent:.1f} ({law.low:.1f} to {law.high:.1f})'
+  better = (
+      'a power law' if law.power_law_fits_better > 0.5 else 'an exponential'
   )
-
-
-def _describe(law: scaling.Law, bounds: pd.DataFrame) -> dict[str, Any]:
   return {
       'exponent': law.exponent,
       'exponent_low': law.low,
@@ -125,25 +209,15 @@ def _describe(law: scaling.Law, bounds: pd.DataFrame) -> dict[str, Any]:
       'M': ', '.join(f'{m:g}' for m in sorted(set(bounds['x']))),
       'num_seeds': bounds['seed'].nunique(),
       'power_law_fits_better': law.power_law_fits_better,
-      'law': _sentence(law),
+      'law': (
+          f'{text}; {better} fits better'
+          if law.told_apart
+          else f'{text}; an exponential is not ruled out'
+      ),
   }
 
 
-def _sentence(law: scaling.Law | None) -> str:
-  """Returns the fitted law in words, with how certain it is."""
-  if law is None:
-    return (
-        f'not determined: every seed must reach a level at {scaling.MIN_SIZES}'
-        ' values of M'
-    )
-  text = f'tasks ∝ M^{law.exponent:.1f} ({law.low:.1f} to {law.high:.1f})'
-  if not law.told_apart:
-    return f'{text}; an exponential is not ruled out'
-  form = 'a power law' if law.power_law_fits_better > 0.5 else 'an exponential'
-  return f'{text}; {form} fits better'
-
-
-def _traces(law: scaling.Law, colour: str) -> Iterator[go.Scatter]:
+def _traces(law: Law, colour: str) -> Iterator[go.Scatter]:
   x, curve = list(law.curve.index), law.curve
   yield lines.band(x, curve['low'], curve['high'], colour)
   yield go.Scatter(

@@ -34,16 +34,18 @@ class Quantity:
     name: what notes call it.
     values: by seed. A value that is not finite marks a lost seed.
     samples: what the values are computed from.
-    terms: the weighted quantities whose sum it is. So sums of sums are computed
-      at once, which rounds once.
   """
 
   name: str
   values: pd.Series
   samples: tuple['Sample', ...]
-  terms: tuple[tuple[float, 'Quantity'], ...]
   # A NumPy number on the left leaves the operation to this class.
   __array_ufunc__ = None
+
+  @property
+  def terms(self) -> tuple[tuple[float, 'Quantity'], ...]:
+    """Weighted quantities whose sum it is, so that sums of sums round once."""
+    return ((1.0, self),)
 
   def named(self, name: str) -> Self:
     """Returns the same quantity under another name."""
@@ -85,17 +87,8 @@ class Quantity:
     return bound > self if isinstance(bound, Quantity) else -self > -bound
 
 
-class _Single(Quantity):
-  """A quantity that is no sum."""
-
-  @property
-  def terms(self) -> tuple[tuple[float, Quantity], ...]:
-    """The quantity itself."""
-    return ((1.0, self),)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class Sample(_Single):
+class Sample(Quantity):
   """A metric of one cell, over seeds."""
 
   name: str
@@ -118,7 +111,7 @@ class Sample(_Single):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Computed(_Single):
+class Computed(Quantity):
   """Values that are computed from samples in any way."""
 
   name: str
@@ -131,19 +124,24 @@ class Sum(Quantity):
   """A weighted sum of quantities, on the seeds that all of them have."""
 
   name: str
-  terms: tuple[tuple[float, Quantity], ...]
+  parts: tuple[tuple[float, Quantity], ...]
+
+  @property
+  def terms(self) -> tuple[tuple[float, Quantity], ...]:
+    """The weighted quantities."""
+    return self.parts
 
   @functools.cached_property
   def values(self) -> pd.Series:
     """By seed."""
-    weights, quantities = zip(*self.terms)
+    weights, quantities = zip(*self.parts)
     table = by_seed(quantities)
     return pd.Series(table.to_numpy() @ np.asarray(weights), table.index)
 
   @property
   def samples(self) -> tuple[Sample, ...]:
     """Those of all terms, in order."""
-    return tuple(s for _, quantity in self.terms for s in quantity.samples)
+    return tuple(s for _, quantity in self.parts for s in quantity.samples)
 
 
 class Comparison(NamedTuple):
@@ -330,22 +328,14 @@ def better(
     frame: pd.DataFrame,
     pairs: Iterable[Sequence[Mapping[str, Any]]],
     metric: str = 'accuracy',
-    split: str = 'ood',
     bound: float = 0.0,
 ) -> Comparisons:
   """Tests whether the first cell of each pair is better than the second.
 
-  Args:
-    frame: all runs.
-    pairs: the pairs of cells.
-    metric: the lower, the better if it is 'loss'; else the higher.
-    split: the split of the tasks.
-    bound: that every difference must exceed.
-
-  Yields:
-    The comparison of each pair.
+  Losses are better if lower, other metrics if higher. Every difference must
+  exceed the bound.
   """
   for pair in pairs:
-    first, second = (sample(frame, cell, split, metric) for cell in pair)
+    first, second = (sample(frame, cell, 'ood', metric) for cell in pair)
     gain = second - first if metric == 'loss' else first - second
     yield gain > bound

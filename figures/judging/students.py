@@ -49,13 +49,8 @@ def widths(
 ) -> list[dict[str, Any]]:
   """Returns a cell for every width that a model was trained with.
 
-  A claim about a model must hold for all of its widths.
-
-  Args:
-    frame: all runs.
-    model: its name.
-    rest: further fields of the cells.
-    supports: only widths that were trained with each of them.
+  A claim about a model must hold for all of its widths. With `supports`, only
+  widths that were trained with each of them count.
   """
   cell = {MODEL: model, **(rest or {})}
   runs = pick.rows(frame, cell)
@@ -88,20 +83,11 @@ def best_width(
     model: str,
     rest: Mapping[str, Any],
     metric: str = 'accuracy',
-    split: str = 'ood',
 ) -> pd.Series:
-  """Returns a metric, by seed, at the width that is best on OOD tasks.
-
-  Args:
-    frame: all runs.
-    model: its name.
-    rest: further fields of the cell, such as the support.
-    metric: 'loss' is best if low, others if high.
-    split: the split of the values that are returned.
-  """
+  """Returns a metric of OOD tasks, by seed, at the width that is best."""
   best: Any = min if metric == 'loss' else max
-  width = best(
-      widths(frame, model, rest),
-      key=lambda w: pick.values(frame, w, 'ood', metric=metric).mean(),
+  values = (
+      pick.values(frame, cell, 'ood', metric=metric)
+      for cell in widths(frame, model, rest)
   )
-  return pick.values(frame, width, split, metric=metric)
+  return best(values, key=lambda seeds: seeds.mean())

@@ -119,19 +119,17 @@ def of_figure(
 ) -> Claim:
   """Returns a claim that the runs of a figure decide.
 
-  Args:
-    id_: such as '3B-1'.
-    sentence: what is tested.
-    figure: that it is shown with, such as 'fig3b'.
-    compare: as of `Claim`.
-    artefact: what says it, if not the figure that its id begins with.
-    experiment: whose runs decide it, if its name is not the figure's.
-    **fields: others of `Claim`.
+  By default, its id begins with the name of the figure that says it, and the
+  experiment has the name of the figure that it is shown with.
   """
-  artefact = artefact or f'Figure {id_.partition("-")[0]}'
-  experiment = experiment or figure
   return Claim(
-      id_, sentence, artefact, experiment, figure, compare=compare, **fields
+      id_,
+      sentence,
+      artefact or f'Figure {id_.partition("-")[0]}',
+      experiment or figure,
+      figure,
+      compare=compare,
+      **fields,
   )
 
 
@@ -203,39 +201,37 @@ def _evaluate(claim: Claim, library: data.Library) -> Entry:
   """Returns the entry of a claim for the runs that the library chooses."""
   frame, left_out = select(claim.read, claim.experiment, claim.cell, library)
   made = compare(claim, library)
-  samples = _samples(made).values()
+  samples = _samples(made)
+  runs = pd.concat([s.runs for s in samples.values()] or [frame.iloc[:1]])
   judgement = _judge_claim(claim, frame, made)
-  notes = [
-      judgement.note,
-      *_scale_notes(samples),
-      *_width_notes(claim.experiment, samples),
-      *_published_notes(claim.experiment, made),
-      *(
-          f'not used: {run}'
-          for run, values in left_out.items()
-          if _is_of(dict(zip(claim.cell, values)), samples)
-      ),
-  ]
-  runs = [s.runs for s in samples] or [frame.iloc[:1]]
+  notes = [judgement.note]
+  changed = ~runs['published_scale'].astype(bool)
+  if samples and (changed & (runs['preset'] == 'paper')).any():
+    notes.append(
+        'fields of the paper preset were changed: not the published scale'
+    )
+  notes += _width_notes(claim.experiment, samples.values())
+  notes += _published_notes(claim.experiment, samples)
+  for run, values in left_out.items():
+    cell = dict(zip(claim.cell, values)).items()
+    # A sample may lack columns.
+    if any(cell >= s.cell.items() for s in samples.values()):
+      notes.append(f'not used: {run}')
   at_scale = bool(len(frame)) and bool(frame['published_scale'].all())
   decisive: Mapping[str, Any] = judgement.decisive or {'num_seeds': 0}
   numbers: Any = {name: decisive.get(name) for name in Numbers.__annotations__}
-
-  def joined(column: str) -> str | None:
-    return ' and '.join(pd.concat([r[column] for r in runs]).unique()) or None
-
   return Entry(
       id=claim.id,
       artefact=claim.artefact,
       sentence=claim.sentence + claim.at_published_scale * at_scale,
       experiment=claim.experiment,
-      preset=joined('preset'),
-      source=joined('source'),
+      preset=' and '.join(runs['preset'].unique()) or None,
+      source=' and '.join(runs['source'].unique()) or None,
       verdict=judgement.verdict,
       comparison=decisive.get('name'),
       **numbers,
       comparisons=list(judgement.tested),
-      note='; '.join(note for note in notes if note),
+      note='; '.join(filter(None, notes)),
       scales={},
   )
 
@@ -245,9 +241,10 @@ def _judge_claim(
 ) -> Judgement:
   if frame.empty:
     return Judgement(NOT_RUN, f'no finished run of {claim.experiment}')
+  compared = {s.cell.get('model.name') for s in _samples(made).values()}
   for verdict, present in (
       (NOT_RUN, set(frame.get('model.name', ()))),
-      (UNDECIDED, {s.cell.get('model.name') for s in _samples(made).values()}),
+      (UNDECIDED, compared),
   ):
     absent = [style.MODEL_NAMES[m] for m in claim.models if m not in present]
     if absent:
@@ -261,11 +258,9 @@ def _judge_claim(
 def judge(
     all_of: comparisons_lib.Comparisons, cell: Sequence[str] = ('model.name',)
 ) -> Judgement:
-  """Returns the verdict on some comparisons, one or more.
+  """Returns the verdict on comparisons, one or more, which must all hold.
 
-  Args:
-    all_of: these must all hold.
-    cell: the columns in which runs may differ.
+  Runs may differ in the columns of the cell.
   """
   every = tuple(all_of)
   missing = [
@@ -337,59 +332,32 @@ def _samples(all_of: _Comparisons) -> dict[str, comparisons_lib.Sample]:
   return {s.name: s for comparison in all_of for s in comparison.samples}
 
 
-def _is_of(
-    cell: Mapping[str, Any], samples: Iterable[comparisons_lib.Sample]
-) -> bool:
-  """Returns whether a cell is that of a sample, which may lack columns."""
-  return any(
-      all(cell.get(column) == value for column, value in s.cell.items())
-      for s in samples
-  )
-
-
 def _differing(
     comparison: comparisons_lib.Comparison, cell: Sequence[str]
 ) -> list[str]:
-  """Returns the fields that differ but should not.
-
-  Those of task and training, and those of each model.
-  """
-  runs = [s.runs for s in comparison.samples]
+  """Returns fields of task and training, or of one model, that should not."""
   by_model: dict[Any, list[pd.DataFrame]] = {}
   for sample in comparison.samples:
     by_model.setdefault(sample.cell.get('model.name'), []).append(sample.runs)
+  runs = [s.runs for s in comparison.samples]
+  free = {*cell, *comparison.may_differ, 'training.seeds'}
   # What OOD(K=k) is evaluated on where nothing was held out.
-  free = {
-      *cell,
-      *comparison.may_differ,
-      'training.seeds',
-      'task.repeat_empty',
-      'task.repeat_ood',
-  }
-
-  def differ(column: str, group: list[pd.DataFrame]) -> bool:
-    # Missing values are equal to one another.
-    return len({v if v == v else None for r in group for v in r[column]}) > 1
-
-  return [
-      column.rpartition('.')[2]
-      for blocks, groups in (
-          (('task.', 'training.', 'preset'), [runs]),
-          ('model.', list(by_model.values())),
-      )
-      for column in map(str, runs[0].columns)
-      if column.startswith(blocks) and column not in free
-      if any(differ(column, group) for group in groups)
-  ]
-
-
-def _scale_notes(samples: Iterable[comparisons_lib.Sample]) -> Iterator[str]:
-  """Yields a note if runs of the paper preset are not as in the paper."""
-  for s in samples:
-    changed = ~s.runs['published_scale'].astype(bool)
-    if (changed & (s.runs['preset'] == 'paper')).any():
-      yield 'fields of the paper preset were changed: not the published scale'
-      return
+  free |= {'task.repeat_empty', 'task.repeat_ood'}
+  differing = []
+  for blocks, groups in (
+      (('task.', 'training.', 'preset'), [runs]),
+      ('model.', by_model.values()),
+  ):
+    for column in map(str, runs[0].columns):
+      if column.startswith(blocks) and column not in free:
+        # Missing values are equal to one another.
+        values = (
+            {v if v == v else None for r in group for v in r[column]}
+            for group in groups
+        )
+        if any(len(distinct) > 1 for distinct in values):
+          differing.append(column.rpartition('.')[2])
+  return differing
 
 
 def _width_notes(
@@ -397,44 +365,41 @@ def _width_notes(
 ) -> Iterator[str]:
   """Yields which described widths of monolithic models no sample has."""
   name, width = comparisons_lib.MODEL, students.WIDTH
-  trained: dict[str, set[float]] = {}
-  presets = set()
-  for s in samples:
-    if s.cell.get(name) in style.MONOLITHIC and len(s.runs):
-      trained.setdefault(s.cell[name], set()).update(s.runs[width])
-      presets.update(s.runs['preset'])
-  described = [
-      fields
-      for preset in sorted(presets)
-      for fields in reference.described_fields(experiment, preset)
-  ]
-  for model, widths in trained.items():
-    every = {f[width] for f in described if f[name] == model}
-    if absent := sorted(every - widths):
+  for model in style.MONOLITHIC:
+    runs = [s.runs for s in samples if s.cell.get(name) == model]
+    trained = pd.concat(runs) if runs else pd.DataFrame({'preset': []})
+    described = {
+        fields[width]
+        for preset in trained['preset'].unique()
+        for fields in reference.described_fields(experiment, preset)
+        if fields[name] == model
+    }
+    if absent := sorted(described - set(trained.get(width, ()))):
       names = ' and '.join(f'{number:g}' for number in absent)
       yield f'not compared with {style.MODEL_NAMES[model]} {names} wide'
 
 
-def _published_notes(experiment: str, made: _Comparisons) -> Iterator[str]:
+def _published_notes(
+    experiment: str, samples: Mapping[str, comparisons_lib.Sample]
+) -> Iterator[str]:
   """Yields comparisons with published values, at the published scale."""
-  agree, differ = 0, []
-  for name, s in _samples(made).items():
+  compared, differ = 0, []
+  for name, s in samples.items():
     if s.metric != 'accuracy' or s.values.empty:
       continue
     reported = reference.published_accuracy(experiment, s.cell, s.split)
     if reported is None or not s.runs['published_scale'].all():
       continue
+    compared += 1
     ours = stats.mean(s.values).value
-    if reference.agrees(ours, reported):
-      agree += 1
-    else:
+    if not reference.agrees(ours, reported):
       note = f'{name} is {ours:.3f}, published {reported[0]:.3f}'
       if reported[1] > 0:  # Not NaN: not printed.
         apart = (ours - reported[0]) / reported[1]
         note += f' ({apart:+.1f} published SD)'
       differ.append(note)
-  if agree or differ:
-    yield f'{agree} of {agree + len(differ)} published values agree'
+  if compared:
+    yield f'{compared - len(differ)} of {compared} published values agree'
   yield from differ
 
 

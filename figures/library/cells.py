@@ -110,13 +110,7 @@ class Cells(NamedTuple):
 def read(
     library: data.Library, experiment: str, columns: Sequence[str]
 ) -> Cells:
-  """Returns the cells of an experiment, described or found.
-
-  Args:
-    library: all finished runs.
-    experiment: such as 'fig3e'.
-    columns: the columns that distinguish cells.
-  """
+  """Returns the cells of an experiment, described or found."""
   return select(experiment, library.values(experiment), columns)
 
 
@@ -171,11 +165,9 @@ def make_table(
 ) -> pd.DataFrame:
   """Returns a row per cell, also for missing ones.
 
-  Args:
-    cells: as `read` returns them.
-    measures: name -> (split, metric). Columns `{name}_mean` and `{name}_se` are
-      over seeds at the last step. OOD metrics of every evaluation also have
-      `{name}_best_...`, at the lowest validation loss.
+  Columns `{name}_mean` and `{name}_se` of each measure, a split and a metric,
+  are over seeds at the last step. OOD metrics of every evaluation also have
+  `{name}_best_...`, at the lowest validation loss.
   """
   rows = []
   for cell in cells.cells:
@@ -197,6 +189,19 @@ def make_table(
     row['preset'] = ', '.join(runs['preset'].unique())
     rows.append(row)
   return pd.DataFrame(rows)
+
+
+def summarise(
+    rows: pd.DataFrame, point: Sequence[str], name: str
+) -> pd.DataFrame:
+  """Returns a row per point: mean and error of its values, as 'name_mean'."""
+  values = rows.groupby(list(point), dropna=False, observed=True)['value']
+  columns: Any = {
+      f'{name}_mean': 'mean',
+      f'{name}_se': 'sem',
+      'num_seeds': 'count',
+  }
+  return values.agg(**columns).reset_index()
 
 
 def _get(cell: Cell, name: str) -> Any:

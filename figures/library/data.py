@@ -44,12 +44,12 @@ class Library:
   ) -> None:
     """Reads all results except curves.
 
+    Damaged results are skipped with a warning on stderr.
+
     Args:
       results_root: the folder that training wrote to; need not exist.
       bundled_root: the folder of the bundles; None for those of the paper and
         of all studies.
-
-    Damaged results are skipped with a warning on stderr.
     """
     own = files.locate(results_root, 'results_root')
     bundled = plugins.bundled_roots()
@@ -70,10 +70,6 @@ class Library:
     All rows have one source and preset. The user's own results are preferred to
     bundled ones; the user's smoke results are the last choice. Among presets,
     the one with most finished conditions is used; of several, the larger one.
-
-    Args:
-      experiment: such as 'fig3e'.
-      preset: if given, only runs of this one.
 
     Returns:
       Columns `facts.COLUMNS`, `bundles.VALUE_COLUMNS` and the config's fields.
@@ -220,10 +216,8 @@ def as_runs(
 ) -> pd.DataFrame:
   """Returns what was measured without training in the form of finished runs.
 
-  Args:
-    measured: a row per value; has columns 'seed' and 'value'.
-    name: the name of the run that a row belongs to.
-    **fields: further columns with a single value, such as split='test'.
+  A row of 'seed' and 'value' belongs to the run of its name. Fields are further
+  columns with a single value, such as split='test'.
   """
   return measured.assign(
       preset='constructed',

@@ -31,11 +31,7 @@ def describe(
 ) -> dict[str, Any]:
   """Returns a run's facts and fields, by column.
 
-  Args:
-    run: the run.
-    experiment: the one that it is shown as, its own or one that shares it.
-    preset: likewise.
-    source: 'own' or 'bundled'.
+  Experiment and preset are those that it is shown as: it may be shared.
   """
   config, sessions = run.config, run.sessions
   commits = dict.fromkeys(str(s.get('commit')) for s in sessions)

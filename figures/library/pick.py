@@ -84,10 +84,6 @@ def select_conditions(
   an overridden field. This keeps the condition with the most outer steps; of
   several, the one with the most seeds; of these, the one of the config.
 
-  Args:
-    frame: as `data.Library` returns it.
-    cell: the columns that distinguish the figure's cells.
-
   Returns:
     The rows that are kept, with all columns of the cell; and run id -> cell,
     one run for each condition that is left out.
@@ -133,12 +129,7 @@ def values(
 ) -> pd.Series:
   """Returns a metric indexed by seed; empty if it was not measured.
 
-  Args:
-    frame: with one condition per cell.
-    cell: column -> value, such as {'model.name': 'anil'}.
-    split: such as 'ood'.
-    metric: such as 'accuracy'.
-    kind: 'last' or 'best_validation'.
+  The table has one condition per cell; kind is one of `bundles.KINDS`.
   """
   point = {'split': split, 'metric': metric, 'kind': kind}
   # Taking two columns is much faster than taking all.

@@ -120,11 +120,6 @@ def published_accuracy(
 ) -> tuple[float, float] | None:
   """Returns a tabulated accuracy, as fractions.
 
-  Args:
-    experiment: such as 'fig3b'.
-    cell: path -> value, such as {'model.name': 'anil'}, of one of its runs.
-    split: 'train', 'test', 'ood' or 'ood_k{k}'.
-
   Returns:
     (mean, dispersion as printed), or None where the paper has no number.
   """

@@ -1,22 +1,25 @@
-"""How many values of Tables A2 to A8 agree with the published ones.
+"""How many values of the paper's tables agree with ours at the published scale.
 
 A value agrees if it is within two published deviations or two percentage
 points, whichever is larger. Even a perfect reproduction misses some, because
 both sides are means over a few seeds; a simulation says how many.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
 
 EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
@@ -63,41 +66,32 @@ def published() -> tuple[Value, ...]:
 
 
 def count(frame: pd.DataFrame) -> Agreement:
-  """Compares all published values with runs at the published scale.
-
-  Args:
-    frame: as of `Library.every_preset`.
-  """
+  """Compares all published values with runs at the published scale."""
   at_scale = frame[frame['published_scale'].astype(bool)]
   at_scale, _ = pick.select_conditions(at_scale, CELL)
   compared, num_seeds, differ, empty, no_run = [], [], [], [], []
   for value in published():
-    if pick.rows(at_scale, value.cell).empty:
-      name = style.cell_name(value.cell)
-      if name not in no_run:
-        no_run.append(name)
-      continue
     ours = stats.mean(pick.values(at_scale, value.cell, value.split))
-    if not ours.num_seeds:
+    if not pick.has_rows(at_scale, value.cell):
+      no_run.append(style.cell_name(value.cell))
+    elif not ours.num_seeds:
       empty.append(value.name)
-      continue
-    compared.append(value)
-    num_seeds.append(ours.num_seeds)
-    if not reference.agrees(ours.value, (value.mean, value.dispersion)):
-      differ.append(
-          f'{value.name}: {ours.value:.3f}, published {value.mean:.3f}'
-      )
-  return Agreement(compared, min(num_seeds, default=0), differ, empty, no_run)
+    else:
+      compared.append(value)
+      num_seeds.append(ours.num_seeds)
+      if not reference.agrees(ours.value, (value.mean, value.dispersion)):
+        numbers = f'{ours.value:.3f}, published {value.mean:.3f}'
+        differ.append(f'{value.name}: {numbers}')
+  fewest = min(num_seeds, default=0)
+  return Agreement(compared, fewest, differ, empty, [*dict.fromkeys(no_run)])
 
 
 def summarise(library: data.Library) -> list[str]:
   """Returns how many values agree, and lines that name all others."""
   counted = count(library.every_preset(EXPERIMENT))
   if not counted.compared:
-    return [
-        'NOT RUN',
-        f'Without a finished run: all {len(counted.no_run)} cells',
-    ]
+    cells = f'all {len(counted.no_run)} cells'
+    return ['NOT RUN', f'Without a finished run: {cells}']
   low, high = misses_by_chance(counted.compared, counted.num_seeds)
   compared = len(counted.compared)
   others = {
@@ -141,3 +135,64 @@ def misses_by_chance(
     ranges.append(np.percentile(num_missed, (5, 95)))
   low, high = np.min(ranges), np.max(ranges)
   return int(low), int(high)
+
+
+# Fields that tell the rows of one experiment apart, if they differ.
+_FIELDS = (
+    'model.name',
+    'task.num_modules',
+    'task.max_active',
+    'task.meanings',
+    'task.num_extra',
+    'model.outer.support_loss',
+    'model.use_decoder_attention',
+)
+
+
+def compared_rows(
+    library: data.Library, experiments: Sequence[str]
+) -> Iterator[dict[str, str]]:
+  """Yields a row per published accuracy that finished runs compare with."""
+  seen: set[str] = set()  # Experiments share runs.
+  for experiment in experiments:
+    yield from _rows_of(library, experiment, seen)
+
+
+def _rows_of(
+    library: data.Library, experiment: str, seen: set[str]
+) -> Iterator[dict[str, str]]:
+  """Yields the rows of conditions not in `seen`, and adds them to it."""
+  frame = library.every_preset(experiment)
+  if frame.empty:
+    return
+  frame = frame[frame['published_scale'].astype(bool)]
+  described = {
+      condition: run.config
+      for run in reference.described_runs(experiment, 'paper')
+      if (condition := sweeps.condition(run.config)) not in seen
+  }
+  seen.update(described)
+  fields = [
+      f for f in _FIELDS if f in frame and frame[f].nunique(dropna=False) > 1
+  ]
+  for condition, config in described.items():
+    runs = pick.rows(frame, {'condition': condition})
+    facts: Any = runs.drop_duplicates('run_id')[['device', 'wall_s']]
+    hours = facts['wall_s'].sum(skipna=False) / 3600
+    flat = dict(sweeps.flatten(config))
+    cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
+    for split in dict.fromkeys(runs['split']):
+      published = reference.tabulated(config, split)
+      ours = stats.mean(pick.values(runs, {}, split))
+      if published is None or not ours.num_seeds:
+        continue
+      yield {
+          'experiment': experiment,
+          'value': f'{style.cell_name(cell)}, {style.split_name(split)}',
+          'published': tables.with_error(*published),
+          'ours': tables.with_error(ours.value, ours.standard_error),
+          'seeds': str(ours.num_seeds),
+          'agrees': 'yes' if reference.agrees(ours.value, published) else 'no',
+          'hardware': ', '.join(facts['device'].unique()),
+          'hours': 'not timed' if math.isnan(hours) else f'{hours:.1f}',
+      }

@@ -17,12 +17,6 @@ def of(runs: pd.DataFrame) -> list[str]:
   ]
 
 
-def name(metric: str) -> str:
-  """Returns how captions refer to a target: 'layer 0, module 7'."""
-  layer, module = metric.removeprefix('r2_l').split('_m')
-  return f'layer {layer}, module {module}'
-
-
 def undefined(runs: pd.DataFrame) -> dict[str, int]:
   """Returns the targets that have no R2 because they do not vary (OOD tasks).
 
@@ -30,14 +24,17 @@ def undefined(runs: pd.DataFrame) -> dict[str, int]:
     runs: rows of one cell, or of several models on the same tasks.
 
   Returns:
-    metric -> number of seeds without R2; {} if nothing was decoded at all.
+    'layer 0, module 7' -> number of seeds without R2; {} if nothing was decoded
+    at all.
   """
-  targets = of(runs)
+  metrics = of(runs)
   measured = pick.rows(runs, {'split': 'ood', 'kind': 'last'})
-  measured = measured.loc[measured['metric'].isin(targets)]
-  every = set(measured['seed'])
-  lacking = {
-      target: len(every - set(pick.rows(measured, {'metric': target})['seed']))
-      for target in targets
-  }
-  return {target: number for target, number in lacking.items() if number}
+  measured = measured[measured['metric'].isin(metrics)]
+  lacking = {}
+  for metric in metrics:
+    layer, module = metric.removeprefix('r2_l').split('_m')
+    having = measured.loc[measured['metric'] == metric, 'seed'].nunique()
+    number = measured['seed'].nunique() - having
+    if number:
+      lacking[f'layer {layer}, module {module}'] = number
+  return lacking

@@ -4,21 +4,18 @@ Module alignment on new combinations for the families of Table A9: connected
 ones are blue, disconnected ones orange. One panel per latent type and solver.
 """
 
+from collections.abc import Iterator
+import itertools
+
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.tasks.supports import families
 
 EXPERIMENT = 'fig2c'
-SHARED_INPUTS = 'fig2c_shared_inputs'
-TITLE = 'Figure 2C: does connected support make students find the modules?'
-TITLE_SHARED_INPUTS = (
-    'Figure 2C if the tasks of a step share inputs: does it hold?'
-)
 CELL: tuple[str, ...] = (
     theory_cells.SOLVER,
     theory_cells.LATENTS,
@@ -28,43 +25,61 @@ CELL: tuple[str, ...] = (
 _SOLVERS = {'levenberg_marquardt': 'converged', 'adamw': 'Adam'}
 
 
-def draw(
-    library: data.Library, experiment: str = EXPERIMENT, title: str = TITLE
-) -> cells.Drawn:
-  """Returns the figure of an experiment, and the table of what it shows."""
-  grid = cells.read(library, experiment, CELL)
-  frame = grid.frame
-  panels, shown = {}, []
-  for solver in theory_cells.solvers(frame):
-    for latent_type in ('discrete', 'continuous'):
-      panel_cells = [
-          dict(zip(CELL, (solver, latent_type, support)))
-          for kind, support in families.TABLE_A9.values()
-          if kind == latent_type
-      ]
-      panel = f'{latent_type}, {_SOLVERS.get(solver, solver)}'
-      panels[panel] = [_bar(frame, cell) for cell in panel_cells]
-      shown += panel_cells
-  figure = bars.draw(
-      panels,
-      title=title,
-      y_title='joint module alignment (at most 1)',
-      y_range=(0, 1.02),
-      caption=grid.caption(
-          'Blue: connected families; orange: disconnected. Fitted and'
-          ' evaluated on combinations that training did not show.',
-          'Latents are inferred to convergence, or by Adam as published.',
-      ),
-  )
-  figure.update_xaxes(tickangle=-90, tickfont={'size': 11})
-  return figure, theory_cells.make_table(frame, shown)
+def _shown(grid: cells.Cells) -> Iterator[tuple[str, cells.Cell]]:
+  """Yields a panel's title and a cell."""
+  for solver, latent_type in itertools.product(
+      theory_cells.solvers(grid.frame), ('discrete', 'continuous')
+  ):
+    for kind, support in families.TABLE_A9.values():
+      if kind == latent_type:
+        values = solver, latent_type, support
+        yield f'{latent_type}, {_SOLVERS[solver]}', dict(zip(CELL, values))
 
 
-def _bar(frame: pd.DataFrame, cell: dict[str, str]) -> bars.Bar:
-  support = cell[theory_cells.SUPPORT]
-  return bars.Bar(
-      label=theory_cells.FAMILY_NAMES[support],
-      colour=theory_cells.colour(support),
-      seeds=pick.values(frame, cell, 'ood', metric='alignment'),
-      missing='no finished run',
-  )
+def _panels(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
+  panels: dict[str, list[bars.Bar]] = {}
+  for panel, cell in _shown(grid):
+    support = cell[theory_cells.SUPPORT]
+    label, colour = theory_cells.FAMILY_NAMES[support], theory_cells.colour(
+        support
+    )
+    bar = grid.bar(cell, label, colour, 'alignment')
+    bar = bar._replace(missing='no finished run')
+    panels.setdefault(panel, []).append(bar)
+  return panels
+
+
+def _table(grid: cells.Cells) -> pd.DataFrame:
+  return theory_cells.make_table(grid.frame, [c for _, c in _shown(grid)])
+
+
+FIGURES = {
+    name: described.bar_grid(
+        title=title,
+        experiment=name,
+        cell=CELL,
+        panels=_panels,
+        measures=_table,
+        notes=(
+            (
+                'Blue: connected families; orange: disconnected. Fitted and'
+                ' evaluated on combinations that training did not show.'
+            ),
+            'Latents are inferred to convergence, or by Adam as published.',
+        ),
+        y_title='joint module alignment (at most 1)',
+        y_range=(0, 1.02),
+        tick_angle=-90,
+    )
+    for name, title in (
+        (
+            EXPERIMENT,
+            'Figure 2C: does connected support make students find the modules?',
+        ),
+        (
+            'fig2c_shared_inputs',
+            'Figure 2C if the tasks of a step share inputs: does it hold?',
+        ),
+    )
+}
+draw = FIGURES[EXPERIMENT].draw

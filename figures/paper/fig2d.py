@@ -5,35 +5,25 @@ teacher's. There is a panel per latent type and solver. Figure A2 shows the OOD
 loss of the same runs, the grid all sizes.
 """
 
-from collections.abc import Iterator
-import functools
+from collections.abc import Callable
+import itertools
+from typing import Any
 
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
-from modular_hyperteacher.figures.library import data
-from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 
-EXPERIMENT = 'fig2d'
-TITLES = {
-    'fig2d': 'Figure 2D: do larger students find the modules less well?',
-    'fig_a2': 'Figure A2: do larger students lose more on new combinations?',
-    'fig2d_grid': 'Figure 2D, all sizes: is it width or modules?',
-}
 CELL: tuple[str, ...] = (
     theory_cells.SOLVER,
     theory_cells.LATENTS,
     theory_cells.HIDDEN,
     theory_cells.MODULES,
 )
-_METRICS = {
-    'fig2d': ('alignment', 'joint module alignment, OOD (at most 1)'),
-    'fig_a2': ('pooled_relative_loss', 'OOD loss relative to target power'),
-}
 _BASE = 2  # A size that does not grow, as a multiple of the teacher's.
 _GROWTH = {  # Name -> colour, and factor -> (hidden units, modules).
     'hidden units': ('#E69F00', lambda factor: (factor, _BASE)),
@@ -42,89 +32,93 @@ _GROWTH = {  # Name -> colour, and factor -> (hidden units, modules).
 }
 
 
-def draw(library: data.Library, name: str = 'fig2d') -> cells.Drawn:
-  """Returns figure 'fig2d' or 'fig_a2' and the table of what it shows."""
-  grid = cells.read(library, EXPERIMENT, CELL)
-  frame = grid.frame
-  metric, y_title = _METRICS[name]
-  panels = {
-      title: [
-          _line(frame, solver, latent_type, growth, metric)
-          for growth in _GROWTH
-      ]
-      for title, solver, latent_type in _panels(frame)
+def _panels(
+    fill: Callable[[cells.Cells, str, str], Any],
+) -> Callable[[cells.Cells], dict[str, Any]]:
+  """Returns runs -> panels; `fill` takes runs, a solver and a latent type."""
+  return lambda grid: {
+      f'{kind},<br>{theory_cells.SOLVER_NAMES[solver]}': fill(
+          grid, solver, kind
+      )
+      for solver, kind in itertools.product(
+          theory_cells.solvers(grid.frame), ('discrete', 'continuous')
+      )
   }
-  figure = lines.draw(
-      panels,
-      title=TITLES[name],
+
+
+def _factors(grid: cells.Cells) -> list[int]:
+  return sorted(set(grid.frame[theory_cells.MODULES]))
+
+
+def _lines(metric: str) -> Callable[[cells.Cells, str, str], list[lines.Line]]:
+  def fill(grid: cells.Cells, solver: str, kind: str) -> list[lines.Line]:
+    width = theory_cells.teacher_width(grid.frame)
+    drawn = []
+    for growth, (colour, size_at) in _GROWTH.items():
+      seeds = {}
+      for factor in _factors(grid):
+        hidden, modules = size_at(factor)
+        cell = dict(zip(CELL, (solver, kind, hidden * width, modules)))
+        seeds[factor] = grid.values(cell, metric=metric)
+      drawn.append(lines.Line(growth, colour, lines.by_x(seeds)))
+    return drawn
+
+  return fill
+
+
+def _heat(grid: cells.Cells, solver: str, kind: str) -> heatmaps.Grid:
+  width = theory_cells.teacher_width(grid.frame)
+  return {
+      (
+          cell[theory_cells.MODULES],
+          cell[theory_cells.HIDDEN] / width,
+      ): heatmaps.Cell(grid.values(cell, metric='alignment'), 'no run')
+      for cell in grid.find(solver=solver, latent_type=kind)
+  }
+
+
+def _table(grid: cells.Cells) -> pd.DataFrame:
+  return theory_cells.make_table(grid.frame, grid.cells)
+
+
+def _describe_lines(
+    title: str, metric: str, **options: Any
+) -> described.Figure:
+  return described.line_grid(
+      title=title,
+      experiment='fig2d',
+      cell=CELL,
+      panels=_panels(_lines(metric)),
+      measures=_table,
+      notes=(f"A size that does not grow is {_BASE} times the teacher's.",),
+      adjust=lambda figure, grid: figure.update_xaxes(tickvals=_factors(grid)),
       x_title="size, times the teacher's",
-      y_title=y_title,
       x_type='log',
-      y_type='log' if name == 'fig_a2' else 'linear',
-      caption=grid.caption(
-          f"A size that does not grow is {_BASE} times the teacher's.",
-      ),
+      **options,
   )
-  figure.update_xaxes(tickvals=_factors(frame))
-  return figure, theory_cells.make_table(frame, grid.cells)
 
 
-draw_fig_a2 = functools.partial(draw, name='fig_a2')
-
-
-def draw_grid(library: data.Library) -> cells.Drawn:
-  """Returns the heat maps over both sizes, and the table of `draw`."""
-  grid = cells.read(library, EXPERIMENT, CELL)
-  frame = grid.frame
-  figure = heatmaps.draw(
-      {
-          title: {
-              (
-                  cell[theory_cells.MODULES],
-                  cell[theory_cells.HIDDEN] / theory_cells.teacher_width(frame),
-              ): heatmaps.Cell(
-                  pick.values(frame, cell, 'ood', metric='alignment'), 'no run'
-              )
-              for cell in grid.cells
-              if (cell.get(theory_cells.SOLVER), cell.get(theory_cells.LATENTS))
-              == (solver, latent_type)
-          }
-          for title, solver, latent_type in _panels(frame)
-      },
-      title=TITLES['fig2d_grid'],
-      x_title="modules, times the teacher's",
-      y_title="hidden units, times the teacher's",
-      z_title='joint module alignment, OOD',
-      z_range=(0, 1),
-      caption=grid.caption(),
-  )
-  return figure, theory_cells.make_table(frame, grid.cells)
-
-
-def _panels(frame: pd.DataFrame) -> Iterator[tuple[str, str, str]]:
-  """Yields each panel's title, solver and latent type."""
-  for solver in theory_cells.solvers(frame):
-    for latent_type in ('discrete', 'continuous'):
-      name = theory_cells.SOLVER_NAMES[solver]
-      yield f'{latent_type},<br>{name}', solver, latent_type
-
-
-def _factors(frame: pd.DataFrame) -> list[int]:
-  return sorted(set(frame[theory_cells.MODULES]))
-
-
-def _line(
-    frame: pd.DataFrame,
-    solver: str,
-    latent_type: str,
-    growth: str,
-    metric: str,
-) -> lines.Line:
-  colour, size_at = _GROWTH[growth]
-  by_factor = {}
-  for factor in _factors(frame):
-    hidden_factor, modules = size_at(factor)
-    width = hidden_factor * theory_cells.teacher_width(frame)
-    cell = dict(zip(CELL, (solver, latent_type, width, modules)))
-    by_factor[factor] = pick.values(frame, cell, 'ood', metric=metric)
-  return lines.Line(growth, colour, lines.by_x(by_factor))
+FIGURES = {
+    'fig2d': _describe_lines(
+        'Figure 2D: do larger students find the modules less well?',
+        'alignment',
+        y_title='joint module alignment, OOD (at most 1)',
+    ),
+    'fig_a2': _describe_lines(
+        'Figure A2: do larger students lose more on new combinations?',
+        'pooled_relative_loss',
+        y_title='OOD loss relative to target power',
+        y_type='log',
+    ),
+    'fig2d_grid': described.heat_grid(
+        title='Figure 2D, all sizes: is it width or modules?',
+        experiment='fig2d',
+        cell=CELL,
+        panels=_panels(_heat),
+        measures=_table,
+        x_title="modules, times the teacher's",
+        y_title="hidden units, times the teacher's",
+        z_title='joint module alignment, OOD',
+        z_range=(0, 1),
+    ),
+}

@@ -28,10 +28,7 @@ def draw_task(
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure of a task and the table of its examples' targets.
 
-  Args:
-    seed: the seed of the teacher and of the task.
-    title: the title of the figure.
-    preset: the preset of Figure 3B, whose teacher is drawn.
+  The teacher is that of a preset of Figure 3B.
   """
   world, key = sampled.make('hyperteacher', seed, preset)
   sample = jax.jit(world.distribution.sample, static_argnums=2)

@@ -14,7 +14,6 @@ from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import decoding_targets
 from modular_hyperteacher.figures.paper import model_bars
-from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
@@ -27,26 +26,19 @@ _MEASURES = {
 }
 
 
-def _bar(grid: cells.Cells, cell: cells.Cell) -> bars.Bar:
-  exact = stats.mean(grid.values(cell, metric='r2_exact'))
-  return model_bars.bar(
-      grid,
-      cell,
-      seeds=grid.values(cell, metric='r2'),
-      missing=grid.missing(cell),
-      beside=exact.beside,
-  )
+def _exact(grid: cells.Cells, cell: cells.Cell) -> tuple[float, float] | None:
+  return stats.mean(grid.values(cell, metric='r2_exact')).beside
 
 
 def _undefined(supports: Sequence[str], grid: cells.Cells) -> list[str]:
   """Returns lines that name the targets without R2: they do not vary."""
   lines = []
   for support in supports:
-    runs = pick.rows(grid.frame, {'task.task_support': support})
+    runs = pick.rows(grid.frame, {model_bars.SUPPORT: support})
     num_seeds = runs['seed'].nunique()
     names = [
-        f'{decoding_targets.name(metric)} ({number} of {num_seeds} seeds)'
-        for metric, number in decoding_targets.undefined(runs).items()
+        f'{target} ({number} of {num_seeds} seeds)'
+        for target, number in decoding_targets.undefined(runs).items()
     ]
     if names:
       lines.append(
@@ -57,16 +49,17 @@ def _undefined(supports: Sequence[str], grid: cells.Cells) -> list[str]:
 
 
 def _table(supports: Sequence[str], grid: cells.Cells) -> pd.DataFrame:
-  shown = [c for c in grid.cells if c['task.task_support'] in supports]
+  shown = [c for c in grid.cells if c[model_bars.SUPPORT] in supports]
   return cells.make_table(grid._replace(cells=shown), _MEASURES)
 
 
 def _describe(title: str, supports: Sequence[str]) -> described.Figure:
   return model_bars.describe(
+      title,
+      'fig3c',
+      'r2',
       supports,
-      _bar,
-      title=title,
-      experiment='fig3c',
+      _exact,
       measures=functools.partial(_table, supports),
       notes=(functools.partial(_undefined, supports),),
       y_title='R² of decoded latents (OOD tasks, at most 1)',

@@ -1,7 +1,6 @@
-"""Figures 4E, 4F and A9: which models reach goals never seen in training?
+"""Figures 4E and 4F: which models reach goals never seen in training?
 
-Accuracy is the fraction of a demonstration's actions that a model predicts; in
-Figure A9, the fraction of demonstrations predicted without a single mistake.
+Accuracy is the fraction of a demonstration's actions that a model predicts.
 Figure 4F is what non-compositional support costs, seed by seed. If Figure 4E's
 hypernetworks have more modules than published, those of Figure A10 that have as
 many are drawn beside them.
@@ -11,20 +10,19 @@ from typing import Any
 
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
-from modular_hyperteacher.figures.paper import fig3f
-from modular_hyperteacher.figures.paper import fig_a8
 from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.paper import student_size
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig4e'
-TITLE_4E = 'Figure 4E: which models reach new goals?'
-TITLE_4F = 'Figure 4F: what does it cost to leave a quadrant out of training?'
-SUPPORTS = model_bars.COMPOSITIONAL
+_TITLE_4E = 'Figure 4E: which models reach new goals?'
+_SUPPORTS = model_bars.COMPOSITIONAL
 _PUBLISHED_MODULES = 8  # Table A12.
 _MEASURES = {
     'test': ('test', 'accuracy'),
@@ -41,21 +39,23 @@ def draw_4e(library: data.Library) -> cells.Drawn:
   """Returns Figure 4E and the table of what it shows."""
   grid = cells.read(library, EXPERIMENT, model_bars.CELL)
   fewer = _of_published_modules(library, grid)
-  small = [model_bars.ood_bar(fewer, cell) for cell in fewer.cells]
-  more, notes = {}, []
-  if small:
-    more = {f'{_PUBLISHED_MODULES} modules': small}
+  panels = model_bars.panels(grid, 'accuracy', ('random',))
+  notes = []
+  if fewer.cells:
+    panels[f'{_PUBLISHED_MODULES} modules'] = [
+        model_bars.ood_bar(fewer, cell) for cell in fewer.cells
+    ]
     rows = [pick.rows(fewer.frame, cell) for cell in fewer.cells]
-    scale = style.scale_note(pd.concat(rows), fig_a8.CELL)
+    scale = style.scale_note(pd.concat(rows), student_size.CELL_GRIDWORLDS)
     right = 'Right: hypernetworks of as few modules as published'
     if scale != style.scale_note(grid.frame, model_bars.CELL):
       right += f' ({scale})'
-    if len(pick.distinct(fewer.frame, [fig_a8.CELL[-1]])) > 1:
+    if fewer.frame[student_size.CELL_GRIDWORLDS[-1]].nunique() > 1:
       right += ', at the learning rate of the lowest validation loss'
     notes = [f'{right}.', *cells.excluded(fewer.frame, fewer.left_out)]
   figure = bars.draw(
-      model_bars.panels(grid, ('random',), model_bars.ood_bar) | more,
-      title=TITLE_4E,
+      panels,
+      title=_TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
       caption=grid.caption(*notes),
@@ -73,87 +73,78 @@ def _of_published_modules(
 
   There are none if Figure 4E's own students have as many.
   """
-  grid = cells.read(library, 'fig_a10', fig_a8.CELL)
+  grid = cells.read(library, 'fig_a10', student_size.CELL_GRIDWORLDS)
   own = wide.frame.get('model.num_modules', pd.Series(dtype=float))
   kept = [
       cell
       for model in grid.models
-      for cell in fig3f.best_rates(grid, model, fig_a8.SIZE)
+      for cell in student_size.best_rates(grid, model)
       if cell['model.num_modules'] == _PUBLISHED_MODULES
-      and {name: cell[name] for name in model_bars.STUDENT}
-      in model_bars.students(wide)
-      and not pick.rows(grid.frame, cell).empty
+      and any(cell.items() >= s.items() for s in model_bars.students(wide))
+      and pick.has_rows(grid.frame, cell)
       and not (own == _PUBLISHED_MODULES).any()
   ]
   return grid._replace(cells=kept)
 
 
-def draw_4f(library: data.Library) -> cells.Drawn:
-  """Returns Figure 4F and the table of what it shows."""
-  grid = cells.read(library, EXPERIMENT, model_bars.CELL)
-  students = model_bars.students(grid)
-  figure = bars.draw(
-      {
-          'Compositional - non-compositional support': [
-              model_bars.bar(
-                  grid,
-                  student,
-                  seeds=_cost(grid, student),
-                  missing=_missing(grid, student),
-              )
-              for student in students
-          ]
-      },
-      title=TITLE_4F,
-      y_title='fall of OOD accuracy (fraction of actions)',
-      caption=grid.caption('Differences are taken seed by seed.'),
-  )
-  return figure, pd.DataFrame([_row(grid, s) for s in students])
+def _costs(grid: cells.Cells) -> dict[str, Any]:
+  """Returns Figure 4F's bars: random - non-compositional support, by seed."""
+  return {
+      'Compositional - non-compositional support': [
+          model_bars.bar(
+              grid, student, _cost(grid, student), _why(grid, student)
+          )
+          for student in model_bars.students(grid)
+      ]
+  }
+
+
+def _accuracies(grid: cells.Cells, student: cells.Cell) -> list[pd.Series]:
+  return [
+      grid.values({**student, model_bars.SUPPORT: support})
+      for support in _SUPPORTS
+  ]
 
 
 def _cost(grid: cells.Cells, student: cells.Cell) -> pd.Series:
-  """Returns random - non-compositional, by seed; empty if one is missing."""
-  compositional, other = (_accuracy(grid, student, s) for s in SUPPORTS)
+  compositional, other = _accuracies(grid, student)
   return (compositional - other).dropna()
 
 
-def _accuracy(
-    grid: cells.Cells, student: cells.Cell, support: str
-) -> pd.Series:
-  return grid.values({**student, model_bars.SUPPORT: support})
+def _why(grid: cells.Cells, student: cells.Cell) -> str:
+  """Returns why a student has no bar."""
+  for support, seeds in zip(_SUPPORTS, _accuracies(grid, student)):
+    if seeds.empty:
+      return grid.missing({**student, model_bars.SUPPORT: support})
+  return 'no seed in common'
 
 
-def _missing(grid: cells.Cells, student: cells.Cell) -> str:
-  reasons = [
-      grid.missing({**student, model_bars.SUPPORT: support})
-      for support in SUPPORTS
-      if _accuracy(grid, student, support).empty
-  ]
-  return reasons[0] if reasons else 'no seed in common'
+def _table_4f(grid: cells.Cells) -> pd.DataFrame:
+  rows = []
+  for student in model_bars.students(grid):
+    row = {
+        style.column_name(column): value for column, value in student.items()
+    }
+    for support, seeds in zip(_SUPPORTS, _accuracies(grid, student)):
+      row[f'{support}_mean'] = stats.mean(seeds).value
+    cost = stats.mean(_cost(grid, student))
+    presets = pick.runs(grid.frame, student)['preset'].unique()
+    rows.append({
+        **row,
+        **cost.columns('fall'),
+        'num_seeds': cost.num_seeds,
+        'preset': ', '.join(presets),
+    })
+  return pd.DataFrame(rows)
 
 
-def _row(grid: cells.Cells, student: cells.Cell) -> dict[str, Any]:
-  row: dict[str, Any] = {
-      style.column_name(column): value for column, value in student.items()
-  }
-  for support in SUPPORTS:
-    row[f'{support}_mean'] = stats.mean(_accuracy(grid, student, support)).value
-  cost = stats.mean(_cost(grid, student))
-  row |= cost.columns('fall')
-  row['num_seeds'] = cost.num_seeds
-  runs = pick.rows(grid.frame, student)
-  row['preset'] = ', '.join(runs['preset'].unique())
-  return row
-
-
-FIGURE_A9 = model_bars.describe_ood(
-    'accuracy_all',
-    SUPPORTS,
-    title='Figure A9: how often is a new goal predicted without a mistake?',
+FIG_4E = described.Figure(_TITLE_4E, (EXPERIMENT, 'fig_a10'), draw_4e)
+FIG_4F = described.bar_grid(
+    title='Figure 4F: what does it cost to leave a quadrant out of training?',
     experiment=EXPERIMENT,
-    measures={
-        f'{split}_all': (split, 'accuracy_all') for split in ('test', 'ood')
-    },
-    y_title='without a mistake (fraction of OOD tasks)',
-    y_range=(0, 1),
+    cell=model_bars.CELL,
+    panels=_costs,
+    measures=_table_4f,
+    notes=('Differences are taken seed by seed.',),
+    y_title='fall of OOD accuracy (fraction of actions)',
 )

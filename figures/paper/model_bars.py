@@ -1,11 +1,10 @@
-"""Cells and bars of figures that compare models over supports.
+"""Bars of figures that compare models over supports.
 
 Monolithic models can have a second width, at which they have as many
 meta-parameters as the hypernetworks.
 """
 
 from collections.abc import Callable, Sequence
-import functools
 from typing import Any
 
 import pandas as pd
@@ -22,69 +21,56 @@ CELL = (*STUDENT, SUPPORT)
 COMPOSITIONAL = ('random', 'non_compositional')
 CONNECTED = ('connected', 'disconnected')
 SEEN = 'seen combinations, whisker: standard error'  # Beside a bar.
+_Beside = Callable[[cells.Cells, cells.Cell], tuple[float, float] | None]
 
 
 def students(grid: cells.Cells) -> list[cells.Cell]:
   """Returns models and widths, in the order of every figure."""
-  every = [{name: cell[name] for name in STUDENT} for cell in grid.cells]
-  return [
-      student
-      for model in grid.models
-      for student in sorted(
-          (s for i, s in enumerate(every) if s not in every[:i]),
-          key=lambda s: s['model.hidden_dim'] or 0,
-      )
-      if student['model.name'] == model
-  ]
+  every = {tuple(cell[column] for column in STUDENT) for cell in grid.cells}
+  in_order = sorted(every, key=lambda s: (grid.models.index(s[0]), s[1] or 0))
+  return [dict(zip(STUDENT, student)) for student in in_order]
 
 
 def bar(
     grid: cells.Cells,
     student: cells.Cell,
-    *,
     seeds: pd.Series,
     missing: str,
     beside: tuple[float, float] | None = None,
 ) -> bars.Bar:
   """Returns a bar; its label has the student's width if there are several."""
   name, width = (student[column] for column in STUDENT)
+  names = [s['model.name'] for s in students(grid)]
   label = style.MODEL_NAMES[name].replace(' ', '<br>')
-  if len(students(grid)) > len(style.MODELS):  # Bars are close together.
+  if len(names) > len(style.MODELS):  # Bars are close together.
     label = label.replace('hyper', 'hyper-<br>')
-  same = sum(s['model.name'] == name for s in students(grid))
-  if width is not None and same > 1:
+  if width is not None and names.count(name) > 1:
     label += f'<br>{width:g} wide'
-  return bars.Bar(
-      label=label,
-      colour=style.COLOURS[name],
-      seeds=seeds,
-      missing=missing,
-      beside=beside,
-  )
+  return bars.Bar(label, style.COLOURS[name], seeds, missing, beside)
 
 
 def ood_bar(
-    grid: cells.Cells, cell: cells.Cell, metric: str = 'accuracy'
+    grid: cells.Cells,
+    cell: cells.Cell,
+    metric: str = 'accuracy',
+    beside: _Beside | None = None,
 ) -> bars.Bar:
-  """Returns a bar of OOD tasks; beside it, new tasks of seen combinations."""
-  return bar(
-      grid,
-      cell,
-      seeds=grid.values(cell, metric=metric),
-      missing=grid.missing(cell),
-      beside=grid.seen(cell, metric),
-  )
+  """Returns a bar of OOD tasks; by default, tasks of seen ones beside it."""
+  value = beside(grid, cell) if beside else grid.seen(cell, metric)
+  seeds = grid.values(cell, metric=metric)
+  return bar(grid, cell, seeds, grid.missing(cell), value)
 
 
 def panels(
     grid: cells.Cells,
+    metric: str,
     supports: Sequence[str],
-    make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
+    beside: _Beside | None = None,
 ) -> dict[str, list[bars.Bar]]:
-  """Returns a panel per support, each with a bar per student."""
+  """Returns a panel per support, each with a bar of OOD tasks per student."""
   return {
       style.SUPPORT_NAMES[support]: [
-          make_bar(grid, {**student, SUPPORT: support})
+          ood_bar(grid, {**student, SUPPORT: support}, metric, beside)
           for student in students(grid)
       ]
       for support in supports
@@ -92,21 +78,22 @@ def panels(
 
 
 def describe(
+    title: str,
+    experiment: str,
+    metric: str,
     supports: Sequence[str],
-    make_bar: Callable[[cells.Cells, cells.Cell], bars.Bar],
+    beside: _Beside | None = None,
     **fields: Any,
 ) -> described.Figure:
-  """Returns a figure with a panel per support and a bar per student."""
+  """Returns the figure of `panels`; fields are those of `bar_grid`.
+
+  By default, the table has the metric on both kinds of tasks.
+  """
+  both = {split: (split, metric) for split in ('test', 'ood')}
   return described.bar_grid(
+      title=title,
+      experiment=experiment,
       cell=CELL,
-      panels=functools.partial(panels, supports=supports, make_bar=make_bar),
-      **fields,
+      panels=lambda grid: panels(grid, metric, supports, beside),
+      **{'measures': both, 'beside_name': SEEN, **fields},
   )
-
-
-def describe_ood(
-    metric: str, supports: Sequence[str], **fields: Any
-) -> described.Figure:
-  """Returns bars of OOD tasks; beside them, new tasks of seen combinations."""
-  make_bar = functools.partial(ood_bar, metric=metric)
-  return describe(supports, make_bar, beside_name=SEEN, **fields)

@@ -5,7 +5,7 @@ whether training combines all modules. ANIL and MAML are shown at the better of
 their widths.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -34,21 +34,15 @@ _FAMILIES = {
 # Those of no model.
 _THEORY_COLOURS = {'connected': '#007A59', 'disconnected': '#8C4B75'}
 _SUPPORTS = {
-    'random': 'every module<br>in training',
+    'random': 'all modules<br>in training',
     'non_compositional': 'one module<br>left out',
 }
 _MODELS = (*style.MONOLITHIC, *style.HYPERNETWORKS)
 # Panel -> title, y axis.
 _PANELS = {
-    'theory': ('Theory (Figure 2C)', 'alignment with the teacher'),
-    fig3b.EXPERIMENT: (
-        'Hyperteacher, K = 3 (3B)',
-        'accuracy on new combinations',
-    ),
-    fig4e.EXPERIMENT: (
-        'Goals in mazes (4E, 4F)',
-        'accuracy on new combinations',
-    ),
+    'theory': ('Theory', 'alignment with the teacher'),
+    fig3b.EXPERIMENT: ('Hyperteacher', 'accuracy on new combinations'),
+    fig4e.EXPERIMENT: ('Goals in mazes', 'accuracy on new goals'),
 }
 
 
@@ -62,10 +56,23 @@ class _Bar(NamedTuple):
   seeds: pd.Series
   preset: str
 
+  @property
+  def row(self) -> dict[str, Any]:
+    """The bar in the table."""
+    mean = stats.mean(self.seeds)
+    return {
+        'panel': self.panel,
+        'group': self.group.replace('<br>', ' '),
+        'model': self.name,
+        **mean.columns('value'),
+        'num_seeds': mean.num_seeds,
+        'preset': self.preset,
+    }
+
 
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
-  every = [*_theory(library), *_models(library)]
+  every = list(_bars(library))
   titles = [title for title, _ in _PANELS.values()]
   figure = subplots.make_subplots(
       1, len(_PANELS), subplot_titles=titles, horizontal_spacing=0.115
@@ -85,44 +92,28 @@ def draw(library: data.Library) -> cells.Drawn:
       ],
   )
   figure.update_layout(barmode='overlay')
-  return figure, pd.DataFrame([_row(bar) for bar in every])
+  return figure, pd.DataFrame([bar.row for bar in every])
 
 
-def _theory(library: data.Library) -> Iterator[_Bar]:
+def _bars(library: data.Library) -> Iterator[_Bar]:
   grid = cells.read(library, fig2c.EXPERIMENT, fig2c.CELL)
+  preset = ' and '.join(grid.frame['preset'].unique())
   for (latents, kind), support in _FAMILIES.items():
     cell = dict(zip(fig2c.CELL, ('levenberg_marquardt', latents, support)))
-    yield _Bar(
-        'theory',
-        f'{latents}<br>tasks',
-        kind,
-        _THEORY_COLOURS[kind],
-        grid.values(cell, metric='alignment'),
-        _preset(grid.frame),
-    )
-
-
-def _models(library: data.Library) -> Iterator[_Bar]:
+    look = f'{latents}<br>tasks', kind, _THEORY_COLOURS[kind]
+    seeds = grid.values(cell, metric='alignment')
+    yield _Bar('theory', *look, seeds, preset)
   for experiment in (fig3b.EXPERIMENT, fig4e.EXPERIMENT):
     frame = library.values(experiment)
+    preset = ' and '.join(frame['preset'].unique())
     for support, group in _SUPPORTS.items():
       cell = {students.SUPPORT: support}
       every = {m: students.best_width(frame, m, cell) for m in _MODELS}
       # A comparison needs the seeds that all models have.
       shared = pd.DataFrame(every).dropna()
       for model in _MODELS:
-        yield _Bar(
-            experiment,
-            group,
-            style.MODEL_NAMES[model],
-            style.COLOURS[model],
-            shared[model],
-            _preset(frame),
-        )
-
-
-def _preset(frame: pd.DataFrame) -> str:
-  return ' and '.join(map(str, frame['preset'].unique()))
+        look = style.MODEL_NAMES[model], style.COLOURS[model]
+        yield _Bar(experiment, group, *look, shared[model], preset)
 
 
 def _fill(figure: go.Figure, of_panel: list[_Bar], column: int) -> None:
@@ -177,15 +168,3 @@ def _traces(x: float, bar: _Bar) -> Iterator[go.Bar | go.Scatter]:
       },
       hovertemplate=f'{hover}: %{{y:.3f}}<extra></extra>',
   )
-
-
-def _row(bar: _Bar) -> Mapping[str, Any]:
-  estimate = stats.mean(bar.seeds)
-  return {
-      'panel': bar.panel,
-      'group': bar.group.replace('<br>', ' '),
-      'model': bar.name,
-      **estimate.columns('value'),
-      'num_seeds': estimate.num_seeds,
-      'preset': bar.preset,
-  }

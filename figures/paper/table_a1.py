@@ -5,8 +5,8 @@ the students. So our sizes are ranked by their distance to each column, and the
 sizes that are as close as the closest, within its error, are counted.
 """
 
-import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -51,11 +51,8 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns which sizes come closest to each published column.
 
   By the root mean square difference over the published weight decays that were
-  trained; below the published scale that is none.
-
-  Args:
-    frame: runs of ours, one condition per cell; those of the published solver
-      count.
+  trained; below the published scale that is none. Runs of the published solver
+  count, one condition per cell.
 
   Returns:
     A row per column: the closest sizes, closest first, their distance, and how
@@ -65,12 +62,10 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
   rows = []
   sizes = pick.rows(frame, _PUBLISHED).sort_values(list(CELL))
   cells = pick.distinct(sizes, CELL[:-1])
-  columns = itertools.groupby(
-      sorted(schug2024.table_a1(), key=lambda value: value[1]),
-      key=lambda value: value[1],
-  )
-  for column, values in columns:
-    expected = {decay: alignment for decay, _, alignment in values}
+  columns: dict[Any, dict[float, float]] = {}
+  for decay, column, alignment in schug2024.table_a1():
+    columns.setdefault(column, {})[decay] = alignment
+  for column, expected in sorted(columns.items()):
     sizes = []
     for size in cells:
       nearest = _distance(frame, size, expected)
@@ -101,21 +96,15 @@ def _distance(
   """Returns the distance of a size from a column, and its standard error."""
   apart, errors = [], []
   for decay, alignment in expected.items():
-    ours = stats.mean(
-        pick.values(
-            frame,
-            {**size, theory_cells.WEIGHT_DECAY: decay},
-            'ood',
-            metric='alignment',
-        )
-    )
+    cell = {**size, theory_cells.WEIGHT_DECAY: decay}
+    ours = stats.mean(pick.values(frame, cell, 'ood', metric='alignment'))
     if ours.num_seeds > 1:
       apart.append(ours.value - alignment)
       errors.append(ours.standard_error)
   if not apart:
     return None
-  squares = np.mean(np.square(apart)), np.mean(np.square(errors))
-  return float(squares[0] ** 0.5), float(squares[1] ** 0.5)
+  distance, error = (np.mean(np.square(x)) ** 0.5 for x in (apart, errors))
+  return float(distance), float(error)
 
 
 def _published_rows() -> pd.DataFrame:

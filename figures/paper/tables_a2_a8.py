@@ -5,12 +5,14 @@ directions, not values; the caption says so.
 """
 
 from collections.abc import Iterator, Mapping
+import functools
 import math
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -22,15 +24,9 @@ from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = agreement.EXPERIMENT
 CELL = agreement.CELL
-# Table -> M, K.
-TABLES = {
-    'A2': (4, 1),
-    'A3': (4, 2),
-    'A4': (4, 4),
-    'A5': (8, 1),
-    'A6': (8, 2),
-    'A7': (8, 4),
-    'A8': (8, 8),
+_TABLES = {  # Table -> M, K.
+    **{'A2': (4, 1), 'A3': (4, 2), 'A4': (4, 4)},
+    **{'A5': (8, 1), 'A6': (8, 2), 'A7': (8, 4), 'A8': (8, 8)},
 }
 _SYMBOLS = {
     'paper': 'circle',
@@ -40,16 +36,10 @@ _SYMBOLS = {
 }
 
 
-def title(name: str) -> str:
-  """Returns the title of a table, such as 'A2'."""
-  num_modules, max_active = TABLES[name]
-  return f'Table {name}: accuracy, M = {num_modules}, K = {max_active}'
-
-
-def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
-  """Returns the picture of a table, such as 'A2', and its numbers."""
+def _draw(
+    library: data.Library, title: str, num_modules: int, max_active: int
+) -> cells.Drawn:
   frame = library.every_preset(EXPERIMENT)
-  num_modules, max_active = TABLES[name]
   size = {'task.num_modules': num_modules, 'task.max_active': max_active}
   frame, left_out = pick.select_conditions(pick.rows(frame, size), CELL)
   table = pd.DataFrame([
@@ -61,8 +51,7 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
   # Without the splits that have no number, ours or published.
   numbers = table.groupby('split')[['ours_mean', 'published']].count()
   reported = numbers.index[numbers.sum(axis=1) > 0]
-  table = table.loc[table['split'].isin(reported)].reset_index(drop=True)
-  figure = _figure(table)
+  table = table[table['split'].isin(reported)].reset_index(drop=True)
   caption = _caption(frame, table, size) + cells.excluded(frame, left_out)
   judged = table['agrees'].dropna()
   if len(judged):
@@ -70,7 +59,8 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
         f'{sum(judged)} of {len(judged)} published values agree within two'
         ' published deviations or two points.'
     )
-  layout.finish(figure, title=title(name), caption=caption, plot_height=420)
+  figure = _figure(table)
+  layout.finish(figure, title=title, caption=caption, plot_height=420)
   return figure, table
 
 
@@ -136,25 +126,21 @@ def _figure(table: pd.DataFrame) -> go.Figure:
 
 def _traces(rows: pd.DataFrame, colour: str) -> Iterator[go.Scatter]:
   """Yields the published values, and ours by preset."""
-  published = rows.dropna(subset='published').drop_duplicates('split')
   yield _points(
-      published,
+      rows.dropna(subset='published').drop_duplicates('split'),
       'published',
       'published_dispersion',
       'published',
-      {
-          'symbol': 'diamond',
-          'size': 9,
-          'color': 'white',
-          'line': {'color': colour, 'width': 2},
-      },
       colour,
+      symbol='diamond',
+      size=9,
+      color='white',
+      line={'color': colour, 'width': 2},
   )
   for preset, ours in rows.dropna(subset='ours_mean').groupby('preset'):
     marker = {'symbol': _SYMBOLS[str(preset)], 'size': 8, 'color': colour}
-    yield _points(
-        ours, 'ours_mean', 'ours_se', f'ours, {preset} scale', marker, colour
-    )
+    name = f'ours, {preset} scale'
+    yield _points(ours, 'ours_mean', 'ours_se', name, colour, **marker)
 
 
 def _points(
@@ -162,9 +148,10 @@ def _points(
     value: str,
     error: str,
     name: str,
-    marker: Mapping[str, Any],
     colour: str,
+    **marker: Any,
 ) -> go.Scatter:
+  hover = f'{name}: %{{x:.3f}} ± %{{customdata:.3f}}<extra></extra>'
   return go.Scatter(
       x=rows[value],
       y=[style.split_name(split) for split in rows['split']],
@@ -174,9 +161,7 @@ def _points(
       marker=marker,
       showlegend=False,
       cliponaxis=False,
-      hovertemplate=(
-          f'%{{y}}<br>{name}: %{{x:.3f}} ± %{{customdata:.3f}}<extra></extra>'
-      ),
+      hovertemplate=f'%{{y}}<br>{hover}',
   )
 
 
@@ -188,15 +173,21 @@ def _caption(
       f'Ours: {style.scale_note(rows, CELL)}.'
       for _, rows in frame.groupby('preset', sort=False)
   ] or ['Ours: no finished runs.']
+  # The laptop preset is thinned.
+  runs = reference.find_runs(EXPERIMENT, 'laptop', size)
+  in_laptop = [run.config['model']['name'] for run in runs]
   absent = table.loc[table['preset'] == 'no run', 'model'].unique()
-  described = _laptop_models(size)
-  for models, note in (
-      ([m for m in absent if m in described], 'No finished run of'),
-      ([m for m in absent if m not in described], 'Not in the laptop preset:'),
+  for is_described, note in (
+      (True, 'No finished run of'),
+      (False, 'Not in the laptop preset:'),
   ):
-    if models:
-      names = ', '.join(style.MODEL_NAMES[model] for model in models)
-      lines.append(f'{note} {names}.')
+    names = [
+        style.MODEL_NAMES[model]
+        for model in absent
+        if (model in in_laptop) == is_described
+    ]
+    if names:
+      lines.append(f'{note} {", ".join(names)}.')
   if set(frame['preset']) - {'paper'}:
     lines.append(
         "At other scales than the paper's, compare directions, not values."
@@ -209,7 +200,12 @@ def _caption(
   return lines
 
 
-def _laptop_models(size: Mapping[str, int]) -> list[str]:
-  """Returns the models that the laptop preset, which is thinned, trains."""
-  runs = reference.find_runs(EXPERIMENT, 'laptop', size)
-  return [run.config['model']['name'] for run in runs]
+FIGURES = {
+    f'table_{name.lower()}': described.Figure(
+        title,
+        (EXPERIMENT,),
+        functools.partial(_draw, title=title, num_modules=m, max_active=k),
+    )
+    for name, (m, k) in _TABLES.items()
+    for title in [f'Table {name}: accuracy, M = {m}, K = {k}']
+}

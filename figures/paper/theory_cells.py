@@ -1,6 +1,6 @@
 """Names, cells and tables of the theory's figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -34,13 +34,14 @@ FAMILY_NAMES = {
 
 # Reported beside joint alignment on new combinations.
 _METRICS = {
-    'alignment': ('ood', 'alignment'),
-    'alignment_fit_train': ('ood', 'alignment_fit_train'),
-    'alignment_per_module': ('ood', 'alignment_per_module'),
-    'alignment_exact': ('ood', 'alignment_exact'),
-    'identification_residual': ('ood', 'identification_residual'),
-    'identification_residual_direct': ('ood', 'identification_residual_direct'),
-    'latent_r2': ('ood', 'latent_r2'),
+    **{
+        name: ('ood', name)
+        for name in (
+            *('alignment', 'alignment_fit_train', 'alignment_per_module'),
+            *('alignment_exact', 'identification_residual'),
+            *('identification_residual_direct', 'latent_r2'),
+        )
+    },
     'train_relative_loss': ('test', 'pooled_relative_loss'),
     'ood_relative_loss': ('ood', 'pooled_relative_loss'),
 }
@@ -74,15 +75,25 @@ def teacher_width(frame: pd.DataFrame) -> int:
 
 def find_students(
     frame: pd.DataFrame,
-    cell: Mapping[str, Any],
+    columns: Sequence[str],
+    points: Iterable[Sequence[Any]],
     metrics: Mapping[str, tuple[str, str]],
 ) -> pd.DataFrame:
-  """Returns a row per seed: 'seed', and metrics: name -> (split, metric)."""
-  columns = {
-      name: pick.values(frame, cell, split, metric=metric)
-      for name, (split, metric) in metrics.items()
-  }
-  return pd.DataFrame(columns).rename_axis('seed').reset_index()
+  """Returns a row per student of some points, values of the columns.
+
+  Columns are the ends of those of the points, 'seed', and those of metrics.
+  """
+  names = [column.rpartition('.')[2] for column in columns]
+  parts = [pd.DataFrame(columns=[*names, 'seed', *metrics])]
+  for point in points:
+    cell = dict(zip(columns, point))
+    measured = {
+        name: pick.values(frame, cell, split, metric=metric)
+        for name, (split, metric) in metrics.items()
+    }
+    students = pd.DataFrame(measured).rename_axis('seed').reset_index()
+    parts.append(students.assign(**dict(zip(names, point))))
+  return pd.concat(parts[1:] or parts, ignore_index=True)[[*parts[0]]]
 
 
 def make_table(

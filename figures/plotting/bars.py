@@ -43,16 +43,12 @@ def draw(
     caption: Sequence[str],
     y_range: tuple[float, float] | None = None,
     beside_name: str = 'published, whisker: dispersion as printed',
+    tick_angle: int = 0,
 ) -> go.Figure:
-  """Returns a figure of panels side by side.
+  """Returns a figure of panels side by side, by title.
 
-  Args:
-    panels: title -> bars.
-    title: the title of the figure.
-    y_title: with the unit.
-    caption: lines below.
-    y_range: the same for all panels; None fits the data.
-    beside_name: the diamonds' entry in the legend.
+  All panels have one range of y; None fits it to the data. `beside_name` is the
+  diamonds' entry in the legend, `tick_angle` that of the labels, in degrees.
   """
   figure = layout.make_row(panels, shared_yaxes=True, horizontal_spacing=0.04)
   for column, bars in enumerate(panels.values(), start=1):
@@ -68,7 +64,7 @@ def draw(
         tickvals=list(range(len(bars))),
         ticktext=[bar.label for bar in bars],
         range=[-0.6, len(bars) - 0.4],
-        tickangle=0,
+        tickangle=tick_angle,
         tickfont={'size': 11},
         showgrid=False,
         ticks='',
@@ -156,7 +152,6 @@ def _whisker(size: float, colour: str) -> dict[str, Any]:
 def _explain(
     figure: go.Figure, panels: Mapping[str, Sequence[Bar]], beside_name: str
 ) -> None:
-  """Adds the marks to the legend, in grey."""
   mean = 'mean over seeds, whisker: standard error'
   entries = [
       (mean, 'square', '#AAAAAA', {}),

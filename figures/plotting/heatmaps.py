@@ -36,18 +36,10 @@ def draw(
     z_range: tuple[float, float] | None = None,
     higher_is_better: bool = True,
 ) -> go.Figure:
-  """Returns a figure of panels; each cell shows its value.
+  """Returns a figure of panels, by title; each cell shows its value.
 
-  Args:
-    panels: title -> cells; axes are numbers, evenly spaced.
-    title: the title of the figure.
-    x_title: with the unit.
-    y_title: with the unit.
-    z_title: with the unit.
-    caption: lines below.
-    num_columns: panels side by side.
-    z_range: the range of the colours; None fits the data.
-    higher_is_better: whether bright colours mark high values or low ones.
+  Axes are numbers, evenly spaced. A range of colours of None fits the data.
+  Bright colours mark high values, or low ones if these are better.
   """
   figure, num_rows, num_columns = layout.make_grid(list(panels), num_columns)
   # Panels share axes, so each has the rows and columns of all.

@@ -28,15 +28,10 @@ def export(
     formats: list[str],
     folder: pathlib.Path,
 ) -> str | None:
-  """Writes `<name>.<format>` for every figure, or returns why it cannot.
+  """Writes `<name>.<format>` for every figure.
 
   Kaleido is an optional dependency and needs the user's Chrome or Chromium. All
   figures share one browser, which takes a second to start.
-
-  Args:
-    figures: name -> figure.
-    formats: some of FORMATS.
-    folder: where to write.
 
   Returns:
     None, or a sentence that says what is missing and how to install it.

@@ -49,18 +49,10 @@ def finish(
     plot_height: int = 390,
     width: int = 920,
 ) -> None:
-  """Sets the template, the title, the caption and the size.
+  """Sets the template, the title, the caption and the size, in pixels.
 
-  The report sets title and caption itself; it reads the caption from
-  `layout.meta`.
-
-  Args:
-    figure: panels and their axes.
-    title: above the panels.
-    caption: below the panels: the scale, and what is missing. Long lines are
-      broken, though not in the report, which breaks them to its own width.
-    plot_height: without the caption, in pixels.
-    width: in pixels.
+  The report sets title and caption itself, and breaks lines to its own width;
+  it reads the caption from `layout.meta`. The height is that without caption.
   """
   lines = [part for line in caption for part in textwrap.wrap(line, _LINE)]
   figure.add_annotation(

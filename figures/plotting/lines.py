@@ -50,21 +50,10 @@ def draw(
     markers: bool = True,
     empty: str = 'no finished run',
 ) -> go.Figure:
-  """Returns a figure of panels.
+  """Returns a figure of panels, by title.
 
-  Args:
-    panels: title -> lines.
-    title: the title of the figure.
-    x_title: with the unit.
-    y_title: with the unit.
-    caption: lines below.
-    num_columns: panels side by side.
-    x_type: 'linear', 'log', or 'category'.
-    same_x: whether all panels have the same range of x.
-    y_type: 'linear' or 'log'.
-    y_range: the same for all panels; None fits the data.
-    markers: whether to mark the points.
-    empty: text of a panel without values.
+  Types of axes are those of plotly. With `same_x`, all panels have one range of
+  x. A range of y of None fits the data.
   """
   figure, num_rows, num_columns = layout.make_grid(list(panels), num_columns)
   for index, lines in enumerate(panels.values()):

@@ -5,73 +5,56 @@ apart. Monolithic models are warm, modular models are cool.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 import zlib
 
 import pandas as pd
 import plotly.graph_objects as go
 
-
-class ModelStyle(NamedTuple):
-  """How figures show a model."""
-
-  label: str
-  colour: str
-
-
 # The only list of models that figures know; its order is theirs.
-_MODEL_STYLES = {
-    'anil': ModelStyle('ANIL', '#E69F00'),
-    'maml': ModelStyle('MAML', '#D55E00'),
-    'linear_hypernetwork': ModelStyle('Linear hypernetwork', '#56B4E9'),
-    'nonlinear_hypernetwork': ModelStyle('Nonlinear hypernetwork', '#0072B2'),
+_STYLES = {
+    'anil': ('ANIL', '#E69F00'),
+    'maml': ('MAML', '#D55E00'),
+    'linear_hypernetwork': ('Linear hypernetwork', '#56B4E9'),
+    'nonlinear_hypernetwork': ('Nonlinear hypernetwork', '#0072B2'),
 }
-MODELS = tuple(_MODEL_STYLES)
+MODELS = tuple(_STYLES)
 MONOLITHIC = ('anil', 'maml')
 HYPERNETWORKS = ('linear_hypernetwork', 'nonlinear_hypernetwork')
 # For models that are not listed: what the listed ones leave unused.
 _SPARE_COLOURS = ('#009E73', '#CC79A7', '#F0E442', '#000000')
 
 
-def model_style(model: str) -> ModelStyle:
-  """Returns how to show a model, which need not be listed.
+def model_style(model: str) -> tuple[str, str]:
+  """Returns the label and the colour of a model, which need not be listed.
 
   The style of an unlisted model depends on its name alone, so it is the same in
   every figure.
   """
-  if model in _MODEL_STYLES:
-    return _MODEL_STYLES[model]
+  if model in _STYLES:
+    return _STYLES[model]
   number = zlib.crc32(model.encode())
-  colour = _SPARE_COLOURS[number % len(_SPARE_COLOURS)]
-  return ModelStyle(model.replace('_', ' '), colour)
+  return model.replace('_', ' '), _SPARE_COLOURS[number % len(_SPARE_COLOURS)]
 
 
 def sort_models(models: Iterable[str]) -> list[str]:
   """Returns models without repetition: listed ones first, then by name."""
-  return sorted(
-      set(models),
-      key=lambda model: (
-          MODELS.index(model) if model in MODELS else len(MODELS),
-          model,
-      ),
-  )
+  names = set(models)
+  return [m for m in MODELS if m in names] + sorted(names.difference(MODELS))
 
 
 class _ByModel(dict[str, str]):
-  """Model -> one field of its style; `[...]` also takes unlisted models."""
+  """Model -> one part of its style; `[...]` also takes unlisted models."""
 
-  def __init__(self, field: str) -> None:
-    super().__init__(
-        {name: getattr(style, field) for name, style in _MODEL_STYLES.items()}
-    )
-    self._field = field
+  def __init__(self, part: int) -> None:
+    super().__init__({name: style[part] for name, style in _STYLES.items()})
+    self._part = part
 
   def __missing__(self, model: str) -> str:
-    return getattr(model_style(model), self._field)
+    return model_style(model)[self._part]
 
 
-COLOURS = _ByModel('colour')
-MODEL_NAMES = _ByModel('label')
+MODEL_NAMES, COLOURS = _ByModel(0), _ByModel(1)
 DASHES = {
     'train': 'longdash',
     'valid': 'dot',
@@ -138,12 +121,7 @@ TEMPLATE = go.layout.Template(
 def scale_note(
     frame: pd.DataFrame, cell: Sequence[str] = ('model.name',)
 ) -> str:
-  """Returns the scale of some results, to be printed on their figure.
-
-  Args:
-    frame: rows of finished runs.
-    cell: the columns that distinguish the figure's cells.
-  """
+  """Returns the scale of some results, to be printed on their figure."""
   if frame.empty:
     return 'no finished runs'
   seeds = frame.groupby(list(cell), dropna=False)['seed']
@@ -170,7 +148,7 @@ def cell_name(cell: Mapping[str, Any]) -> str:
   parts = []
   for column, value in cell.items():
     if column == 'model.name':
-      parts.append(model_style(value).label)
+      parts.append(MODEL_NAMES[value])
     elif isinstance(value, str):
       parts.append(value)
     else:

@@ -123,13 +123,11 @@ def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
   ]
 
 
-def rows(
-    claims: Sequence[verdicts.Claim], described: Mapping[str, Claim]
-) -> list[Row]:
+def rows(judged: Sequence[Judged], described: Mapping[str, Claim]) -> list[Row]:
   """Returns a row per figure or table of the paper that claims something."""
   table = []
   for artefact, finding in FINDINGS.items():
-    of_artefact = [c for c in claims if c.artefact == artefact]
+    of_artefact = [c for c, _ in judged if c.artefact == artefact]
     kept = [
         described[c.id] for c in of_artefact if not c.id.endswith(_VARIANTS)
     ]
@@ -140,13 +138,11 @@ def rows(
   return table
 
 
-def summarise(
-    claims: Sequence[verdicts.Claim], entries: Sequence[verdicts.Entry]
-) -> str:
+def summarise(judged: Sequence[Judged]) -> str:
   """Returns how many of the paper's claims hold, and which only narrowly."""
   of_paper = [
       entry
-      for claim, entry in zip(claims, entries, strict=True)
+      for claim, entry in judged
       if claim.artefact in FINDINGS and not claim.id.endswith(_VARIANTS)
   ]
   counted = collections.Counter(entry['verdict'] for entry in of_paper)
@@ -170,11 +166,6 @@ def found_here(
 
   In `FINDINGS`, '{min hypernetworks fig3b random accuracy}' stands for the
   lower of two means, and '{A10}' for the size of this claim's effect.
-
-  Args:
-    artefact: the part.
-    library: the finished runs.
-    judged: its claims.
   """
   effects = {c.id: abs(entry['effect'] or 0) for c, entry in judged}
 
@@ -197,15 +188,8 @@ def _level(
   """Returns the lowest or highest mean of some models on OOD tasks.
 
   Means are at the last step, over the seeds that all models have. If a model
-  has several widths, the one with the best mean counts.
-
-  Args:
-    library: the finished runs.
-    end: 'min' or 'max'.
-    group: a model, 'hypernetworks', or 'others', which are ANIL and MAML.
-    experiment: whose runs.
-    task_support: the runs' support.
-    metric: 'accuracy', ...
+  has several widths, the one with the best mean counts. A group is a model or
+  one of `_GROUPS`.
   """
   frame = library.values(experiment)
   cell = {students.SUPPORT: task_support}

@@ -11,7 +11,7 @@ what that script loads.
 """
 
 import base64
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 import dataclasses
 import functools
 import gzip
@@ -30,13 +30,12 @@ import plotly.graph_objects as go
 
 from modular_hyperteacher import configs
 from modular_hyperteacher.experiments import plugins
+from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import tables
-from modular_hyperteacher.figures.report import facts
 from modular_hyperteacher.figures.report import overview
 
 _FOLDER = pathlib.Path(__file__).parent
@@ -50,6 +49,7 @@ _POLICY = (
     " style-src 'unsafe-inline'; img-src 'self' data: blob:; base-uri 'none';"
     " form-action 'none'"
 )
+_TRAIN = 'python -m modular_hyperteacher.main'
 _LEAD = 'summary'  # The figure that the page opens with.
 
 
@@ -66,22 +66,19 @@ class Report:
 
   Attributes:
     drawn: name -> figure, for some or all of `registry.figures()`.
-    claims: all claims.
-    entries: one per claim, from `verdicts.evaluate`.
+    judged: all claims, each with its entry from `verdicts.evaluate`.
     library: the finished runs behind the figures.
   """
 
   drawn: Mapping[str, Drawn]
-  claims: Sequence[verdicts.Claim]
-  entries: Sequence[verdicts.Entry]
+  judged: Sequence[overview.Judged]
   library: data.Library
 
   def page(self, packed: bool = True, links: Sequence[Any] = ()) -> str:
     """Returns the page of all figures and claims.
 
-    Args:
-      packed: whether to include plotly's script or load it from the folder.
-      links: (address, text) of other pages to link to.
+    Unless it is packed, it loads plotly's script from its folder. Links are
+    (address, text) of other pages.
     """
     sections = [
         {
@@ -101,9 +98,9 @@ class Report:
         links=[*((f'#{anchor}', text) for anchor, text in anchors), *links],
         plotly=offline.get_plotlyjs() if packed else '',
         lead=self._figures.get(_LEAD),
-        rows=overview.rows(self.claims, self._described),
-        shown=[c.id for c in self.claims if c.figure in self.drawn],
-        summary=overview.summarise(self.claims, self.entries),
+        rows=overview.rows(self.judged, self._described),
+        shown=[c.id for c, _ in self.judged if c.figure in self.drawn],
+        summary=overview.summarise(self.judged),
         counts=overview.count(self._described.values()),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
         rule=written.RULE,
@@ -118,12 +115,9 @@ class Report:
   def figure_page(
       self, name: str, home: str = 'report.html', downloads: Sequence[str] = ()
   ) -> str:
-    """Returns the page of one figure.
+    """Returns the page of one figure, which links to `home`.
 
-    Args:
-      name: the name of the figure.
-      home: file name of the page of all figures.
-      downloads: endings of the files beside it.
+    Downloads are the endings of the files beside it.
     """
     figure = self._figures[name]
     return render(
@@ -132,7 +126,7 @@ class Report:
         links=[(home, 'All figures and claims')],
         figure=figure,
         downloads=downloads,
-        configs=_configs([name]),
+        configs=_configs(name),
     )
 
   @functools.cached_property
@@ -144,18 +138,13 @@ class Report:
     figure, table = self.drawn[name]
     return {
         'claims': [
-            self._described[claim.id]
-            for claim in self.claims
-            if claim.figure == name
+            self._described[c.id] for c, _ in self.judged if c.figure == name
         ],
         'table': tables.texts(table.head(_MAX_ROWS)),
         'num_rows': len(table),
         'findings': self._findings(name),
         'runs': [
-            {
-                'config': plugins.config_of(e),
-                'list': facts.describe(e, self.library),
-            }
+            {'config': plugins.config_of(e), 'list': _facts(e, self.library)}
             for e in registry.figures()[name].experiments
         ],
         **_picture(name, registry.figures()[name].title, figure),
@@ -168,7 +157,7 @@ class Report:
     """
     judged = [
         (claim, entry)
-        for claim, entry in zip(self.claims, self.entries, strict=True)
+        for claim, entry in self.judged
         if claim.figure == name and entry['source'] == 'bundled'
     ]
     parts = dict.fromkeys(claim.artefact for claim, _ in judged)
@@ -181,28 +170,18 @@ class Report:
   @functools.cached_property
   def _described(self) -> dict[str, overview.Claim]:
     """Id -> what the templates show of a claim."""
-    return {
-        claim.id: overview.describe(claim, entry)
-        for claim, entry in zip(self.claims, self.entries, strict=True)
-    }
+    return {c.id: overview.describe(c, entry) for c, entry in self.judged}
 
   def _marks(self, figures: Collection[str]) -> list[overview.Mark]:
-    """Returns the marks of the claims that some figures show."""
     return [
         overview.mark(self._described[c.id], entry, c.figure in self.drawn)
-        for c, entry in zip(self.claims, self.entries, strict=True)
+        for c, entry in self.judged
         if c.figure in figures
     ]
 
 
 def picture_page(figure: go.Figure, name: str, title: str) -> str:
-  """Returns the page of a figure that is not in the report.
-
-  Args:
-    figure: what is drawn.
-    name: the name of its file.
-    title: its heading.
-  """
+  """Returns the page of a figure that is not in the report."""
   picture = {'claims': [], 'findings': [], 'table': {}, 'num_rows': 0}
   picture |= {'runs': []}
   picture |= _picture(name, title, figure)
@@ -210,13 +189,7 @@ def picture_page(figure: go.Figure, name: str, title: str) -> str:
 
 
 def render(template: str, title: str, **values: Any) -> str:
-  """Returns a page.
-
-  Args:
-    template: its file.
-    title: its heading.
-    **values: variables of the template, escaped unless they are Markup.
-  """
+  """Returns a page; values are escaped unless they are Markup."""
   script = (_FOLDER / 'report.js').read_text('utf-8')
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
   given: dict[str, Any] = {'links': (), 'plotly': '', 'downloads': ()}
@@ -316,15 +289,9 @@ def _discrepancies() -> dict[str, pathlib.Path]:
   return {'Schug et al. (2024)': _FOLDER / 'discrepancies.csv', **of_studies}
 
 
-def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-  """Returns the configs of some figures, and their blocks.
-
-  Returns:
-    name -> (path, source).
-  """
-  experiments = dict.fromkeys(
-      e for name in names for e in registry.figures()[name].experiments
-  )
+def _configs(figure: str) -> dict[str, tuple[str, str]]:
+  """Returns name -> (path, source) of a figure's configs, and of blocks."""
+  experiments = registry.figures()[figure].experiments
   described = map(plugins.config_of, experiments)
   paths = {c.name: (c.path, pathlib.Path(c.module.__file__)) for c in described}
   if paths:
@@ -341,3 +308,34 @@ def _configs(names: Iterable[str]) -> dict[str, tuple[str, str]]:
   return {
       name: (shown, p.read_text('utf-8')) for name, (shown, p) in paths.items()
   }
+
+
+def _facts(experiment: str, library: data.Library) -> dict[str, str]:
+  """Returns scale, command, cost and origin of an experiment's runs."""
+  frame = library.values(experiment)
+  if frame.empty:
+    flag = sweeps.config_flag(experiment, 'laptop')
+    return {'Runs': 'none finished', 'Command': f'{_TRAIN} {flag}'}
+  runs = frame.drop_duplicates('run_id')
+  preset = runs['preset'].iloc[0]
+  commits = dict.fromkeys(', '.join(runs['commit'].unique()).split(', '))
+  scale = 'the published scale'
+  if not runs['published_scale'].all():
+    scale = 'not the published scale'
+  return {
+      'Scale': f'{preset}, {scale}; {len(runs)} runs',
+      'Command': f'{_TRAIN} {sweeps.config_flag(experiment, preset)}',
+      'Cost': _cost(runs),
+      'Results': f'{runs["source"].iloc[0]}, of commit {", ".join(commits)}',
+  }
+
+
+def _cost(runs: pd.DataFrame) -> str:
+  if runs['wall_s'].isna().any():
+    return 'not timed'
+  minutes = runs['wall_s'].sum() / 60
+  devices = ', '.join(runs['device'].unique())
+  hours = f'{minutes:.0f} minutes' if minutes < 600 else f'{minutes / 60:.0f} h'
+  if runs['cpu_s'].notna().all():
+    hours += f' (CPU time {runs["cpu_s"].sum() / 60:.0f} minutes)'
+  return f'{hours} of training, on {devices}'

@@ -18,9 +18,7 @@ _LINK = re.compile(r' (href|src)="([^":#]+)(#[^"]*)?"')
 def write_docs(output: pathlib.Path, home: str) -> None:
   """Writes `docs/*.html` from the repository's `docs/*.md`, and their images.
 
-  Args:
-    output: the site's folder.
-    home: its page of everything.
+  They link to `home`, the page of everything.
 
   Raises:
     UserError: without the package that translates Markdown.
@@ -60,10 +58,7 @@ def _link(
 ) -> str:
   """Returns a link's attribute on the site; '' if it leads off the site.
 
-  Args:
-    path: the page that it is on.
-    output: the site's folder, to which an image is copied.
-    match: the attribute.
+  Images are copied to the site.
   """
   name, address, anchor = match.groups()
   target = (path.parent / address).resolve()

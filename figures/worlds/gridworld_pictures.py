@@ -22,13 +22,9 @@ def make_preferences(
 ) -> pictures.Picture:
   """Returns the picture of an instance of preferences and an agent's path.
 
-  Args:
-    title: the title of the picture.
-    instance: leaves without the axis of instances.
-    shown: what the agent does; leaves without the axis of instances.
-    values: the values of all actions before any object is collected, [free
-      cells, actions].
-    worth: the worth of the colours.
+  Instance and actions have no axis of instances. Values are those of all
+  actions before any object is collected, [free cells, actions]; `worth` is that
+  of the colours.
   """
   cells = preferences.FREE_CELLS
   by_action = {}
@@ -59,12 +55,7 @@ def make_goals(
 ) -> pictures.Picture:
   """Returns the picture of an instance of goals and an agent's path.
 
-  Args:
-    title: the title of the picture.
-    walls: the walls of all mazes, [mazes, cells].
-    instance: the maze, and where everything is in it.
-    path: the agent's cells.
-    factors: the factors of the goal, [4].
+  Walls are those of all mazes, [mazes, cells], factors those of the goal, [4].
   """
   side = math.isqrt(walls.shape[-1])
   target = int(instance.target)

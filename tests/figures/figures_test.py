@@ -8,7 +8,6 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import heatmaps
@@ -16,11 +15,12 @@ from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 from tests.helpers import made_up
+from tests.helpers import results
 
 
 def test_the_table_has_the_numbers(tmp_path: pathlib.Path) -> None:
   root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED, 'paper')
-  _, table = fig3b.draw(data.Library(root, root / 'nothing'))
+  _, table = fig3b.draw(results.library(root))
   row = cast(Any, table.set_index(['model', 'task support'])).loc[
       'maml', 'random'
   ]
@@ -38,7 +38,7 @@ def test_differences_from_published_values_need_the_published_scale(
     tmp_path: pathlib.Path,
 ) -> None:
   root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  _, table = fig3b.draw(data.Library(root, root / 'nothing'))
+  _, table = fig3b.draw(results.library(root))
   assert table['difference_in_published_std'].isna().all()
   assert table['published_ood'].notna().sum() == 4
 
@@ -46,7 +46,7 @@ def test_differences_from_published_values_need_the_published_scale(
 def test_the_figure_says_its_scale(tmp_path: pathlib.Path) -> None:
   scale = {'training.num_outer_steps': 1234, 'task.max_active': 4}
   root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED, override=scale)
-  figure, _ = fig3b.draw(data.Library(root, root / 'nothing'))
+  figure, _ = fig3b.draw(results.library(root))
   assert (
       'laptop scale, 3 seeds, 1,234 outer steps, M = 8, K = 4 \N{EN DASH} not'
       ' the published scale'
@@ -58,7 +58,7 @@ def test_the_figure_says_its_scale(tmp_path: pathlib.Path) -> None:
 def test_missing_runs_are_named(tmp_path: pathlib.Path, missing: int) -> None:
   accuracies = dict(list(made_up.AS_CLAIMED.items())[missing:])
   made_up.write_runs(tmp_path, accuracies)
-  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  figure, table = fig3b.draw(results.library(tmp_path))
   # MAML and ANIL as large as the hypernetworks are not among them.
   assert made_up.texts(figure).count('no run') == missing + 4
   assert (table['num_seeds'] == 0).sum() == missing + 4
@@ -69,7 +69,7 @@ def test_seeds_without_a_value_do_not_count(tmp_path: pathlib.Path) -> None:
   spread = (math.nan, 0.0, 0.01)
   made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, spread=spread)
   made_up.write_runs(tmp_path, {('maml', 'random'): math.nan})
-  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  figure, table = fig3b.draw(results.library(tmp_path))
   rows = table.set_index(['model', 'width', 'task support'])['num_seeds']
   assert rows['anil', 64, 'random'] == 2 and rows['maml', 64, 'random'] == 0
   assert made_up.texts(figure).count('not measured') == 1
@@ -81,7 +81,7 @@ def test_seeds_that_diverged_are_named(tmp_path: pathlib.Path) -> None:
   (path,) = tmp_path.glob('fig3b/laptop/*/summary.json')
   summary = json.loads(path.read_text()) | {'diverged': [2021]}
   path.write_text(json.dumps(summary))
-  figure, _ = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  figure, _ = fig3b.draw(results.library(tmp_path))
   assert f'1 seed of {path.parent.name}' in made_up.texts(figure)
 
 

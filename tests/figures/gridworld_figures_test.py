@@ -11,20 +11,15 @@ import pytest
 
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from tests.helpers import made_up
+from tests.helpers import results
 
 FIGURES = ('fig4b', 'fig4c', 'fig4e', 'fig4f', 'fig_a8', 'fig_a9', 'fig_a10')
-
-
-def library(root: pathlib.Path) -> data.Library:
-  return data.Library(root, root / 'nothing')
 
 
 def write(
@@ -53,11 +48,6 @@ def write(
     return {split: of_split(split) for split in ('valid', 'test', 'ood')}
 
   return made_up.write_experiment(root, config, measure)
-
-
-def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
-  return verdicts.evaluate(claim, library(root))
 
 
 def by_cell(
@@ -96,7 +86,7 @@ def by_size(growth: float) -> Callable[[Any, str], float]:
 @pytest.mark.parametrize('name', FIGURES)
 def test_names_what_is_missing(tmp_path: pathlib.Path, name: str) -> None:
   """No run at all; then all but the nonlinear hypernetwork's."""
-  figure, table = registry.figures()[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(results.library(tmp_path))
   assert 'no finished runs' in made_up.texts(figure)
   assert len(table)
   experiment = registry.figures()[name].experiments[0]
@@ -106,7 +96,7 @@ def test_names_what_is_missing(tmp_path: pathlib.Path, name: str) -> None:
       lambda config, split: 0.5,
       lambda config: config['model']['name'] == 'nonlinear_hypernetwork',
   )
-  figure, table = registry.figures()[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(results.library(tmp_path))
   texts = made_up.texts(figure).replace('<br>', ' ')
   assert 'laptop scale, 3 seeds' in texts
   assert 'not the published scale' in texts
@@ -129,7 +119,7 @@ def test_what_older_runs_did_not_measure_is_said(
   config = plugins.config_of(experiment).get_config('laptop')
   other = {split: {'other': [1.0] * 3} for split in ('valid', 'test', 'ood')}
   made_up.write_experiment(tmp_path, config, lambda run: other)
-  figure, _ = registry.figures()[name].draw(library(tmp_path))
+  figure, _ = registry.figures()[name].draw(results.library(tmp_path))
   assert 'not measured' in made_up.texts(figure).replace('<br>', ' ')
 
 
@@ -145,7 +135,7 @@ def test_hypernetworks_of_as_many_modules_as_published_are_drawn_beside(
           + config['model']['hidden_dim'] / 1000
       ),
   )
-  figure, table = registry.figures()['fig4e'].draw(library(tmp_path))
+  figure, table = registry.figures()['fig4e'].draw(results.library(tmp_path))
   panels = [a.text for a in made_up.layout(figure).annotations]
   assert '8 modules' in panels
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
@@ -160,7 +150,7 @@ def test_bars_are_means_of_ood_tasks_beside_test_tasks(
 ) -> None:
   rule = by_cell(supports(0.3, 0.6), supports(0.4, 0.5))
   write(tmp_path, 'fig4c', rule)
-  figure, table = registry.figures()['fig4c'].draw(library(tmp_path))
+  figure, table = registry.figures()['fig4c'].draw(results.library(tmp_path))
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
   expected = [0.4, 0.4, 0.3, 0.3, 0.5, 0.5, 0.6, 0.6]
   assert heights == pytest.approx(expected, abs=0.01)
@@ -212,7 +202,7 @@ def test_acting_is_shown_of_all_models_and_supports(
             for grid in config.sweep
         )
       made_up.write_experiment(root, config, measure)
-    return registry.figures()[name].draw(library(root))
+    return registry.figures()[name].draw(results.library(root))
 
   figure, table = draw(tmp_path / 'all')
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
@@ -222,7 +212,7 @@ def test_acting_is_shown_of_all_models_and_supports(
   assert 'no run' not in made_up.texts(figure)
   figure, _ = draw(tmp_path / 'some')
   assert 'runs are missing: Nonlinear hypernetwork' in made_up.texts(figure)
-  empty, _ = registry.figures()[name].draw(library(tmp_path / 'none'))
+  empty, _ = registry.figures()[name].draw(results.library(tmp_path / 'none'))
   assert 'no finished runs' in made_up.texts(empty)
 
 
@@ -236,7 +226,7 @@ def test_tables_show_the_best_evaluation_beside_the_last(
     best = summary['best_validation']['ood']
     best['loss'] = [0.1, 0.2, 0.3]
     path.write_text(json.dumps(summary))
-  _, table = registry.figures()['fig4c'].draw(library(tmp_path))
+  _, table = registry.figures()['fig4c'].draw(results.library(tmp_path))
   row = cast(Any, table.set_index(['model', 'width', 'task support'])).loc[
       'anil', 128, 'random'
   ]
@@ -249,13 +239,13 @@ def test_tables_show_the_best_evaluation_beside_the_last(
 def test_figure_4f_shows_the_fall_seed_by_seed(tmp_path: pathlib.Path) -> None:
   rule = by_cell(supports(0.8, 0.5), supports(0.6, 0.65))
   write(tmp_path, 'fig4e', rule)
-  figure, table = registry.figures()['fig4f'].draw(library(tmp_path))
+  figure, table = registry.figures()['fig4f'].draw(results.library(tmp_path))
   heights = [t.y[0] for t in made_up.traces(figure) if t.type == 'bar']
   assert heights == pytest.approx([-0.05, -0.05, 0.3, 0.3], abs=0.01)
   table = table.dropna()  # No results for the larger ANIL and MAML.
   assert list(table['model']) == list(style.MODELS)
   assert list(table['fall_mean']) == pytest.approx(heights)
-  runs = library(tmp_path).values('fig4e')
+  runs = results.library(tmp_path).values('fig4e')
   by_seed = [
       pick.values(runs, {'model.name': 'maml', 'task.task_support': s}, 'ood')
       for s in ('random', 'non_compositional')
@@ -271,7 +261,7 @@ def test_heat_maps_show_every_size(
     tmp_path: pathlib.Path, name: str, colours: str
 ) -> None:
   write(tmp_path, name, by_size(0.1))
-  figure, _ = registry.figures()[name].draw(library(tmp_path))
+  figure, _ = registry.figures()[name].draw(results.library(tmp_path))
   modules = (16, 64) if name == 'fig_a8' else (8, 32)
   for trace in made_up.traces(figure):
     for row, num_modules in zip(trace.z, modules, strict=True):
@@ -329,7 +319,7 @@ def test_claims_on_models(
     verdict: str,
 ) -> None:
   write(tmp_path, experiment, by_cell(modular, monolithic))
-  entry = evaluate_claim(tmp_path, claim_id)
+  entry = results.entry(tmp_path, claim_id)
   assert entry['verdict'] == verdict, entry['note']
   assert (entry['num_seeds'], entry['preset']) == (3, 'laptop')
 
@@ -343,7 +333,7 @@ def test_claim_4b(
 ) -> None:
   of_support = {'connected': connected, 'disconnected': disconnected}
   write(tmp_path, 'fig4b', by_cell(of_support, of_support))
-  entry = evaluate_claim(tmp_path, '4B')
+  entry = results.entry(tmp_path, '4B')
   assert entry['verdict'] == verdict
   assert entry['effect'] == pytest.approx(disconnected - connected, abs=0.01)
 
@@ -352,11 +342,11 @@ def test_seeds_of_one_support_alone_do_not_undecide_a9(
     tmp_path: pathlib.Path,
 ) -> None:
   write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.1), supports(0.5, 0.4)))
-  frame = library(tmp_path).values('fig4e')
+  frame = results.library(tmp_path).values('fig4e')
   linear = frame['model.name'] == 'linear_hypernetwork'
   more = frame[linear & (frame['task.task_support'] == 'random')]
   frame = pd.concat([frame, more.assign(seed=more['seed'] + 10)])
-  claim = next(claim for claim in claims.known() if claim.id == 'A9')
+  claim = results.claim('A9')
   found = claim.compare(pick.select_conditions(frame, claim.cell)[0])
   judged = verdicts.judge(found, claim.cell)
   assert judged.verdict == 'SUPPORTED', judged.note
@@ -367,12 +357,12 @@ def test_a_seed_without_a_whole_demonstration_leaves_a9_undecided(
     tmp_path: pathlib.Path,
 ) -> None:
   write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.1), supports(0.5, 0.4)))
-  frame = library(tmp_path).values('fig4e')
+  frame = results.library(tmp_path).values('fig4e')
   seed = frame['seed'].min()
   none = (frame['model.name'] == 'maml') & (frame['seed'] == seed)
   none &= frame['task.task_support'] == 'random'
   frame.loc[none & (frame['metric'] == 'accuracy_all'), 'value'] = 0.0
-  claim = next(claim for claim in claims.known() if claim.id == 'A9')
+  claim = results.claim('A9')
   found = claim.compare(pick.select_conditions(frame, claim.cell)[0])
   judged = verdicts.judge(found, claim.cell)
   assert judged.verdict == 'UNDECIDED'
@@ -387,13 +377,13 @@ def test_a_width_counts_where_it_was_trained(
 ) -> None:
   """Wide ANIL has runs with compositional support only."""
   write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.1), supports(0.5, 0.4)))
-  frame = library(tmp_path).values('fig4e')
+  frame = results.library(tmp_path).values('fig4e')
   rows = (frame['model.name'] == 'anil') & (
       frame['task.task_support'] == 'random'
   )
   wide = frame[rows].assign(**{'model.hidden_dim': 512})
   narrow = frame[frame['model.hidden_dim'] != 480]
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
+  claim = results.claim(claim_id)
   found = list(claim.compare(pd.concat([narrow, wide])))
   assert len(found) == num_comparisons
   assert verdicts.judge(found, claim.cell).verdict == 'SUPPORTED'
@@ -403,8 +393,8 @@ def test_a_difference_in_differences_is_taken_seed_by_seed(
     tmp_path: pathlib.Path,
 ) -> None:
   write(tmp_path, 'fig4e', by_cell(supports(0.8, 0.5), supports(0.7, 0.6)))
-  entry = evaluate_claim(tmp_path, '4F')
-  runs = library(tmp_path).values('fig4e')
+  entry = results.entry(tmp_path, '4F')
+  runs = results.library(tmp_path).values('fig4e')
 
   def fall(model: str) -> pd.Series:
     one, other = (
@@ -441,7 +431,7 @@ def test_claims_on_sizes(
     tmp_path: pathlib.Path, claim_id: str, growth: float, verdict: str
 ) -> None:
   write(tmp_path, f'fig_{claim_id.lower()}', by_size(growth))
-  entry = evaluate_claim(tmp_path, claim_id)
+  entry = results.entry(tmp_path, claim_id)
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
 
@@ -457,7 +447,7 @@ def test_a_loss_raised_by_modules_alone_is_found(
     return 0.5 * (32 / model['hidden_dim']) + 0.1 * (model['num_modules'] > 32)
 
   write(tmp_path, 'fig_a8', rule)
-  assert evaluate_claim(tmp_path, 'A8')['verdict'] == 'CONTRADICTED'
+  assert results.entry(tmp_path, 'A8')['verdict'] == 'CONTRADICTED'
 
 
 @pytest.mark.parametrize('claim_id', ['A8', 'A10'])
@@ -471,6 +461,6 @@ def test_claims_on_sizes_need_all_sizes(
     return (model['hidden_dim'], model['num_modules']) == largest
 
   write(tmp_path, f'fig_{claim_id.lower()}', by_size(0.0), left_out)
-  entry = evaluate_claim(tmp_path, claim_id)
+  entry = results.entry(tmp_path, claim_id)
   assert entry['verdict'] == 'NOT RUN'
   assert 'width = 64' in entry['note']

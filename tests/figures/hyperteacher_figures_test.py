@@ -14,13 +14,14 @@ from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import fig3a
 from modular_hyperteacher.figures.paper import fig3c
-from modular_hyperteacher.figures.paper import fig3f
 from modular_hyperteacher.figures.paper import fig_a3
 from modular_hyperteacher.figures.paper import fig_a4
+from modular_hyperteacher.figures.paper import student_size
 from modular_hyperteacher.figures.paper import tables_a2_a8
 from modular_hyperteacher.figures.plotting import style
 from tests.helpers import made_up
 from tests.helpers import made_up_rules
+from tests.helpers import results
 
 # Every figure.
 
@@ -36,7 +37,7 @@ FIGURES = (
 def test_every_figure_can_be_drawn_without_a_run(
     tmp_path: pathlib.Path, name: str
 ) -> None:
-  figure, table = registry.figures()[name].draw(made_up.library(tmp_path))
+  figure, table = registry.figures()[name].draw(results.library(tmp_path))
   assert registry.figures()[name].title
   if registry.figures()[name].experiments:
     assert 'no finished runs' in made_up.texts(figure)
@@ -53,13 +54,13 @@ def test_every_figure_names_the_runs_it_misses(
 ) -> None:
   (experiment,) = registry.figures()[name].experiments
   made_up.write_by_rule(tmp_path, experiment, made_up_rules.constant)
-  whole, _ = registry.figures()[name].draw(made_up.library(tmp_path))
+  whole, _ = registry.figures()[name].draw(results.library(tmp_path))
   assert 'laptop scale, 3 seeds' in made_up.texts(whole)
   assert 'not the published scale' in made_up.texts(whole)
   assert 'issing' not in made_up.texts(whole)
   for folder in tmp_path.glob(f'{experiment}/laptop/*nonlinear_hypernetwork-*'):
     (folder / 'summary.json').unlink()
-  part, table = registry.figures()[name].draw(made_up.library(tmp_path))
+  part, table = registry.figures()[name].draw(results.library(tmp_path))
   words = ('are missing', 'no run', 'No finished run', 'no finished run')
   assert any(word in made_up.texts(part) for word in words)
   assert len(table)
@@ -75,7 +76,7 @@ def test_what_the_laptop_preset_leaves_out_is_said(
       ('fig3e', 'Published, but not run at this scale (M/K): ANIL 4/1,'),
       ('fig3e', 'not run'),
   ):
-    figure, _ = registry.figures()[name].draw(made_up.library(tmp_path))
+    figure, _ = registry.figures()[name].draw(results.library(tmp_path))
     assert expected in made_up.texts(figure)
 
 
@@ -88,10 +89,10 @@ def test_targets_without_r2_are_listed(tmp_path: pathlib.Path) -> None:
     return math.nan if held_out and metric == 'r2_l0_m7' else 0.5
 
   made_up.write_by_rule(tmp_path, 'fig3c', rule)
-  figure, _ = fig3c.FIGURES['fig3c'].draw(made_up.library(tmp_path))
+  figure, _ = fig3c.FIGURES['fig3c'].draw(results.library(tmp_path))
   named = 'Non-compositional support: without layer 0, module 7 (3 of 3 seeds)'
   assert named in made_up.texts(figure)
-  figure, _ = fig3c.FIGURES['fig3d'].draw(made_up.library(tmp_path))
+  figure, _ = fig3c.FIGURES['fig3d'].draw(results.library(tmp_path))
   assert 'without' not in made_up.texts(figure)
 
 
@@ -104,7 +105,7 @@ def test_the_learning_rate_of_the_lowest_validation_loss_is_shown(
     return abs(rate - best) if metric == 'loss' else 100 * rate
 
   made_up.write_by_rule(tmp_path, 'fig3f', rule, 'paper', hidden_dim=16)
-  figure, table = fig3f.draw(made_up.library(tmp_path))
+  figure, table = student_size.FIG_3F.draw(results.library(tmp_path))
   shown = [
       value
       for trace in made_up.traces(figure)
@@ -131,7 +132,7 @@ def test_learning_rates_are_compared_on_the_seeds_that_they_share() -> None:
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
   found = cells.Cells(frame, rates, len(rates), {})
-  assert fig3f.best_rates(found, 'anil') == rates[:1]
+  assert student_size.best_rates(found, 'anil') == rates[:1]
 
 
 def test_a_rate_at_which_seeds_diverge_is_not_chosen() -> None:
@@ -146,7 +147,7 @@ def test_a_rate_at_which_seeds_diverge_is_not_chosen() -> None:
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
   found = cells.Cells(frame, rates, len(rates), {})
-  assert fig3f.best_rates(found, 'anil') == rates[:1]
+  assert student_size.best_rates(found, 'anil') == rates[:1]
 
 
 def test_training_tasks_to_a_level() -> None:
@@ -159,7 +160,7 @@ def test_training_tasks_to_a_level() -> None:
 
 def test_lines_go_through_the_means(tmp_path: pathlib.Path) -> None:
   made_up.write_by_rule(tmp_path, 'fig_a4', made_up_rules.by_shots(0.05))
-  figure, _ = fig_a4.FIGURES['fig_a4'].draw(made_up.library(tmp_path))
+  figure, _ = fig_a4.FIGURES['fig_a4'].draw(results.library(tmp_path))
   line = next(t for t in made_up.traces(figure) if t.mode == 'lines+markers')
   shots = list(line.x)
   assert shots == [8, 16, 32]
@@ -175,7 +176,9 @@ def test_tables_have_ours_at_every_scale_beside_the_published(
     made_up.write_by_rule(
         tmp_path, 'fig3e', made_up_rules.constant, preset, **size
     )
-  figure, table = tables_a2_a8.draw('A6', made_up.library(tmp_path))
+  figure, table = tables_a2_a8.FIGURES['table_a6'].draw(
+      results.library(tmp_path)
+  )
   rows = cast(Any, table.set_index(['split', 'model', 'preset']))
   ours = rows.loc['ood', 'nonlinear_hypernetwork', 'paper']
   # Table A6: 96.05, 0.34.
@@ -199,7 +202,7 @@ def test_tables_have_ours_at_every_scale_beside_the_published(
 def test_tables_leave_out_rows_that_nobody_measured(
     tmp_path: pathlib.Path,
 ) -> None:
-  _, table = tables_a2_a8.draw('A2', made_up.library(tmp_path))
+  _, table = tables_a2_a8.FIGURES['table_a2'].draw(results.library(tmp_path))
   assert set(table['split']) == {
       'train',
       'test',
@@ -212,7 +215,7 @@ def test_tables_leave_out_rows_that_nobody_measured(
 
 
 def test_hyperparameters_are_those_of_table_a10(tmp_path: pathlib.Path) -> None:
-  _, table = registry.figures()['table_a10'].draw(made_up.library(tmp_path))
+  _, table = registry.figures()['table_a10'].draw(results.library(tmp_path))
   paper = table[table['preset'] == 'paper'].set_index('field')
   rates = cast(Any, paper.loc['model.inner.learning_rate'])
   assert rates[[style.MODEL_NAMES[m] for m in style.MODELS]].tolist() == [
@@ -242,7 +245,7 @@ def test_hyperparameters_of_the_grid_worlds(
     tmp_path: pathlib.Path, table: str, field: str, expected: tuple[str, ...]
 ) -> None:
   _, found = registry.figures()[f'table_{table}'].draw(
-      made_up.library(tmp_path)
+      results.library(tmp_path)
   )
   paper = found[found['preset'] == 'paper'].set_index('field')
   values = cast(Any, paper.loc[f'model.{field}'])
@@ -257,7 +260,7 @@ def test_published_values_stand_beside_those_of_figure_3e(
   made_up.write_by_rule(
       tmp_path, 'fig3e', made_up_rules.by_k(0.3, 0.8, 0.1, 0.5)
   )
-  figure, table = registry.figures()['fig3e'].draw(made_up.library(tmp_path))
+  figure, table = registry.figures()['fig3e'].draw(results.library(tmp_path))
   row = cast(Any, table.set_index(['model', 'M', 'K'])).loc[
       ('nonlinear_hypernetwork', 8, 2)
   ]
@@ -271,7 +274,7 @@ def test_published_values_stand_beside_those_of_figure_3e(
 def test_figure_3a_shows_a_task_that_combines_modules(
     tmp_path: pathlib.Path,
 ) -> None:
-  figure, table = registry.figures()['fig3a'].draw(made_up.library(tmp_path))
+  figure, table = registry.figures()['fig3a'].draw(results.library(tmp_path))
   modules = [
       t.text for t in made_up.layout(figure).annotations if 'module ' in t.text
   ]

@@ -11,6 +11,7 @@ from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
+from tests.helpers import results
 from tests.helpers import slow
 
 # Experiment, shape of what is timed.
@@ -67,7 +68,7 @@ def test_the_fields_of_a_learner_tell_it_from_others(
 
 
 def test_without_runs_it_says_so(tmp_path: pathlib.Path) -> None:
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = results.library(tmp_path)
   figure, _ = learners.draw(library)
   assert re.search('no finished run', made_up.texts(figure))
   assert set(learners.table(library)['seen']) == {'not trained yet'}

@@ -29,6 +29,7 @@ from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import runner
 from tests.helpers import made_up
+from tests.helpers import results
 
 
 def test_published_values_are_those_of_table_a6() -> None:
@@ -83,7 +84,7 @@ def test_unfinished_runs_and_empty_splits_have_no_rows(
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   gone = next(tmp_path.glob('fig3b/laptop/random-anil-*'))
   (gone / 'summary.json').unlink()
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   assert gone.name not in set(frame['run_id'])
   assert 'ood_k2' not in set(frame['split'])
   assert frame['value'].notna().all()
@@ -117,7 +118,7 @@ def test_seeds_in_runs_of_their_own_are_pooled(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   options = {'seeds': (2022, 2023), 'spread': (0.01, 0.0)}
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED, **options)
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   frame, left_out = pick.select_conditions(frame, fig3b.CELL)
   assert not left_out
   cell = {'model.name': 'anil', 'task.task_support': 'random'}
@@ -131,7 +132,7 @@ def test_the_longest_of_several_conditions_is_shown_and_the_others_named(
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   short = {'training.num_outer_steps': 500}
   made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=short)
-  figure, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  figure, table = fig3b.draw(results.library(tmp_path))
   maml = pick.rows(table, {'model': 'maml', 'task support': 'random'})
   assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
   assert 'Not shown: random-maml-' in made_up.texts(figure)
@@ -145,7 +146,7 @@ def test_of_equally_long_conditions_that_of_the_config_is_shown(
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   changed = {'models.maml.outer.learning_rate': rate}
   made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=changed)
-  _, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'no'))
+  _, table = fig3b.draw(results.library(tmp_path))
   maml = pick.rows(table, {'model': 'maml', 'task support': 'random'})
   assert maml['ood_mean'].iloc[0] == pytest.approx(0.61)
 
@@ -174,7 +175,7 @@ def test_a_damaged_run_is_named_and_the_others_are_read(
   text = (damaged / name).read_text()
   assert old in text
   (damaged / name).write_text(text.replace(old, new, 1))
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   assert frame['run_id'].nunique() == 7
   (said,) = capsys.readouterr().err.splitlines()
   assert damaged.name in said and 'It is left out' in said
@@ -334,7 +335,7 @@ def test_seeds_that_two_folders_share_count_once(
       tmp_path, made_up.AS_CLAIMED, seeds=(2022, 9), spread=(0.0, 0.0)
   )
   made_up.write_by_rule(tmp_path, 'amortised', lambda *_: 0.5)
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   point = ['condition', 'seed', 'split', 'metric', 'kind']
   assert not frame.duplicated(point).any()
   cell = {'model.name': 'linear_hypernetwork', 'task.task_support': 'random'}
@@ -349,7 +350,7 @@ def test_all_values_of_a_seed_are_of_one_run(tmp_path: pathlib.Path) -> None:
     config.training.seeds = seeds
     summary = {'ood': {metric: [0.5, 0.5]}, 'valid': {'loss': [1.0, 1.0]}}
     made_up.write_experiment(tmp_path, config, lambda run, s=summary: s)
-  frame = data.Library(tmp_path, tmp_path / 'no').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   runs = frame.groupby(['condition', 'seed'], observed=True)['run_id']
   assert len(runs) == 8 * 3 and set(runs.nunique()) == {1}
 
@@ -374,7 +375,7 @@ def test_a_model_without_a_width_is_drawn(tmp_path: pathlib.Path) -> None:
   made_up.write_changed(
       tmp_path, lambda config: config['model'].pop('hidden_dim')
   )
-  _, table = fig3b.draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  _, table = fig3b.draw(results.library(tmp_path))
   assert (table['ood_mean'] == 0.5).any()
 
 
@@ -393,7 +394,7 @@ def test_folders_that_cannot_be_read_are_left_out(
     return exists(path)
 
   monkeypatch.setattr(pathlib.Path, 'exists', refuse)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = results.library(tmp_path)
   assert 'cannot be read (Permission denied)' in capsys.readouterr().err
   assert len(library.values('fig3b'))
 
@@ -403,7 +404,7 @@ def test_folders_that_cannot_be_read_are_left_out(
 
 def test_every_field_of_a_config_is_a_column(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   anil = pick.rows(frame, {'model.name': 'anil'})
   assert set(anil['task.fraction_ood']) == {0.25}
   assert set(anil['model.inner.num_steps']) == {100}
@@ -419,7 +420,7 @@ def test_every_field_of_a_config_is_a_column(tmp_path: pathlib.Path) -> None:
 
 def test_values_of_other_metrics(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
+  frame = results.library(tmp_path).values('fig3b')
   cell = {'model.name': 'maml', 'task.task_support': 'random'}
   assert pick.values(frame, cell, 'ood', metric='loss').tolist() == [1.0] * 3
   assert pick.values(frame, cell, 'ood', metric='r2').empty
@@ -535,7 +536,7 @@ def test_the_same_config_is_the_same_run_wherever_it_was_trained(
   longer.experiment = 'longer'
   longer.training.num_outer_steps += 1
   made_up.write_experiment(tmp_path, longer, _measure(0.1))
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = results.library(tmp_path)
   frame = library.values('fig3e')
   assert set(frame['value']) == {0.7}
   assert frame['run_id'].nunique() == len(sweeps.expand(config))
@@ -550,7 +551,7 @@ def test_a_run_that_was_trained_twice_counts_once(
   made_up.write_experiment(tmp_path, config, _measure(0.7))
   config.experiment = 'elsewhere'
   made_up.write_experiment(tmp_path, config, _measure(0.1))
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3e')
+  frame = results.library(tmp_path).values('fig3e')
   assert set(frame['value']) == {0.7}
   assert len(frame) == 3 * 2 * len(reference.described_runs('fig3e', 'laptop'))
 
@@ -574,7 +575,7 @@ def test_the_preset_with_the_most_runs_is_shown_and_all_are_to_be_had(
 def test_a_library_as_of_an_earlier_step(tmp_path: pathlib.Path) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   made_up.write_by_rule(tmp_path, 'fig_a4', lambda *_: 0.6)
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = results.library(tmp_path)
   at_first = library.until('fig3b', 0)
   assert set(library.curves('fig3b')['step']) == {0, 500}
   assert set(at_first.curves('fig3b')['step']) == {0}
@@ -598,7 +599,7 @@ def test_bundled_runs_that_no_config_describes_are_stale(
   made_up.write_runs(tmp_path, {('maml', 'random'): 0.2}, override=longer)
   (name,) = data.Library(tmp_path / 'nothing', tmp_path).stale()
   assert name.startswith('fig3b/laptop/random-maml-')
-  assert not data.Library(tmp_path, tmp_path / 'nothing').stale()
+  assert not results.library(tmp_path).stale()
 
 
 def test_training_skips_what_another_experiment_has_trained(
@@ -654,7 +655,7 @@ def test_seeds_that_diverged_are_named_below_curves(
     ]
 
   made_up.write_experiment(tmp_path, config, lambda run: summary, rows=rows)
-  curves = data.Library(tmp_path, tmp_path / 'no').curves('fig3e')
+  curves = results.library(tmp_path).curves('fig3e')
   found = cells.select('fig3e', curves, fig3e.CELL)
   (line,) = cells.excluded(found.frame, found.left_out)
   assert line.startswith('Diverged: 1 seed of ')

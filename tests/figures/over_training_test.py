@@ -14,6 +14,7 @@ from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up
+from tests.helpers import results
 
 _CLAIMS = {claim.id: claim for claim in claims.known()}
 
@@ -38,7 +39,7 @@ def _write(root: pathlib.Path) -> data.Library:
     later = frame[frame['step'] == 500].assign(step=1000)
     later['value'] = 2 * later['value'] - 0.5
     folder.write_metrics(later.itertuples(index=False, name=None))
-  return made_up.library(root)
+  return results.library(root)
 
 
 def test_effects_are_those_of_each_evaluation(tmp_path: pathlib.Path) -> None:
@@ -77,7 +78,7 @@ def test_effects_are_shown_where_training_analyses(
         frame[frame['step'] > 500],
     ])
     folder.write_metrics(frame.itertuples(index=False, name=None))
-  rows = over_training.make_rows(_CLAIMS['3C'], made_up.library(tmp_path))
+  rows = over_training.make_rows(_CLAIMS['3C'], results.library(tmp_path))
   assert sorted({step for _, _, step, *_ in rows}) == [500, 1000, 2000, 3000]
 
 
@@ -94,7 +95,7 @@ def test_effects_end_with_the_claims_own_runs(tmp_path: pathlib.Path) -> None:
     folder = run_folder.RunFolder(path.parent)
     frame = folder.read_metrics().replace({'step': {500: 1000}})
     folder.write_metrics(frame.itertuples(index=False, name=None))
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   steps = {
       name: [s for s, _, _ in over_training.at_steps(_CLAIMS[name], library)]
       for name in ('A1', 'A1-adam')
@@ -119,7 +120,7 @@ def test_a_panel_per_claim_with_runs(tmp_path: pathlib.Path) -> None:
 
 
 def test_without_runs_there_is_no_panel(tmp_path: pathlib.Path) -> None:
-  figure, table = over_training.draw(claims.known(), made_up.library(tmp_path))
+  figure, table = over_training.draw(claims.known(), results.library(tmp_path))
   assert table.empty and 'preset' in table
   assert made_up.layout(figure).title.text == over_training.TITLE
 

@@ -14,6 +14,7 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from tests.figures import make_all_test
 from tests.helpers import made_up
+from tests.helpers import results
 
 _NUM_TASKS = 4
 
@@ -90,7 +91,7 @@ def test_a_seed_of_two_runs_counts_once(
   for seeds in (made_up.SEEDS, made_up.SEEDS[:1]):
     made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, seeds=seeds)
   ((_, _, draw),) = predictions.read(folder).values()
-  _, table = draw(data.Library(tmp_path, tmp_path / 'nothing'))
+  _, table = draw(results.library(tmp_path))
   rows = table.set_index(['split', 'model'])
   assert rows.loc[('ood', 'anil'), 'num_seeds'] == 3
 

@@ -4,17 +4,17 @@ import pathlib
 
 import pytest
 
-from modular_hyperteacher.figures.library import data
 from tests.helpers import made_up
+from tests.helpers import results
 
 
 def test_an_unknown_preset_is_named(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
   made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, 'smoke')
-  data.Library(tmp_path, tmp_path / 'nothing')
+  results.library(tmp_path)
   assert not capsys.readouterr().err
   (tmp_path / 'fig3b' / 'smoke').rename(tmp_path / 'fig3b' / 'tiny')
-  library = data.Library(tmp_path, tmp_path / 'nothing')
+  library = results.library(tmp_path)
   assert 'fig3b/tiny' in capsys.readouterr().err
   assert library.values('fig3b').empty

@@ -14,7 +14,7 @@ from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import readme
-from modular_hyperteacher.figures.extensions import teacher_size
+from modular_hyperteacher.figures.extensions import variants
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -24,6 +24,7 @@ from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.report import overview
 from modular_hyperteacher.pretrained import student as students
 from modular_hyperteacher.studies.meta_seq2seq import scan
+from tests.helpers import results
 
 _ROOT = readme.README.parent
 _PATHS = (
@@ -167,7 +168,7 @@ def test_the_summary_counts_the_verdicts_of_the_rows(
       and claim.id != 'TH-1-d'
       and '-adam' not in claim.id
   ]
-  summary = overview.summarise(claims.known(), entries)
+  summary = overview.summarise(list(zip(claims.known(), entries)))
   assert f"Of the paper's {len(kept)} claims" in summary
   for verdict in verdicts.VERDICTS:
     assert f' {kept.count(verdict)} {verdict}' in summary
@@ -185,11 +186,13 @@ def test_the_summary_names_narrow_verdicts_of_the_paper(
       )
       for entry in entries
   ]
-  summary = overview.summarise(claims.known(), changed)
+  summary = overview.summarise(list(zip(claims.known(), changed)))
   assert summary.endswith('Supported with p above 0.02: 3B-1.')
   for entry in changed:
     entry['p'] = 0.001
-  assert 'with p above' not in overview.summarise(claims.known(), changed)
+  assert 'with p above' not in overview.summarise(
+      list(zip(claims.known(), changed))
+  )
 
 
 def test_different_verdicts_are_shown_with_their_claims(
@@ -227,7 +230,7 @@ def test_a_preset_decides_most_claims(
   assert len(changed) < len(verdict) / 4
   assert all(verdict[id_] == changed[id_][0] for id_ in changed)
   # Three seeds leave open whether connected support helps.
-  (claim,) = [claim for claim in claims.known() if claim.id == '3D']
+  claim = results.claim('3D')
   frame = library.values(claim.experiment)
   few, _ = pick.select_conditions(frame[frame['seed'] < 2023], claim.cell)
   judgement = verdicts.judge(claim.compare(few), claim.cell)
@@ -248,7 +251,7 @@ def test_the_page_says_how_ambiguous_table_a1_is(library: data.Library) -> None:
 def test_the_page_says_how_small_teachers_hide_modules(
     library: data.Library, size: tuple[int, int, int]
 ) -> None:
-  _, table = teacher_size.FIGURE.make(library)
+  _, table = variants.FIGURES['teacher_size'].make(library)
   columns = ['input dim', 'teacher hidden dim', 'shots']
   rows: Any = pick.rows(table, dict(zip(columns, size)))
   (row,) = rows.to_dict('records')

@@ -16,7 +16,6 @@ from modular_hyperteacher.configs import fig4c
 from modular_hyperteacher.configs import fig4e
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures.worlds import decoded
 from modular_hyperteacher.figures.worlds import rollouts
 from modular_hyperteacher.pretrained import student
 from modular_hyperteacher.tasks.gridworlds import observations
@@ -170,7 +169,7 @@ def test_models_can_be_drawn(world: str) -> None:
 
 def test_what_is_decoded_is_drawn_beside_the_latent() -> None:
   trained = _untrained('hyperteacher')
-  figure, table = decoded.draw(trained, 'ood', _KEY, 'a title')
+  figure, table = rollouts.draw_latent(trained, 'ood', _KEY, 'a title')
   task = trained.sample('ood', _KEY)
   np.testing.assert_array_equal(made_up.traces(figure)[0].y, task.latent[0])
   expected = trained.fit_decoder()(trained.adapt(task))

@@ -10,15 +10,12 @@ import pandas as pd
 import pytest
 
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
-from modular_hyperteacher.figures.extensions import scaling
 from modular_hyperteacher.figures.extensions import scaling_law
-from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import run_folder
 from tests.helpers import made_up
+from tests.helpers import results
 
 _SIZES = (4, 6, 8, 10)
 
@@ -44,7 +41,7 @@ def _bounds(
 
 
 def test_a_power_law_is_found() -> None:
-  law = scaling.fit_power_law(_bounds(lambda m: 500 * m**1.7))
+  law = scaling_law.fit_power_law(_bounds(lambda m: 500 * m**1.7))
   assert law.exponent == pytest.approx(1.7, abs=0.1)
   assert law.low < 1.7 < law.high and law.high - law.low < 0.4
   at = law.curve.iloc[[0, -1]]
@@ -54,7 +51,7 @@ def test_a_power_law_is_found() -> None:
 
 
 def test_without_noise_it_is_exact() -> None:
-  law = scaling.fit_power_law(_bounds(lambda m: 3 * m**2, noise=0.0))
+  law = scaling_law.fit_power_law(_bounds(lambda m: 3 * m**2, noise=0.0))
   assert law.exponent == pytest.approx(2.0, abs=1e-6)
   assert law.low == pytest.approx(2.0, abs=1e-6) == law.high
   assert law.power_law_fits_better == 1.0 and law.told_apart
@@ -62,15 +59,15 @@ def test_without_noise_it_is_exact() -> None:
 
 def test_an_exponential_is_told_apart_only_if_data_do() -> None:
   sizes = (2, 4, 8, 16)
-  clear = scaling.fit_power_law(_bounds(lambda m: 2.0**m, sizes, noise=0.1))
+  clear = scaling_law.fit_power_law(_bounds(lambda m: 2.0**m, sizes, noise=0.1))
   assert clear.told_apart and clear.power_law_fits_better < 0.05
-  noisy = scaling.fit_power_law(_bounds(lambda m: m**2, noise=0.5))
+  noisy = scaling_law.fit_power_law(_bounds(lambda m: m**2, noise=0.5))
   assert not noisy.told_apart
 
 
 def test_what_is_known_up_to_bounds_widens_the_band() -> None:
   narrow, wide = (
-      scaling.fit_power_law(_bounds(lambda m: m**2, width=width))
+      scaling_law.fit_power_law(_bounds(lambda m: m**2, width=width))
       for width in (1.0, 2.0)
   )
   assert wide.high - wide.low > 1.2 * (narrow.high - narrow.low)
@@ -83,9 +80,9 @@ def test_too_few_measurements_determine_nothing(
     sizes: Sequence[int], seeds: int
 ) -> None:
   bounds = _bounds(lambda m: m**2, sizes, seeds)
-  assert 'not determined' in scaling.why_undetermined(bounds)
+  assert 'not determined' in scaling_law.why_undetermined(bounds)
   with pytest.raises(ValueError, match='not determined'):
-    scaling.fit_power_law(bounds)
+    scaling_law.fit_power_law(bounds)
 
 
 def test_intervals_cover_about_as_often_as_they_say() -> None:
@@ -95,7 +92,7 @@ def test_intervals_cover_about_as_often_as_they_say() -> None:
     bounds = _bounds(lambda m: m**2.0, noise=0.0, seeds=4)
     factors = np.exp(0.2 * rng.normal(size=len(bounds)))
     low, high = bounds['low'] * factors, bounds['high'] * factors
-    law = scaling.fit_power_law(bounds.assign(low=low, high=high))
+    law = scaling_law.fit_power_law(bounds.assign(low=low, high=high))
     covered += law.low <= 2.0 <= law.high
   assert 14 <= covered <= 20
 
@@ -129,10 +126,6 @@ def test_reached_at_the_first_evaluation_bounds_from_one_side_only() -> None:
 
 
 # Figures and claims.
-
-
-def _library(root: pathlib.Path) -> data.Library:
-  return data.Library(root, root / 'nothing')
 
 
 def _write_curves(
@@ -178,14 +171,11 @@ def _grows(power: float) -> Callable[[sweeps.Run, int, int], float]:
   return accuracy
 
 
-def _evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
-  return verdicts.evaluate(claim, _library(root))
-
-
 def test_the_law_is_drawn_and_said(tmp_path: pathlib.Path) -> None:
   _write_curves(tmp_path, 'fig_a3', _grows(1.5))
-  figure, table = registry.figures()['scaling_law'].draw(_library(tmp_path))
+  figure, table = registry.figures()['scaling_law'].draw(
+      results.library(tmp_path)
+  )
   assert len(table) == 2 and set(table['level']) == {0.6}
   for _, row in table.iterrows():
     assert row['exponent_low'] < 1.5 < row['exponent_high']
@@ -205,10 +195,12 @@ def test_without_enough_sizes_the_figure_says_so(
     tmp_path: pathlib.Path,
 ) -> None:
   _write_curves(tmp_path, 'fig_a3', lambda run, seed, step: 0.3)
-  figure, table = registry.figures()['scaling_law'].draw(_library(tmp_path))
+  figure, table = registry.figures()['scaling_law'].draw(
+      results.library(tmp_path)
+  )
   assert 'not determined' in made_up.texts(figure)
   assert table['law'].str.contains('not determined').all()
-  assert _evaluate_claim(tmp_path, 'SC-1')['verdict'] == 'UNDECIDED'
+  assert results.entry(tmp_path, 'SC-1')['verdict'] == 'UNDECIDED'
 
 
 # Combinations of up to three of 4, 8 and 10 modules: 14, 92 and 175, or about
@@ -225,7 +217,7 @@ def test_claim_on_the_power(
     verdict: str,
 ) -> None:
   _write_curves(tmp_path, 'fig_a3', _grows(power))
-  entry = _evaluate_claim(tmp_path, 'SC-1')
+  entry = results.entry(tmp_path, 'SC-1')
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
   expected = math.log(combinations / 14) / math.log(largest / 4) - power
@@ -247,11 +239,11 @@ def test_claim_on_budgets(
     return 0.2 + gained + 0.001 * (seed - 2020)
 
   _write_curves(tmp_path, 'sample_complexity', accuracy)
-  entry = _evaluate_claim(tmp_path, 'SC-2')
+  entry = results.entry(tmp_path, 'SC-2')
   assert entry['verdict'] == verdict
   assert entry['effect'] == pytest.approx(of_shots - of_tasks, abs=1e-6)
   figure, table = registry.figures()['sample_complexity'].draw(
-      _library(tmp_path)
+      results.library(tmp_path)
   )
   grid = made_up.traces(figure)[0]
   assert np.shape(grid.z) == (5, 6)  # Shots, tasks.
@@ -269,4 +261,4 @@ def test_a_seed_that_diverged_leaves_budgets_undecided(
       lambda run, seed, _: run.config['task']['num_support'] / 100 + seed % 3,
       diverged=2021,
   )
-  assert _evaluate_claim(tmp_path, 'SC-2')['verdict'] == 'UNDECIDED'
+  assert results.entry(tmp_path, 'SC-2')['verdict'] == 'UNDECIDED'

@@ -7,15 +7,15 @@ from modular_hyperteacher.figures.plotting import style
 
 def test_models_have_styles_of_their_own() -> None:
   styles = [style.model_style(model) for model in style.MODELS]
-  assert len({s.colour for s in styles}) == len(styles)
+  assert len({colour for _, colour in styles}) == len(styles)
 
 
 def test_an_unknown_model_has_a_style_that_depends_on_its_name_alone() -> None:
-  known = {style.model_style(model).colour for model in style.MODELS}
-  new = style.model_style('my_own_model')
-  assert new.label == 'my own model'
-  assert new == style.model_style('my_own_model')
-  assert new.colour not in known
+  known = {style.model_style(model)[1] for model in style.MODELS}
+  label, colour = style.model_style('my_own_model')
+  assert label == 'my own model'
+  assert (label, colour) == style.model_style('my_own_model')
+  assert colour not in known
 
 
 def test_unknown_models_come_last_by_name() -> None:

@@ -17,14 +17,14 @@ from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.extensions import bridges
 from modular_hyperteacher.figures.extensions import published_solver
-from modular_hyperteacher.figures.extensions import restarts
+from modular_hyperteacher.figures.extensions import students
 from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import counterexamples
 from modular_hyperteacher.figures.paper import table_a1
 from modular_hyperteacher.figures.paper import theory_cells
 from tests.helpers import made_up
+from tests.helpers import results
 
 FIGURES = (
     *('fig2c', 'fig2d', 'fig_a2', 'table_a1', 'theorem', 'bridges'),
@@ -87,15 +87,11 @@ def write(
   return made_up.write_experiment(root, config, measure)
 
 
-def library(root: pathlib.Path) -> data.Library:
-  return data.Library(root, root / 'nothing')
-
-
 def verdicts_of(root: pathlib.Path) -> dict[str, verdicts.Entry]:
   """Returns the verdicts on claims about experiments that have runs."""
-  results = library(root)
+  library = results.library(root)
   return {
-      claim.id: verdicts.evaluate(claim, results)
+      claim.id: verdicts.evaluate(claim, library)
       for claim in claims.known()
       if claim.id == 'TH-2' or (root / claim.experiment).is_dir()
   }
@@ -119,7 +115,7 @@ def _is_best_at_twice(config: Any) -> float:
 
 @pytest.mark.parametrize('name', FIGURES)
 def test_can_be_drawn_without_a_run(tmp_path: pathlib.Path, name: str) -> None:
-  figure, table = registry.figures()[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(results.library(tmp_path))
   assert isinstance(table, pd.DataFrame)
   if figure is not None:
     assert 'no finished runs' in made_up.texts(figure)
@@ -129,7 +125,7 @@ def test_can_be_drawn_without_a_run(tmp_path: pathlib.Path, name: str) -> None:
 def test_draws_what_was_run(tmp_path: pathlib.Path, name: str) -> None:
   (experiment,) = registry.figures()[name].experiments
   write(tmp_path, experiment, _connected_is_aligned)
-  figure, table = registry.figures()[name].draw(library(tmp_path))
+  figure, table = registry.figures()[name].draw(results.library(tmp_path))
   assert len(table)
   if figure is not None:
     assert 'laptop scale' in made_up.texts(figure)
@@ -142,7 +138,7 @@ def test_draws_what_was_run(tmp_path: pathlib.Path, name: str) -> None:
 
 def test_figure_2c_shows_each_value(tmp_path: pathlib.Path) -> None:
   write(tmp_path, 'fig2c', _connected_is_aligned)
-  _, table = registry.figures()['fig2c'].draw(library(tmp_path))
+  _, table = registry.figures()['fig2c'].draw(results.library(tmp_path))
   assert len(table) == 14
   connected = table['task_support'].map(theory_cells.is_connected)
   assert (table.loc[connected, 'alignment_mean'] > 0.98).all()
@@ -153,7 +149,7 @@ def test_the_published_solver_tells_connected_families(
     tmp_path: pathlib.Path,
 ) -> None:
   """Drawn from measurements that the repository carries."""
-  figure, table = published_solver.draw(library(tmp_path))
+  figure, table = published_solver.draw(results.library(tmp_path))
   students = table.set_index(['task_support', 'seed'])
   connected = students.loc['singles_ring']
   disconnected = students.loc['singles_triangles']
@@ -237,7 +233,9 @@ def test_inference_is_drawn_for_any_number_of_modules(
       lambda config: 0.9,
       modules_per_teacher_module=[3],
   )
-  figure, table = registry.figures()['inference'].draw(library(tmp_path))
+  figure, table = registry.figures()['inference'].draw(
+      results.library(tmp_path)
+  )
   assert set(table['modules_per_teacher_module']) == {3}
   names = {trace.name for trace in made_up.traces(figure)}
   assert names == {'Levenberg-Marquardt, 3 times', 'Adam, 3 times'}
@@ -289,7 +287,7 @@ def test_sizes_of_another_preset_are_not_ranked_for_table_a1(
 ) -> None:
   write(tmp_path, 'table_a1', lambda config: 0.8, preset='paper')
   write(tmp_path, 'fig2d', lambda config: 0.2)
-  _, table = table_a1.draw(library(tmp_path))
+  _, table = table_a1.draw(results.library(tmp_path))
   closest = table.dropna(subset='closest')
   assert set(closest['preset']) == {'paper'}
   assert set(closest['num_sizes']) == {25}
@@ -394,7 +392,7 @@ def test_best_of_some_starts_by_enumeration(number: int) -> None:
       values[min(indices)]
       for indices in itertools.combinations(range(4), number)
   ]
-  assert restarts.best_of(values, number) == pytest.approx(np.mean(chosen))
+  assert students.best_of(values, number) == pytest.approx(np.mean(chosen))
 
 
 def test_published_grids() -> None:

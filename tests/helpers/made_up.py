@@ -12,9 +12,6 @@ import plotly.graph_objects as go
 from modular_hyperteacher.configs import fig3b
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures import claims
-from modular_hyperteacher.figures.judging import verdicts
-from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.runs import run_folder
 
@@ -38,20 +35,6 @@ AS_CLAIMED = {
 # Split -> metric -> one value per seed.
 Summary = Mapping[str, Mapping[str, list[float]]]
 Row = tuple[int, int, str, str, float]  # Step, seed, split, metric, value.
-
-
-def library(root: pathlib.Path) -> data.Library:
-  """Returns the runs in a folder, without any bundled ones."""
-  return data.Library(root, root / 'nothing')
-
-
-def claim(id_: str) -> verdicts.Claim:
-  (known,) = [claim for claim in claims.known() if claim.id == id_]
-  return known
-
-
-def judge(id_: str, runs: data.Library) -> verdicts.Entry:
-  return verdicts.evaluate(claim(id_), runs)
 
 
 def write_runs(

@@ -22,6 +22,7 @@ from modular_hyperteacher.figures.paper import decoding_targets
 from modular_hyperteacher.figures.paper import fig3e
 from tests.helpers import made_up
 from tests.helpers import made_up_rules
+from tests.helpers import results
 
 _PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'verdicts.md'
 
@@ -87,8 +88,8 @@ def test_claims(
     verdict: str,
 ) -> None:
   made_up.write_by_rule(tmp_path, experiment, rule)
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  claim = results.claim(claim_id)
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
   assert entry['preset'] == 'laptop'
@@ -102,9 +103,9 @@ def test_r2_close_to_one_is_judged_at_the_published_scale(
 ) -> None:
   rule = made_up_rules.by_support(compositional, 0.3, 0.5, 0.5)
   made_up.write_by_rule(tmp_path, 'fig3c', rule, 'paper')
-  claim = next(claim for claim in claims.known() if claim.id == '3C')
+  claim = results.claim('3C')
   assert (
-      verdicts.evaluate(claim, made_up.library(tmp_path))['verdict'] == verdict
+      verdicts.evaluate(claim, results.library(tmp_path))['verdict'] == verdict
   )
 
 
@@ -134,7 +135,7 @@ def test_claim_a3_reads_the_curves(
   made_up.write_by_rule(
       tmp_path, experiment, made_up_rules.constant, curve=curve
   )
-  frame = made_up.library(tmp_path).curves(experiment)
+  frame = results.library(tmp_path).curves(experiment)
   frame.loc[frame['step'] == 0, 'step'] = 250  # No run is evaluated untrained.
   third = frame[frame['step'] == 500].assign(step=750, value=0.65)
   curves = pd.concat([frame, third], ignore_index=True)
@@ -178,8 +179,8 @@ def test_3e_judges_levels_at_the_published_scale(
 ) -> None:
   rule = made_up_rules.by_k(single, combined, 0.1, 0.5)
   made_up.write_by_rule(tmp_path, 'fig3e', rule, preset='paper')
-  claim = next(claim for claim in claims.known() if claim.id == '3E')
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  claim = results.claim('3E')
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == verdict
 
 
@@ -196,11 +197,11 @@ def test_3e_judges_levels_at_the_published_scale(
 def test_a_part_of_a_grid_decides_nothing(
     tmp_path: pathlib.Path, claim_id: str, only: dict[str, Any]
 ) -> None:
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
+  claim = results.claim(claim_id)
   made_up.write_by_rule(
       tmp_path, claim.experiment, made_up_rules.constant, **only
   )
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == 'NOT RUN'
   assert entry['note'].startswith('no results for ')
 
@@ -209,7 +210,7 @@ def test_a6_names_the_targets_that_do_not_vary(tmp_path: pathlib.Path) -> None:
   made_up.write_by_rule(
       tmp_path, 'fig3e', made_up_rules.by_k(0.4, 0.7, 0.1, 0.5)
   )
-  frame = made_up.library(tmp_path).values('fig3e')
+  frame = results.library(tmp_path).values('fig3e')
   frame = frame[(frame['task.num_modules'] == 4) & (frame['split'] == 'ood')]
   runs = frame[(frame['kind'] == 'last') & (frame['metric'] == 'r2')]
   targets = decoding_targets.of(runs)
@@ -239,14 +240,14 @@ def test_one_hypernetwork_does_not_speak_for_both(
     rule: made_up_rules.Rule,
 ) -> None:
   made_up.write_by_rule(tmp_path, experiment, rule)
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
+  claim = results.claim(claim_id)
   assert (
-      verdicts.evaluate(claim, made_up.library(tmp_path))['verdict']
+      verdicts.evaluate(claim, results.library(tmp_path))['verdict']
       == 'SUPPORTED'
   )
   for folder in tmp_path.glob('*/*/*-nonlinear_hypernetwork-*'):
     shutil.rmtree(folder)
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == 'NOT RUN'
   assert 'Nonlinear hypernetwork' in entry['note']
 
@@ -265,7 +266,7 @@ def test_published_accuracies_are_compared_at_their_scale(
     return found[0] + 0.015 if found else 0.5
 
   def summarise(name: str) -> str:
-    return '\n'.join(agreement.summarise(made_up.library(tmp_path / name)))
+    return '\n'.join(agreement.summarise(results.library(tmp_path / name)))
 
   options = {'preset': 'paper', 'num_modules': 4}
   made_up.write_by_rule(tmp_path / 'a', 'fig3e', as_published, **options)
@@ -275,7 +276,7 @@ def test_published_accuracies_are_compared_at_their_scale(
   _, _, missing = summarise('a').partition('Without a finished run: ')
   assert len(missing.split('; ')) == 16 and 'ANIL, M = 8, K = 4' in missing
   # Longer runs of the same cells do not hide those at the published scale.
-  frame = made_up.library(tmp_path / 'a').every_preset('fig3e')
+  frame = results.library(tmp_path / 'a').every_preset('fig3e')
   longer_runs = frame.assign(
       published_scale=False,
       condition='longer',
@@ -354,13 +355,13 @@ def test_txt1_is_a_difference_from_a_control(
     return 0.9 - falls.get(split, 0.0)
 
   made_up.write_by_rule(tmp_path, 'more_modules', rule)
-  claim = next(claim for claim in claims.known() if claim.id == 'TXT-1')
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  claim = results.claim('TXT-1')
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == verdict, entry['note']
   assert len(entry['comparisons']) == 8
   for folder in tmp_path.glob('*/*/8-linear_hypernetwork-*'):
     shutil.rmtree(folder)
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == 'NOT RUN'
 
 

@@ -7,11 +7,12 @@ import pytest
 
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.claims import parts
-from modular_hyperteacher.figures.extensions import fig_a3_students
 from modular_hyperteacher.figures.extensions import over_training
+from modular_hyperteacher.figures.extensions import variants
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import reference
 from tests.helpers import made_up
+from tests.helpers import results
 
 
 def _longer(run: sweeps.Run, factor: int) -> dict[str, Any]:
@@ -121,7 +122,7 @@ def test_each_claim_is_judged_by_its_longer_runs(
         tmp_path, claim.experiment, rule, more_metrics=['alignment']
     )
   figure, table = over_training.draw_parts(
-      parts.CLAIMS, made_up.library(tmp_path)
+      parts.CLAIMS, results.library(tmp_path)
   )
   assert [c.id for c in judged] == list(dict.fromkeys(table['claim']))
   for claim in judged:
@@ -149,13 +150,13 @@ def test_a_part_of_the_runs_decides_nothing(
         lambda fields, *_: 0.5 + 0.1 * ('hyper' in fields['model.name']),
         name=model,
     )
-  entry = verdicts.evaluate(claim, made_up.library(tmp_path))
+  entry = verdicts.evaluate(claim, results.library(tmp_path))
   assert entry['verdict'] == 'NOT RUN', entry['note']
 
 
 def test_without_runs_the_figure_says_so(tmp_path: pathlib.Path) -> None:
   figure, table = over_training.draw_parts(
-      parts.CLAIMS, made_up.library(tmp_path)
+      parts.CLAIMS, results.library(tmp_path)
   )
   assert table.empty and 'no finished run' in made_up.texts(figure)
 
@@ -167,7 +168,9 @@ def test_what_is_changed_for_few_modules(tmp_path: pathlib.Path) -> None:
     return fields['task.num_modules'] / 20 + 0.1 * (split == 'test')
 
   made_up.write_by_rule(tmp_path, 'fig_a3_students', rule)
-  figure, table = fig_a3_students.draw(made_up.library(tmp_path))
+  figure, table = variants.FIGURES['fig_a3_students'].draw(
+      results.library(tmp_path)
+  )
   assert len(table) == 10 and table['ood_mean'].notna().all()
   assert set(table['ood_mean'].round(6)) == {0.2, 0.5}
   assert (table['test_mean'] - table['ood_mean']).round(6).eq(0.1).all()

@@ -22,13 +22,9 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.plotting import stats
 from tests.helpers import made_up
+from tests.helpers import results
 
 _NOWHERE = pathlib.Path('nowhere')
-
-
-def evaluate_claim(root: pathlib.Path, claim_id: str) -> verdicts.Entry:
-  claim = next(claim for claim in claims.known() if claim.id == claim_id)
-  return verdicts.evaluate(claim, data.Library(root, root / 'nothing'))
 
 
 def test_estimates_are_those_of_numpy() -> None:
@@ -49,7 +45,7 @@ def test_one_seed_has_no_standard_error() -> None:
 def test_what_the_paper_says_is_supported(
     tmp_path: pathlib.Path, claim_id: str
 ) -> None:
-  entry = evaluate_claim(
+  entry = results.entry(
       made_up.write_runs(tmp_path, made_up.AS_CLAIMED), claim_id
   )
   # That `:workstation` would compare with larger ones, too, is said.
@@ -71,7 +67,7 @@ def test_what_the_paper_says_is_supported(
 def test_effects_are_the_smallest_difference(
     tmp_path: pathlib.Path, claim_id: str, effect: float, standard_error: float
 ) -> None:
-  entry = evaluate_claim(
+  entry = results.entry(
       made_up.write_runs(tmp_path, made_up.AS_CLAIMED), claim_id
   )
   assert entry['effect'] == pytest.approx(effect)
@@ -113,7 +109,7 @@ def test_one_comparison_decides_against_a_claim(
     verdict: str,
 ) -> None:
   accuracies = made_up.AS_CLAIMED | {cell: accuracy}
-  entry = evaluate_claim(made_up.write_runs(tmp_path, accuracies), claim_id)
+  entry = results.entry(made_up.write_runs(tmp_path, accuracies), claim_id)
   assert entry['verdict'] == verdict
   assert ' of 4 hold' in entry['note']
   assert any(c['reversed'] for c in entry['comparisons']) == (
@@ -126,7 +122,7 @@ def test_one_seed_cannot_be_tested(
     tmp_path: pathlib.Path, claim_id: str
 ) -> None:
   root = made_up.write_runs(tmp_path, made_up.AS_CLAIMED, seeds=(2020,))
-  entry = evaluate_claim(root, claim_id)
+  entry = results.entry(root, claim_id)
   assert entry['verdict'] == 'UNDECIDED'
   assert 'one seed cannot be tested' in entry['note']
   assert entry['effect'] is not None
@@ -139,7 +135,7 @@ def test_one_seed_cannot_be_tested(
 def test_claims_are_not_run_without_data(
     tmp_path: pathlib.Path, claim_id: str
 ) -> None:
-  entry = evaluate_claim(tmp_path, claim_id)
+  entry = results.entry(tmp_path, claim_id)
   assert entry['verdict'] == 'NOT RUN'
   assert entry['note'] == 'no finished run of fig3b'
   assert (entry['effect'], entry['num_seeds'], entry['preset']) == (
@@ -158,7 +154,7 @@ def test_claims_name_the_runs_they_miss(
 ) -> None:
   accuracies = dict(made_up.AS_CLAIMED)
   del accuracies['linear_hypernetwork', support]
-  entry = evaluate_claim(made_up.write_runs(tmp_path, accuracies), claim_id)
+  entry = results.entry(made_up.write_runs(tmp_path, accuracies), claim_id)
   assert entry['verdict'] == 'NOT RUN'
   assert f'no results for Linear hypernetwork ({support}, ood)' in entry['note']
 
@@ -172,7 +168,7 @@ def test_runs_of_different_scale_are_not_compared(
   made_up.write_runs(tmp_path, kept)
   short = {'training.num_outer_steps': 500}
   made_up.write_runs(tmp_path, changed, override=short)
-  entry = evaluate_claim(tmp_path, '3B-1')
+  entry = results.entry(tmp_path, '3B-1')
   assert entry['verdict'] == 'NOT RUN'
   assert 'differ in num_outer_steps' in entry['note']
 
@@ -194,7 +190,7 @@ def test_the_scale_nearest_to_the_paper_decides_with_five_seeds(
       if support == 'random'
   }
   made_up.write_runs(tmp_path, upside_down, 'desktop', five[:num_seeds], spread)
-  entry = evaluate_claim(tmp_path, '3B-1')
+  entry = results.entry(tmp_path, '3B-1')
   assert (entry['preset'], entry['verdict']) == (preset, verdict)
   assert entry['scales'] == {'desktop': 'CONTRADICTED', 'laptop': 'SUPPORTED'}
   assert any(
@@ -203,27 +199,25 @@ def test_the_scale_nearest_to_the_paper_decides_with_five_seeds(
       if other != preset
   )
   # One that desktop cannot decide is decided at laptop scale.
-  assert evaluate_claim(tmp_path, '3B-2')['preset'] == 'laptop'
+  assert results.entry(tmp_path, '3B-2')['preset'] == 'laptop'
 
 
 def test_published_values_are_judged_at_the_published_scale_only(
     tmp_path: pathlib.Path,
 ) -> None:
   accuracies = made_up.AS_CLAIMED | {('anil', 'random'): 0.70}
-  paper = evaluate_claim(
+  paper = results.entry(
       made_up.write_runs(tmp_path / 'a', accuracies, 'paper'), '3B-1'
   )
   assert '3 of 4 published values agree' in paper['note']
   assert 'ANIL (random, ood) is 0.700, published 0.598 (+' in paper['note']
   assert ' published SD)' in paper['note']
-  laptop = evaluate_claim(
-      made_up.write_runs(tmp_path / 'b', accuracies), '3B-1'
-  )
+  laptop = results.entry(made_up.write_runs(tmp_path / 'b', accuracies), '3B-1')
   assert 'published' not in laptop['note']
   short = {'training.num_outer_steps': 7}
   root = tmp_path / 'c'
   changed = made_up.write_runs(root, accuracies, 'paper', override=short)
-  note = evaluate_claim(changed, '3B-1')['note']
+  note = results.entry(changed, '3B-1')['note']
   assert 'published values' not in note
   assert 'not the published scale' in note and 'scale' not in paper['note']
 
@@ -411,8 +405,8 @@ def test_a_seed_that_diverged_is_not_left_out(
     return 0.9 if 'hypernetwork' in fields['model.name'] else 0.6
 
   made_up.write_by_rule(tmp_path, 'fig3b', rule)
-  frame = data.Library(tmp_path, tmp_path / 'nothing').values('fig3b')
-  claim = next(claim for claim in claims.known() if claim.id == '3B-1')
+  frame = results.library(tmp_path).values('fig3b')
+  claim = results.claim('3B-1')
   assert verdicts.judge(claim.compare(frame), claim.cell).verdict == 'SUPPORTED'
   lost = (frame['seed'] == 2021) & (
       frame['model.name'] == 'linear_hypernetwork'
@@ -431,7 +425,7 @@ def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
     )
 
   made_up.write_by_rule(tmp_path, 'fig3b', rule(64))
-  entry = evaluate_claim(tmp_path, '3B-1')
+  entry = results.entry(tmp_path, '3B-1')
   assert entry['verdict'] == 'SUPPORTED'
   assert 'not compared' not in entry['note']
   config = fig3b.get_config()
@@ -445,7 +439,7 @@ def test_models_are_compared_at_every_width(tmp_path: pathlib.Path) -> None:
       config,
       lambda run: measured if run.config['model']['name'] == 'maml' else None,
   )
-  entry = evaluate_claim(tmp_path, '3B-1')
+  entry = results.entry(tmp_path, '3B-1')
   assert entry['verdict'] == 'CONTRADICTED'
   assert len(entry['comparisons']) == 10
   assert any('width = 300' in c['name'] for c in entry['comparisons'])
@@ -474,7 +468,7 @@ def test_a_second_width_is_another_comparison_not_more_seeds(
       and run.config['task']['task_support'] in (supports or ('random',))
       else None,
   )
-  entry = evaluate_claim(tmp_path, '3C')
+  entry = results.entry(tmp_path, '3C')
   assert len(entry['comparisons']) == 2 + bool(supports)
   assert {c['num_seeds'] for c in entry['comparisons']} == {3}
   assert entry['verdict'] == ('UNDECIDED' if supports else 'SUPPORTED')

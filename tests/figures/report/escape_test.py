@@ -48,7 +48,8 @@ def make_pages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
       for name in names
   }
   entries: Any = [e | {'note': _EVIL} for e in claims.evaluate(library)]
-  whole = report.Report(drawn, claims.known(), entries, library)
+  judged = list(zip(claims.known(), entries))
+  whole = report.Report(drawn, judged, library)
   figure, table = drawn['fig3b']
   whole.drawn['fig3b'].table.insert(0, _EVIL, _EVIL)
   assert figure is not None

@@ -18,6 +18,7 @@ from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.studies import meta_seq2seq
 from tests.figures.report import reading
 from tests.helpers import made_up
+from tests.helpers import results
 
 pytestmark = pytest.mark.slow  # Most draw every figure.
 
@@ -57,8 +58,8 @@ def make_drawn(library: data.Library) -> dict[str, report.Drawn]:
 
 @pytest.fixture(scope='module', name='text')
 def make_text(library: data.Library, drawn: dict[str, report.Drawn]) -> str:
-  entries = claims.evaluate(library)
-  return report.Report(drawn, claims.known(), entries, library).page()
+  judged = list(zip(claims.known(), claims.evaluate(library)))
+  return report.Report(drawn, judged, library).page()
 
 
 def test_every_row_of_every_table_says_its_scale(
@@ -172,7 +173,7 @@ def test_every_claim_that_is_not_supported_is_explained() -> None:
 
 
 def test_explanations_stand_beside_their_claims() -> None:
-  (claim,) = [c for c in claims.known() if c.id == '4B']
+  claim = results.claim('4B')
   described = overview.describe(claim, _ENTRY)
   assert 'too little to recompose anything' in described.why
   assert described.measured == (
@@ -195,7 +196,7 @@ def test_explanations_stand_beside_their_claims() -> None:
 
 
 def test_marks_stand_where_effects_are() -> None:
-  (claim,) = [c for c in claims.known() if c.id == '4B']
+  claim = results.claim('4B')
   described = overview.describe(claim, _ENTRY)
   mark = overview.mark(described, _ENTRY, linked=True)
   assert mark.low is not None and mark.high is not None

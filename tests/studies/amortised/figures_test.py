@@ -16,6 +16,7 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.studies.amortised import figures
 from tests.helpers import made_up
+from tests.helpers import results
 
 # Inference -> OOD accuracy with compositional support, R2.
 _AS_CLAIMED = {
@@ -45,7 +46,7 @@ def _write(
     return r2 if metric.startswith('r2') else accuracy
 
   made_up.write_by_rule(root, 'amortised', rule)
-  return made_up.library(root)
+  return results.library(root)
 
 
 @pytest.mark.parametrize('preset', presets.PRESETS)
@@ -85,10 +86,10 @@ def test_claims(
     verdict: str,
 ) -> None:
   library = _write(tmp_path, changes, fall)
-  entry = made_up.judge(claim_id, library)
+  entry = results.judge(claim_id, library)
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
-  assert "not the paper's" in made_up.claim(claim_id).sentence
+  assert "not the paper's" in results.claim(claim_id).sentence
 
 
 def test_the_figure_shows_means_and_names_what_is_missing(
@@ -110,7 +111,7 @@ def test_the_figure_shows_means_and_names_what_is_missing(
   assert (shown['cost paper'].x > shown['cost laptop'].x).all()
   for folder in tmp_path.glob('amortised/laptop/random-combined_linear*'):
     (folder / 'summary.json').unlink()
-  figure, table = figures.FIGURES['amortised'].draw(made_up.library(tmp_path))
+  figure, table = figures.FIGURES['amortised'].draw(results.library(tmp_path))
   missing = made_up.layout(figure).meta['caption'][1]
   assert '1 of 12 runs are missing: amortised linear' in missing
   assert table['new_mean'].isna().sum() == 1
@@ -118,7 +119,7 @@ def test_the_figure_shows_means_and_names_what_is_missing(
 
 
 def test_it_can_be_drawn_without_a_run(tmp_path: pathlib.Path) -> None:
-  figure, table = figures.FIGURES['amortised'].draw(made_up.library(tmp_path))
+  figure, table = figures.FIGURES['amortised'].draw(results.library(tmp_path))
   assert 'no finished runs' in made_up.texts(figure)
   assert len(table) == 6 and (table['num_seeds'] == 0).all()
 

@@ -14,6 +14,7 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.given_tasks import claims as given_claims
 from modular_hyperteacher.studies.given_tasks import figures
 from tests.helpers import made_up
+from tests.helpers import results
 
 _SCALING = tuple(
     name
@@ -83,7 +84,7 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
       root, 'scaling', scaling, more_metrics=('variance', *more, *layers)
   )
   made_up.write_by_rule(root, 'given_or_inferred', given)
-  return made_up.library(root)
+  return results.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -95,7 +96,7 @@ def fixture_as_claimed(
 
 
 def _evaluate(claim_id: str, library: data.Library) -> verdicts.Entry:
-  return made_up.judge(claim_id, library)
+  return results.judge(claim_id, library)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_claims(
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path, claim_id: str
 ) -> None:
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   assert _evaluate(claim_id, library)['verdict'] == 'NOT RUN'
 
 
@@ -202,5 +203,5 @@ def test_bars_are_means(as_claimed: data.Library) -> None:
 
 @pytest.mark.parametrize('name', [*_SCALING, 'sg_given_or_inferred'])
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  figure, _ = registry.figures()[name].draw(made_up.library(tmp_path))
+  figure, _ = registry.figures()[name].draw(results.library(tmp_path))
   assert re.search('no (finished )?run', made_up.texts(figure))

@@ -22,6 +22,7 @@ from modular_hyperteacher.studies.in_context.configs import (
 )
 from modular_hyperteacher.studies.in_context.figures import in_context_sizes
 from tests.helpers import made_up
+from tests.helpers import results
 
 _STEPS = (1000, 2000, 3000, 9000, 15_000, 27_000, 60_000)
 _VANILLA, _BOTTLENECK = 'transformer', 'hypernetwork_transformer'
@@ -102,7 +103,7 @@ def write(
   made_up.write_experiment(
       root, config.get_config('workstation'), measure, rows=rows
   )
-  return made_up.library(root)
+  return results.library(root)
 
 
 def write_hyperteacher(
@@ -132,11 +133,11 @@ def write_hyperteacher(
       fig3b.get_config('workstation'),
   ):
     made_up.write_experiment(root, config_, measure)
-  return made_up.library(root)
+  return results.library(root)
 
 
 def _verdict(claim_id: str, library: data.Library) -> str:
-  return made_up.judge(claim_id, library)['verdict']
+  return results.judge(claim_id, library)['verdict']
 
 
 _IDS = ('IC-1', 'IC-1x', *(f'IC-{number}' for number in range(2, 10)))
@@ -269,7 +270,7 @@ def test_claims_on_the_hyperteacher_compare_with_every_width(
       if run.config['model']['name'] == 'nonlinear_hypernetwork'
       else None,
   )
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   assert _verdict('IB-2', library) == verdicts.CONTRADICTED
 
 
@@ -277,7 +278,7 @@ def test_claims_on_the_hyperteacher_need_both_kinds_of_runs(
     tmp_path: pathlib.Path,
 ) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   for claim_id in ('IB-1', 'IB-2'):
     assert _verdict(claim_id, library) == verdicts.NOT_RUN
 
@@ -286,7 +287,7 @@ def test_the_figure_of_sizes_names_missing_runs(
     tmp_path: pathlib.Path,
 ) -> None:
   figure, table = registry.figures()['in_context_sizes'].make(
-      made_up.library(tmp_path)
+      results.library(tmp_path)
   )
   assert 'no run' in made_up.texts(figure)
   columns = [style.column_name(c) for c in in_context_sizes.CELL[1:]]
@@ -300,7 +301,7 @@ def test_identities_are_what_the_code_measures(tmp_path: pathlib.Path) -> None:
   for identity in (*identities.ATTENTION, identities.CONSTRUCTION):
     again = identities.measure(identity, 0)
     assert again == pytest.approx(stored[identity, 0], abs=1e-6)
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   for claim_id in ('HY-1', 'IC-10'):
     assert _verdict(claim_id, library) == verdicts.SUPPORTED
 
@@ -370,7 +371,7 @@ def test_the_comparison_names_seeds_that_diverged(
   path = next(tmp_path.glob('fig3b/laptop/*maml*/summary.json'))
   summary = json.loads(path.read_text()) | {'diverged': [2020]}
   path.write_text(json.dumps(summary))
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   figure, _ = registry.figures()['in_context_hyperteacher'].make(library)
   text = ' '.join(made_up.layout(figure).meta['caption'])
   assert (
@@ -381,6 +382,6 @@ def test_the_comparison_names_seeds_that_diverged(
 
 @pytest.mark.parametrize('name', ['in_context', 'in_context_hyperteacher'])
 def test_figures_without_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
+  figure, table = registry.figures()[name].make(results.library(tmp_path))
   assert 'no finished run' in made_up.texts(figure)
   assert (table['num_seeds'] == 0).all()

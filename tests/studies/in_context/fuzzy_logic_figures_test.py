@@ -14,6 +14,7 @@ from modular_hyperteacher.studies.in_context.claims import (
 )
 from modular_hyperteacher.studies.in_context.figures import fuzzy_logic
 from tests.helpers import made_up
+from tests.helpers import results
 
 _NAMES = ('fuzzy_logic', 'fuzzy_logic_a1', 'fuzzy_logic_decoding')
 # R2 of every claim's world: attention -> (seen, OOD).
@@ -56,7 +57,7 @@ def _published(hyla: float = 0.8) -> dict[tuple[str, int, float, str], float]:
 
 
 def _holds(claim_id: str, r2: dict[tuple[str, int, float, str], float]) -> bool:
-  claim = made_up.claim(claim_id)
+  claim = results.claim(claim_id)
   compared = list(claim.compare(_frame(r2)))
   assert compared
   return all(c.interval[0] > c.bound for c in compared)
@@ -123,14 +124,14 @@ def test_terms_named_from_codes(
     scores: dict[str, tuple[float, ...]], verdict: str
 ) -> None:
   """HY-8 asks it of the better block, for both kinds of attention."""
-  claim = made_up.claim('HY-8')
+  claim = results.claim('HY-8')
   found = list(claim.compare(_f1(scores)))
   assert len(found) == 2
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdict
 
 
 def test_without_codes_terms_are_not_judged() -> None:
-  claim = made_up.claim('HY-8')
+  claim = results.claim('HY-8')
   found = claim.compare(_frame(_published()))
   assert verdicts.judge(found, fuzzy_logic.CELL).verdict == verdicts.NOT_RUN
 
@@ -138,7 +139,7 @@ def test_without_codes_terms_are_not_judged() -> None:
 def test_without_runs_nothing_is_claimed(
     tmp_path: pathlib.Path,
 ) -> None:
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   trained = [claim for claim in claims.known() if claim.id in _TRAINED]
   assert len(trained) == len(_TRAINED)
   for claim in trained:
@@ -147,6 +148,6 @@ def test_without_runs_nothing_is_claimed(
 
 @pytest.mark.parametrize('name', _NAMES)
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
+  figure, table = registry.figures()[name].make(results.library(tmp_path))
   assert 'no run' in made_up.texts(figure)
   assert len(table) == 17 and (table['num_seeds'] == 0).all()

@@ -13,6 +13,7 @@ from modular_hyperteacher.studies.in_context import ambiguity
 from modular_hyperteacher.studies.in_context import naming
 from modular_hyperteacher.studies.in_context.figures import sraven
 from tests.helpers import made_up
+from tests.helpers import results
 
 # (attention, heads, features, split, metric) -> value.
 _Values = dict[tuple[str, int, int, str, str], float]
@@ -58,7 +59,7 @@ def _frame(values: _Values) -> pd.DataFrame:
 
 
 def _holds(claim_id: str, frame: pd.DataFrame) -> bool:
-  claim = made_up.claim(claim_id)
+  claim = results.claim(claim_id)
   compared = list(claim.compare(frame))
   assert compared
   return all(c.interval[0] > c.bound for c in compared)
@@ -84,7 +85,7 @@ def test_claims_fail_otherwise(claim_id: str, changed: _Values) -> None:
 
 
 def test_without_runs_nothing_is_claimed(tmp_path: pathlib.Path) -> None:
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   judged = [c for c in claims.known() if c.id in _IDS]
   assert len(judged) == len(_IDS)
   for claim in judged:
@@ -111,7 +112,7 @@ def test_claims_take_the_size_of_the_runs() -> None:
 
 @pytest.mark.parametrize('name', ['sraven', 'sraven_decoding'])
 def test_figures_name_missing_runs(name: str, tmp_path: pathlib.Path) -> None:
-  figure, table = registry.figures()[name].make(made_up.library(tmp_path))
+  figure, table = registry.figures()[name].make(results.library(tmp_path))
   assert 'no run' in made_up.texts(figure)
   assert len(table) == 7 and (table['num_seeds'] == 0).all()
 
@@ -125,7 +126,7 @@ def test_ambiguous_shares_are_what_the_code_measures(
   again = ambiguity.measure(2, 8, 0)
   for name, value in again.items():
     assert stored[2, 8, 0, name] == pytest.approx(value, rel=1e-5)
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   found = {
       claim.id: verdicts.evaluate(claim, library)['verdict']
       for claim in claims.known()

@@ -17,6 +17,7 @@ from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
 from tests.helpers import made_up
+from tests.helpers import results
 
 _FIGURES = ('ld_linear', 'ld_times', 'ld_order', 'ld_collapse', 'ld_modules')
 _STEPS = np.arange(100, 4001, 300)
@@ -101,7 +102,7 @@ def _write(
         },
         rows=lambda run: _rows(run, values),
     )
-  return made_up.library(root)
+  return results.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -133,7 +134,7 @@ def test_claims(
     changes: Any,
     verdict: str,
 ) -> None:
-  claim = made_up.claim(claim_id)
+  claim = results.claim(claim_id)
   library = as_claimed
   if changes:
     library = _write(tmp_path, changes, (claim.experiment,))
@@ -154,7 +155,7 @@ def test_figures_show_all_runs(as_claimed: data.Library, name: str) -> None:
 
 @pytest.mark.parametrize('name', _FIGURES[1:])
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   figure, _ = registry.figures()[name].draw(library)
   assert 'no finished run' in made_up.texts(figure)
 
@@ -163,8 +164,8 @@ def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
 def test_without_runs_claims_are_not_run(
     tmp_path: pathlib.Path, number: int
 ) -> None:
-  library = made_up.library(tmp_path)
-  assert made_up.judge(f'LD-{number}', library)['verdict'] == 'NOT RUN'
+  library = results.library(tmp_path)
+  assert results.judge(f'LD-{number}', library)['verdict'] == 'NOT RUN'
 
 
 def test_forecasts_know_neither_the_seed_nor_the_run() -> None:

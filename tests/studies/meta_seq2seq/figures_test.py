@@ -19,6 +19,7 @@ from modular_hyperteacher.studies.meta_seq2seq.configs import scan_directions
 from modular_hyperteacher.studies.meta_seq2seq.figures import cells
 from modular_hyperteacher.studies.meta_seq2seq.figures import scan_attention
 from tests.helpers import made_up
+from tests.helpers import results
 
 _FIGURES = list(registry.sections()['Meta sequence-to-sequence learning'])
 _EXPERIMENTS = ('scan_me', 'scan_add_jump', 'scan_around_right', 'scan_length')
@@ -68,11 +69,11 @@ def write(
   for experiment in experiments:
     config = plugins.config_of(experiment).get_config(preset)
     made_up.write_experiment(root, config, measure)
-  return made_up.library(root)
+  return results.library(root)
 
 
 def evaluate_claim(library: data.Library, claim_id: str) -> verdicts.Entry:
-  return made_up.judge(claim_id, library)
+  return results.judge(claim_id, library)
 
 
 @pytest.mark.parametrize('number', range(1, 8))

@@ -10,6 +10,7 @@ from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.studies.sparse_maml import figures
 from tests.helpers import made_up
+from tests.helpers import results
 
 FIGURES = ('sm_accuracy', 'sm_where', 'sm_steps')
 # As the claims say: accuracy by gates, and closed shares by layer.
@@ -52,7 +53,7 @@ def _write(root: pathlib.Path, changes: Any = ()) -> data.Library:
 
   closed = [name for name in values if str(name).startswith('closed')]
   made_up.write_by_rule(root, 'sparse_maml', rule, more_metrics=closed)
-  return made_up.library(root)
+  return results.library(root)
 
 
 @pytest.fixture(scope='module', name='as_claimed')
@@ -94,11 +95,11 @@ def test_claims(
     verdict: str,
 ) -> None:
   library = _write(tmp_path, changes) if changes else as_claimed
-  entry = made_up.judge(claim_id, library)
+  entry = results.judge(claim_id, library)
   assert entry['verdict'] == verdict, entry['note']
   assert entry['num_seeds'] == 3
   ours = "Ours, not the paper's: "
-  sentence = made_up.claim(claim_id).sentence
+  sentence = results.claim(claim_id).sentence
   assert sentence.startswith((ours, 'Analogue on the hyperteacher'))
 
 
@@ -127,7 +128,7 @@ def test_bars_are_means(as_claimed: data.Library) -> None:
 
 @pytest.mark.parametrize('name', FIGURES)
 def test_without_runs_they_say_so(tmp_path: pathlib.Path, name: str) -> None:
-  library = made_up.library(tmp_path)
+  library = results.library(tmp_path)
   figure, table = registry.figures()[name].draw(library)
   assert re.search('no (finished )?run', made_up.texts(figure))
   assert len(table) == 32
