@@ -51,7 +51,8 @@ def published(
 ) -> tuple[float, float] | None:
   """Returns the published number; those of equal size have none."""
   same = grid.find(name=cell['model.name'])
-  if cell['model.hidden_dim'] != min(c['model.hidden_dim'] for c in same):
+  widths = (c['model.hidden_dim'] for c in same)  # None: an unknown one.
+  if cell['model.hidden_dim'] != min(widths, key=lambda width: width or 0):
     return None
   cell = {name: cell[name] for name in ('model.name', model_bars.SUPPORT)}
   return reference.published_accuracy(EXPERIMENT, cell, 'ood')

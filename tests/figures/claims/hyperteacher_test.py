@@ -24,7 +24,7 @@ from tests.helpers import made_up
 from tests.helpers import made_up_rules
 from tests.helpers import results
 
-_PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'verdicts.md'
+_PAGE = pathlib.Path(__file__).parents[3] / 'docs' / 'results.md'
 
 
 @pytest.mark.parametrize(
