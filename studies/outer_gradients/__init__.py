@@ -38,4 +38,13 @@ STUDY = study.Study(
     figures=f'{__name__}.figures:FIGURES',
     claims=f'{__name__}.claims:CLAIMS',
     learners=f'{__name__}.figures:LEARNERS',
+    # All rules adapt in the same way.
+    timed={
+        'laptop': {
+            'cr_training': {
+                'model.name': 'proximal_linear_hypernetwork',
+                'model.outer.gradient': 'first_order',
+            }
+        }
+    },
 )
