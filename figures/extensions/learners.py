@@ -272,7 +272,9 @@ def draw(library: data.Library, comparison: Comparison = WAYS) -> cells.Drawn:
   figure.update_xaxes(matches='x', dtick=0.2, col=2)
   figure.update_xaxes(dtick=0.2, col=1)
   figure.update_xaxes(rangemode='tozero', dtick=0.5, col=3)
-  figure.update_xaxes(type='log', dtick=1, exponentformat='power', col=4)
+  figure.update_xaxes(
+      type='log', dtick=1, exponentformat='power', tickangle=0, col=4
+  )
   num_entries = _explain(figure, comparison)
   height = 55 + 36 * len(rows)
   layout.finish(

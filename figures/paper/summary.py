@@ -34,15 +34,21 @@ _FAMILIES = {
 # Those of no model.
 _THEORY_COLOURS = {'connected': '#007A59', 'disconnected': '#8C4B75'}
 _SUPPORTS = {
-    'random': 'all modules<br>in training',
+    'random': 'every module<br>in training',
     'non_compositional': 'one module<br>left out',
 }
 _MODELS = (*style.MONOLITHIC, *style.HYPERNETWORKS)
 # Panel -> title, y axis.
 _PANELS = {
-    'theory': ('Theory', 'alignment with the teacher'),
-    fig3b.EXPERIMENT: ('Hyperteacher', 'accuracy on new combinations'),
-    fig4e.EXPERIMENT: ('Goals in mazes', 'accuracy on new goals'),
+    'theory': ('Theory (Figure 2C)', 'alignment with the teacher'),
+    fig3b.EXPERIMENT: (
+        'Hyperteacher, K = 3 (3B)',
+        'accuracy on new combinations',
+    ),
+    fig4e.EXPERIMENT: (
+        'Goals in mazes (4E, 4F)',
+        'accuracy on new combinations',
+    ),
 }
 
 

@@ -80,6 +80,14 @@ def draw(
   figure.update_yaxes(title_text=y_title, col=1)
   _explain(figure, panels, beside_name)
   layout.finish(figure, title=title, caption=caption)
+  if tick_angle:
+    rows = (
+        row
+        for bars in panels.values()
+        for bar in bars
+        for row in bar.label.split('<br>')
+    )
+    layout.add_room_for_labels(figure, max(0, 6 * max(map(len, rows)) - 45))
   figure.update_layout(barmode='overlay')
   return figure
 

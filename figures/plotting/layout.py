@@ -95,6 +95,16 @@ def add_legend_row(figure: go.Figure) -> None:
   )
 
 
+def add_room_for_labels(figure: go.Figure, pixels: int) -> None:
+  """Moves the caption down, below labels that are higher than two lines."""
+  layout: Any = figure.layout
+  figure.update_annotations(selector={'name': CAPTION}, yshift=-56 - pixels)
+  figure.update_layout(
+      height=layout.height + pixels,
+      margin={'b': layout.margin.b + pixels},
+  )
+
+
 def vertical_line(x: float, panel: int, **line: Any) -> dict[str, Any]:
   """Returns a shape; `add_vline` takes a second for each of many panels."""
   number = '' if panel == 1 else str(panel)

@@ -1,6 +1,7 @@
 """Figures of students trained by every rule."""
 
 from collections.abc import Mapping
+import re
 from typing import Any
 
 import pandas as pd
@@ -9,6 +10,7 @@ from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.outer_gradients import measures
@@ -19,8 +21,8 @@ _TITLE = 'Students trained by each rule for the outer gradient'
 _TITLE_LONG = 'Fifty inner steps: OOD accuracy over CPU time'
 # Panel -> model, rules, further fields of the cell.
 _PANELS = {
-    'Linear hypernetwork': ('linear_hypernetwork', cr_training.ALL, {}),
-    'Nonlinear hypernetwork': ('nonlinear_hypernetwork', cr_training.ALL, {}),
+    'Linear': ('linear_hypernetwork', cr_training.ALL, {}),
+    'Nonlinear': ('nonlinear_hypernetwork', cr_training.ALL, {}),
     'MAML': ('maml', cr_training.FEW, {}),
     'ANIL': ('anil', cr_training.FEW, {}),
     'Learned strengths': (
@@ -28,7 +30,7 @@ _PANELS = {
         cr_training.LEARNED,
         {'learn_proximal': True},
     ),
-    'Norms as constants': (
+    'Constant norms': (
         'linear_hypernetwork',
         cr_training.STOPPED,
         {'stop_norm': True},
@@ -44,7 +46,8 @@ def _bars(found: cells.Cells) -> Mapping[str, list[bars.Bar]]:
   def bar(model: str, rule: str, more: Mapping[str, Any]) -> bars.Bar:
     where = measures.cell(model, rule, **more)
     name, colour = measures.RULES[rule]
-    label = name.replace(', ', ' ').replace(' ', '<br>')
+    # Short: seven labels share a panel.
+    label = re.sub('contrastive, |implicit, |, control run', '', name)
     return found.bar(where, label, colour, beside=found.seen(where))
 
   return {
@@ -76,6 +79,7 @@ def draw_long(library: data.Library) -> cells.Drawn:
       {'': shown},
       title=_TITLE_LONG,
       x_title='CPU seconds of training, per seed',
+      x_type='log',
       y_title='OOD accuracy',
       markers=False,
       caption=found.caption(
@@ -83,6 +87,7 @@ def draw_long(library: data.Library) -> cells.Drawn:
           'Linear hypernetwork, 50 inner steps.',
       ),
   )
+  layout.add_legend_row(figure)
   return figure, pd.DataFrame(rows)
 
 
@@ -98,10 +103,16 @@ FIGURES = {
             'test_loss': ('test', 'loss'),
             'decoding': ('ood', 'r2'),
         },
-        notes=('Compositional support. Ten inner steps.',),
+        notes=(
+            (
+                'Compositional support. Ten inner steps. The two panels at the'
+                ' right: linear hypernetwork.'
+            ),
+        ),
         y_title='OOD accuracy',
         y_range=(0, 1),
         beside_name='on seen combinations',
+        tick_angle=-90,
     ),
     'cr_long': described.Figure(_TITLE_LONG, (measures.LONG,), draw_long),
 }

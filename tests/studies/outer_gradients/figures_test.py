@@ -1,6 +1,7 @@
 """The figures and claims of the study, on made-up results."""
 
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from modular_hyperteacher.figures import claims
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.studies.outer_gradients import costs
 from modular_hyperteacher.studies.outer_gradients import fidelity
 from modular_hyperteacher.studies.outer_gradients import measures
 from modular_hyperteacher.studies.outer_gradients.configs import cr_long
+from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 from tests.helpers import made_up
 
 # As the claims say: OOD accuracy, and losses of learned strengths, by rule.
@@ -223,3 +226,24 @@ def test_a_level_is_reached_between_evaluations() -> None:
   times, values = np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])
   assert measures.first_reach(times, values, 0.6, 99.0) == pytest.approx(15.0)
   assert measures.first_reach(times, values, 0.9, 99.0) == 99.0
+
+
+@pytest.mark.parametrize('rule', cr_training.ALL)
+def test_the_page_has_the_accuracies_of_the_bundled_runs(rule: str) -> None:
+  frame = data.Library(data.BUNDLED / 'nothing').values(measures.TRAINING)
+  shown = []
+  for model, support in (
+      ('linear_hypernetwork', 'random'),
+      ('linear_hypernetwork', 'non_compositional'),
+      ('nonlinear_hypernetwork', 'random'),
+      ('maml', 'random'),
+      ('anil', 'random'),
+  ):
+    cell = measures.cell(model, rule, task_support=support)
+    seeds = pick.values(frame, cell, 'ood')
+    assert len(seeds) in (0, 5)
+    text = f'{seeds.mean():.3f} \N{PLUS-MINUS SIGN} {seeds.sem():.3f}'
+    shown.append(text if len(seeds) else '')
+  page = (pathlib.Path(measures.__file__).parent / 'README.md').read_text()
+  (row,) = re.findall(rf'^\| `{rule}`[^|]*\|(.*)\|$', page, re.MULTILINE)[:1]
+  assert [cell.strip() for cell in row.split('|')] == shown
