@@ -188,20 +188,31 @@ def _make_model(
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules
   fields |= {'input_dim': task.input_dim, 'output_dim': task.output_dim}
-  return _build_model(json.dumps(fields, sort_keys=True))
+  make = _choose_model(dict(fields))
+  return _build_model(id(make), json.dumps(fields, sort_keys=True))[1]
+
+
+def _choose_model(fields: dict[str, Any]) -> Callable[..., models.MetaModel]:
+  return components.choose(components.known_models(), 'model', fields)
 
 
 @functools.lru_cache(maxsize=models.MAX_COUNTED)
-def _build_model(text: str) -> models.MetaModel:
-  """Returns the model with these fields, as JSON.
+def _build_model(make_id: int, text: str) -> tuple[Any, models.MetaModel]:
+  """Returns the function that makes a model, and the model.
 
   Runs of a sweep share models: tracing them to count their parameters takes
-  nearly all of the time of building a run.
+  nearly all of the time of building a run. A function that was changed and
+  loaded again has another id, as the cache keeps the first one alive.
+
+  Args:
+    make_id: the function's id; it may be an object without a hash.
+    text: the model's fields, as JSON.
   """
+  del make_id
   fields = json.loads(text)
-  make = components.choose(components.known_models(), 'model', fields)
+  make = _choose_model(fields)
   model = checked.call(make, 'model', fields, models.MetaModel)
-  return model if model.reads_compact else models.densify(model)
+  return make, model if model.reads_compact else models.densify(model)
 
 
 def _check_start(

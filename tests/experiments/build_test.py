@@ -75,6 +75,11 @@ def test_a_model_may_be_made_by_an_object(
   config['model'] |= {'name': 'mine'}
   first, second = [built.bilevel_experiment(config).model for _ in range(2)]
   assert first is second and make.calls == 1
+  # A function that was changed and loaded again makes the model again.
+  again = Make()
+  monkeypatch.setitem(components.MODELS, 'mine', again)
+  assert built.bilevel_experiment(config).model is not first
+  assert again.calls == 1
   config['model'] |= {'hidden_dim': 7}
   assert built.bilevel_experiment(config).model is not first
 
