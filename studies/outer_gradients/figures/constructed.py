@@ -18,9 +18,9 @@ from modular_hyperteacher.studies.outer_gradients import quadratic
 from modular_hyperteacher.studies.outer_gradients import surrogates
 
 TITLES = {
-    'cr_toy': 'Outer gradients of a quadratic problem, over beta',
-    'cr_fidelity': 'Outer gradients of a hypernetwork, over beta',
-    'cr_costs': 'What a step of each rule costs',
+    'cr_toy': 'Quadratic problem: which contrast meets the outer gradient?',
+    'cr_fidelity': 'Hypernetwork: which contrast meets the outer gradient?',
+    'cr_costs': 'What does a step of each outer gradient cost?',
 }
 _TOY = ((10, 10), (50, 25), (1000, 500))  # N, T.
 _SHOWN = tuple(surrogates.CONTRASTS)

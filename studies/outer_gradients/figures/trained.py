@@ -17,8 +17,8 @@ from modular_hyperteacher.studies.outer_gradients import measures
 from modular_hyperteacher.studies.outer_gradients.configs import cr_long
 from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 
-_TITLE = 'Students trained by each rule for the outer gradient'
-_TITLE_LONG = 'Fifty inner steps: OOD accuracy over CPU time'
+_TITLE = 'Which outer gradients train students that recompose?'
+_TITLE_LONG = 'Fifty inner steps: which outer gradient is accurate soonest?'
 # Panel -> model, rules, further fields of the cell.
 _PANELS = {
     'Linear': ('linear_hypernetwork', cr_training.ALL, {}),
