@@ -1,5 +1,6 @@
 """Cells of the study's runs, and what figures and claims compute from them."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ def label(gradient: str | None, num_last_steps: int | None = None) -> str:
   """Returns the name of a rule in figures."""
   name, _ = RULES[gradient or UNROLLED]
   return f'{name}, T = {num_last_steps}' if num_last_steps else name
+
+
+def shorten(name: str) -> str:
+  """Returns a rule's name without its kind, for labels of bars."""
+  return re.sub('contrastive, |implicit, |, control run', '', name)
 
 
 def over_time(

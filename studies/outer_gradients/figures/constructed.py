@@ -10,6 +10,7 @@ from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.studies.outer_gradients import costs
 from modular_hyperteacher.studies.outer_gradients import fidelity
@@ -138,11 +139,11 @@ def draw_costs(library: data.Library) -> cells.Drawn:
   panels = {}
   for column, title in (
       ('products', 'products'),
-      ('cpu_ms', 'CPU ms per step'),
-      ('memory_mib', 'memory, MiB'),
+      ('cpu_ms', 'CPU ms'),
+      ('memory_mib', 'MiB'),
   ):
     for num_steps in sorted(table['num_steps'].unique()):
-      panels[f'{title},<br>N = {num_steps}'] = [
+      panels[f'{title}, N = {num_steps}'] = [
           _cost_bar(row, column, of_largest=table[column].max())
           for row in pick.rows(table, {'num_steps': num_steps}).itertuples()
           if row.num_last_steps != 20
@@ -154,9 +155,10 @@ def draw_costs(library: data.Library) -> cells.Drawn:
       caption=[
           (
               'Linear hypernetwork at laptop scale, one seed, 32 tasks per'
-              ' step. N free steps.'
+              " step. N free steps; numbers at names are a rule's own steps."
           ),
       ],
+      tick_angle=-90,
   )
   return figure, table
 
@@ -164,7 +166,7 @@ def draw_costs(library: data.Library) -> cells.Drawn:
 def _cost_bar(row: Any, column: str, of_largest: float) -> bars.Bar:
   name, colour = measures.RULES[row.gradient]
   last = '' if pd.isna(row.num_last_steps) else f' {row.num_last_steps:.0f}'
-  label = f'{name}{last}'.replace(' ', '<br>')
+  label = f'{measures.shorten(name)}{last}'
   value = getattr(row, column) / of_largest
   return bars.Bar(label, colour, pd.Series({0: value}))
 
@@ -184,7 +186,7 @@ def _draw(
     caption: Sequence[str],
     num_columns: int = 3,
 ) -> Any:
-  return lines.draw(
+  figure = lines.draw(
       panels,
       title=TITLES[name],
       x_title='beta',
@@ -194,6 +196,8 @@ def _draw(
       markers=False,
       caption=caption,
   )
+  layout.add_legend_row(figure)
+  return figure
 
 
 DRAW = {

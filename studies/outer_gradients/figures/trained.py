@@ -1,7 +1,6 @@
 """Figures of students trained by every rule."""
 
 from collections.abc import Mapping
-import re
 from typing import Any
 
 import pandas as pd
@@ -46,8 +45,7 @@ def _bars(found: cells.Cells) -> Mapping[str, list[bars.Bar]]:
   def bar(model: str, rule: str, more: Mapping[str, Any]) -> bars.Bar:
     where = measures.cell(model, rule, **more)
     name, colour = measures.RULES[rule]
-    # Short: seven labels share a panel.
-    label = re.sub('contrastive, |implicit, |, control run', '', name)
+    label = measures.shorten(name)  # Seven labels share a panel.
     return found.bar(where, label, colour, beside=found.seen(where))
 
   return {
