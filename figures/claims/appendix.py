@@ -88,14 +88,10 @@ def tasks_to_level(
   """
   cell: cells.Cell = dict(zip(fig_a3.CELL, values))
   tasks = bounds[bounds['x'] == values[-1]].set_index('seed')[['low', 'high']]
-  return comparisons.Sample(
-      f'{style.cell_name(cell)}, to {level:g}',
-      tasks.astype(float).mean(axis=1).apply(np.log2).dropna(),
-      curves,
-      cell,
-      'ood',
-      'log2 tasks',
-      comparisons.diverged(curves, cell),
+  log_tasks = tasks.astype(float).mean(axis=1).apply(np.log2).dropna()
+  name = f'{style.cell_name(cell)}, to {level:g}'
+  return comparisons.of_curves(
+      curves, cell, name, log_tasks, metric='log2 tasks'
   )
 
 

@@ -66,15 +66,10 @@ def _after(
     tasks: int,
 ) -> comparisons.Sample:
   cell: cells.Cell = dict(zip(sample_complexity.CELL, (model, num_support)))
-  return comparisons.Sample(
-      f'{style.cell_name(cell)}, after {tasks} tasks',
-      sample_complexity.at(curves, cell, tasks).dropna(),
-      curves,
-      cell,
-      'ood',
-      'accuracy after some tasks',
-      comparisons.diverged(frame, cell),
-  )
+  name = f'{style.cell_name(cell)}, after {tasks} tasks'
+  accuracy = sample_complexity.at(curves, cell, tasks).dropna()
+  metric = 'accuracy after some tasks'
+  return comparisons.of_curves(frame, cell, name, accuracy, metric=metric)
 
 
 _claim = functools.partial(

@@ -156,7 +156,7 @@ def at_steps(
   preset = ' and '.join(used['preset'].unique())
   curves, _ = verdicts.select(data.Library.curves, *where)
   columns = ['step', 'training.evaluate_every']
-  measured = curves[curves['run_id'].isin(used['run_id'])][columns]
+  measured = curves[columns][curves['run_id'].isin(used['run_id'])]
   # At these, training also measures alignment, R2 and acting.
   analysed = {
       step

@@ -249,10 +249,30 @@ def at(
   return measure
 
 
-def diverged(curves: pd.DataFrame, cell: Mapping[str, Any]) -> tuple[int, ...]:
-  """Returns the seeds of a cell whose training diverged, given curves."""
-  rows = pick.rows(curves, cell)
-  return tuple(sorted(set(rows['seed'][pick.has_diverged(rows)])))
+def of_curves(
+    curves: pd.DataFrame,
+    cell: Mapping[str, Any],
+    name: str,
+    values: pd.Series,
+    split: str = 'ood',
+    metric: str | None = None,
+) -> Sample:
+  """Returns what was computed of the curves of a cell, by seed.
+
+  Args:
+    curves: the runs of all cells.
+    cell: column -> value.
+    name: what notes call it.
+    values: by seed. Seeds whose training diverged are left out, and lost.
+    split: what the values were measured on.
+    metric: what they are; the name if None.
+  """
+  columns = ['run_id', 'step', 'seed', 'split', 'metric', 'value', *cell]
+  loss = {**cell, 'split': 'valid', 'metric': 'loss'}
+  rows = pick.rows(curves[columns], loss)  # Much faster than all columns.
+  lost = tuple(sorted(set(rows['seed'][pick.has_diverged(rows)])))
+  kept = values[~values.index.isin(lost)]
+  return Sample(name, kept, curves, cell, split, metric or name, lost)
 
 
 def by_seed(quantities: Iterable[Quantity]) -> pd.DataFrame:

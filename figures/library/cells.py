@@ -100,11 +100,7 @@ class Cells(NamedTuple):
       self, cell: Cell, split: str = 'ood', metric: str = 'accuracy'
   ) -> pd.DataFrame:
     """Returns a metric of curves: index step, a column per seed."""
-    point = {'split': split, 'metric': metric}
-    rows = pick.rows(self.frame, {**cell, **point})
-    if rows.empty:
-      return pd.DataFrame()
-    return rows.pivot_table(index='step', columns='seed', values='value')
+    return pick.over_training(self.frame, cell, split, metric)
 
 
 def read(

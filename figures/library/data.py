@@ -61,6 +61,8 @@ class Library:
         source: [run for root in roots for run in self._read(root)]
         for source, roots in ((_OWN, [own]), (_BUNDLED, bundled))
     }
+    # (Experiment, preset) -> where to read it from; see `_choose`.
+    self._chosen: dict[tuple[str, str | None], tuple[str, str]] = {}
     self._ends: dict[str, int] = {}  # Experiment -> step, see `until`.
     self._scales: dict[str, str] = {}  # Experiment -> preset, see `at_scale`.
 
@@ -172,8 +174,10 @@ class Library:
       self, kind: str, experiment: str, preset: str | None
   ) -> pd.DataFrame:
     """Returns 'values' or 'curves' of an experiment."""
-    preset = preset or self._scales.get(experiment)
-    key = kind, experiment, *self._choose(experiment, preset)
+    asked = experiment, preset or self._scales.get(experiment)
+    if asked not in self._chosen:
+      self._chosen[asked] = self._choose(*asked)
+    key = kind, experiment, *self._chosen[asked]
     if key not in self._tables:
       self._tables[key] = self._join(*key)
     return self._tables[key].copy(deep=False)

@@ -31,10 +31,33 @@ def has_diverged(frame: pd.DataFrame) -> pd.Series:
   """Returns which rows, of results or curves, say that a seed diverged."""
   did = frame['metric'] == bundles.DIVERGED
   if 'step' in frame:  # These are curves.
-    last = frame.groupby('run_id', observed=True)['step'].transform('max')
-    is_loss = (frame['split'] == 'valid') & (frame['metric'] == 'loss')
-    did |= is_loss & (frame['step'] == last) & ~np.isfinite(frame['value'])
+    is_lost = _matches(frame, {'split': 'valid', 'metric': 'loss'})
+    is_lost &= ~np.isfinite(frame['value'].to_numpy(float))
+    if is_lost.any():  # Rarely; grouping is slow.
+      last = frame.groupby('run_id', observed=True)['step'].transform('max')
+      did |= is_lost & (frame['step'] == last)
   return did
+
+
+def over_training(
+    curves: pd.DataFrame, cell: Mapping[str, Any], split: str, metric: str
+) -> pd.DataFrame:
+  """Returns a metric of a cell of curves: index step, a column per seed.
+
+  Empty if it was not measured.
+  """
+  value = curves['value'].to_numpy(float)
+  point = {**cell, 'split': split, 'metric': metric}
+  kept = _matches(curves, point) & ~np.isnan(value)
+  (steps, row), (seeds, column) = (
+      np.unique(curves[name].to_numpy()[kept].astype(int), return_inverse=True)
+      for name in ('step', 'seed')
+  )
+  # Much faster than `DataFrame.pivot_table`.
+  table = np.full((len(steps), len(seeds)), np.nan)
+  table[row, column] = value[kept]
+  index, columns = pd.Index(steps, name='step'), pd.Index(seeds, name='seed')
+  return pd.DataFrame(table, index, columns)
 
 
 def has_rows(frame: pd.DataFrame, cell: Mapping[str, Any]) -> bool:

@@ -242,25 +242,25 @@ def _picture(name: str, title: str, figure: go.Figure | None) -> dict[str, Any]:
   return {**shown, 'chart': _for_page(figure), 'caption': caption}
 
 
-def _for_page(figure: go.Figure | None) -> dict[str, Any]:
-  """Returns a figure without title and caption that fills the page's width."""
-  figure = go.Figure(figure)
-  figure_layout: Any = figure.layout
-  figure_layout.annotations = [
-      note for note in figure_layout.annotations if note.name != layout.CAPTION
+def _for_page(figure: go.Figure) -> dict[str, Any]:
+  """Returns a figure's JSON without title and caption, as wide as its page."""
+  # Plotly checks every number again when a figure is copied or changed.
+  chart = _in_float32(json.loads(str(figure.to_json())))
+  shown = {
+      key: value
+      for key, value in chart['layout'].items()
+      if key not in ('title', 'width', 'meta')
+  }
+  shown['annotations'] = [
+      note
+      for note in shown.get('annotations', ())
+      if note.get('name') != layout.CAPTION
   ]
-  margin = figure_layout.margin
-  bottom, top = 75, 70
-  if figure_layout.height and margin.b is not None and margin.t is not None:
-    figure_layout.height += bottom - margin.b + top - margin.t
-  figure.update_layout(
-      title=None,
-      width=None,
-      autosize=True,
-      meta=None,
-      margin={'t': top, 'b': bottom},
-  )
-  return _in_float32(json.loads(str(figure.to_json())))
+  margin, room = shown.get('margin', {}), {'t': 70, 'b': 75}
+  if 'height' in shown and room.keys() <= margin.keys():
+    shown['height'] += sum(room[side] - margin[side] for side in room)
+  shown |= {'autosize': True, 'margin': margin | room}
+  return chart | {'layout': shown}
 
 
 def _in_float32(part: Any) -> Any:

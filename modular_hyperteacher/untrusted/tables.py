@@ -30,14 +30,16 @@ def parse(
     lines = csv.reader(io.StringIO(content.decode()), strict=True)
     if next(lines, None) != list(columns):
       raise ValueError(f'its columns must be {",".join(columns)}')
-    parsers = [_PARSED.get(name, str) for name in columns]
+    parsers = [(i, _PARSED[c]) for i, c in enumerate(columns) if c in _PARSED]
     rows = []
     for fields in lines:
       line = lines.line_num
       if len(fields) != len(columns) or '' in fields[:-1]:
         raise ValueError(f'a row must have {len(columns)} fields')
       fields[-1] = fields[-1] or 'nan'
-      rows.append([parse(text) for parse, text in zip(parsers, fields)])
+      for i, parse_number in parsers:
+        fields[i] = parse_number(fields[i])
+      rows.append(fields)
     frame = pd.DataFrame(rows, columns=list(columns))
     kinds = {name: _PARSED[name] for name in columns if name in _PARSED}
     return frame.astype(kinds)

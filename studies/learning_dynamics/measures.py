@@ -44,16 +44,6 @@ def label(latent_type: str, task_support: str) -> str:
   return f'{latent_type}: {name}'
 
 
-def over_training(
-    curves: pd.DataFrame, where: Mapping[str, Any], split: str, metric: str
-) -> pd.DataFrame:
-  """Returns a metric of a cell: index step, a column per seed."""
-  rows = pick.rows(curves, {**where, 'split': split, 'metric': metric})
-  if rows.empty:
-    return pd.DataFrame()
-  return rows.pivot_table(index='step', columns='seed', values='value')
-
-
 def steps_to(
     curves: pd.DataFrame,
     where: Mapping[str, Any],
@@ -65,7 +55,7 @@ def steps_to(
 
   Losses fall to it, all other metrics rise to it.
   """
-  table = over_training(curves, where, split, metric)
+  table = pick.over_training(curves, where, split, metric)
   sign = 1.0 if metric.endswith('loss') else -1.0
   return pd.Series(
       {
@@ -94,10 +84,10 @@ def at_share(
 
   By seed; at the first evaluation if none is within it.
   """
-  table = over_training(curves, where, split, metric)
+  table = pick.over_training(curves, where, split, metric)
   if table.empty:
     return pd.Series(dtype=float)
-  runs = pick.rows(curves, where)
+  runs = pick.runs(curves, where)
   last = share * runs['training.num_outer_steps'].max()
   return table.iloc[max(int((table.index <= last).sum()), 1) - 1]
 
@@ -110,10 +100,8 @@ def sample(
     split: str,
 ) -> comparisons.Sample:
   """Returns a derived quantity of a cell, over seeds."""
-  lost = comparisons.diverged(curves, where)
-  kept = values[~values.index.isin(lost)]
   shown = f'{name} ({style.cell_name(where)})'
-  return comparisons.Sample(shown, kept, curves, where, split, name, lost)
+  return comparisons.of_curves(curves, where, shown, values, split, name)
 
 
 def steps_sample(

@@ -139,10 +139,8 @@ def _truncated_as_good(curves: pd.DataFrame) -> comparisons.Comparisons:
     where = measures.cell_long(rule, last)
     table = measures.over_time(curves, where, rule, last)
     values = table.iloc[-1] if len(table) else pd.Series(dtype=float)
-    lost = comparisons.diverged(curves, where)
     name = f'OOD accuracy ({measures.label(rule, last)})'
-    kept = values[~values.index.isin(lost)]
-    return comparisons.Sample(name, kept, curves, where, 'ood', name, lost)
+    return comparisons.of_curves(curves, where, name, values)
 
   for last in (5, 10):
     for rule, factor in ((_LINEAR, 1), (_SYMMETRIC, 2)):

@@ -101,13 +101,10 @@ def over_time(
   CPU time is that of a step, measured once and alone (`costs.py`), times the
   steps: runs share their machine with others.
   """
-  rows = pick.rows(curves, {**where, 'split': 'ood', 'metric': 'accuracy'})
-  if rows.empty:
-    return pd.DataFrame()
-  table = rows.pivot_table(index='step', columns='seed', values='value')
+  table = pick.over_training(curves, where, 'ood', 'accuracy')
   seconds = costs.find(gradient, num_steps=50, num_last_steps=last)['cpu_ms']
   table.index = table.index * float(seconds) / 1e3
-  return table.sort_index()
+  return table
 
 
 def time_to(
@@ -129,12 +126,11 @@ def time_to(
       )
       for seed, y in table.items()
   }
-  lost = comparisons.diverged(curves, where)
-  kept = {seed: x for seed, x in values.items() if seed not in lost}
-  name = f'log10 CPU seconds to OOD accuracy {level:.3f}'
-  shown = f'{name} ({label(gradient, last)})'
-  series = pd.Series(kept, dtype=float)
-  return comparisons.Sample(shown, series, curves, where, 'ood', name, lost)
+  name = (
+      f'log10 CPU seconds to OOD accuracy {level:.3f} ({label(gradient, last)})'
+  )
+  seconds = pd.Series(values, dtype=float)
+  return comparisons.of_curves(curves, where, name, seconds)
 
 
 def first_reach(
