@@ -29,8 +29,9 @@ DESKTOP = presets.DESKTOP
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset, or of a variant; see `VARIANTS`."""
-  sweep = models.recomposition_sweep(preset, matched_width=218)
+  grids = models.recomposition_sweep(preset, matched_width=218)
   preset = presets.scale(preset)
+  sweep = [part for g in grids for part in hyperteacher.with_steps(preset, g)]
   blocks = hyperteacher.blocks(preset, num_modules=8)
   return experiment.make('fig3b', preset, sweep, **blocks)
 

@@ -45,14 +45,18 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   # same: the released code then repeats one OOD combination.
   repeats = {'repeat_ood': [True]} if preset == 'paper' else {}
   sweep = [
-      sweeps.grid(
-          {'task.num_modules': [num_modules]},
-          max_active=[max_active],
-          model=_models(preset, num_modules, max_active),
-          **(repeats if max_active == num_modules else {}),
-      )
+      part
       for num_modules, all_active in cells.items()
       for max_active in all_active
+      for part in hyperteacher.with_steps(
+          preset,
+          sweeps.grid(
+              {'task.num_modules': [num_modules]},
+              max_active=[max_active],
+              model=_models(preset, num_modules, max_active),
+              **(repeats if max_active == num_modules else {}),
+          ),
+      )
   ]
   blocks = hyperteacher.blocks(
       preset,

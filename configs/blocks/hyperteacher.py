@@ -13,6 +13,7 @@ from typing import Any
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
+from modular_hyperteacher.experiments import sweeps
 
 _TASK = {
     'name': 'hyperteacher',
@@ -78,8 +79,9 @@ _MODELS_OF_TWO_LAYERS = {
     # hypernetwork got worse after the first thousand steps.
     'outer_rate': (1e-3, 1e-3, 1e-3, 3e-3),
 }
-# As wide as MAML and ANIL can be trained; see docs/verdicts.md.
+# Rules 1 and 2 of docs/verdicts.md.
 _DESKTOP_MODELS = {'hidden_dim': (512, 384, 64, 64)}
+_DESKTOP_STEPS = {'anil': 4000}
 
 
 def blocks(
@@ -127,3 +129,15 @@ def blocks(
       'models': models.make_all(**table_a10),
       'training': experiment.training(**training),
   }
+
+
+def with_steps(preset: str, grid: sweeps.Grid) -> list[sweeps.Grid]:
+  """Returns a grid, divided by the models' outer steps at 'desktop'."""
+  if preset != presets.DESKTOP:
+    return [grid]
+  usual = [m for m in grid['model'] if m not in _DESKTOP_STEPS]
+  fewer = [m for m in grid['model'] if m in _DESKTOP_STEPS]
+  return [grid | {'model': usual}] + [
+      grid | {'model': [m], 'num_outer_steps': [_DESKTOP_STEPS[m]]}
+      for m in fewer
+  ]

@@ -343,6 +343,9 @@ def _differing(
   free = {*cell, *comparison.may_differ, 'training.seeds'}
   # What OOD(K=k) is evaluated on where nothing was held out.
   free |= {'task.repeat_empty', 'task.repeat_ood'}
+  # A config may give each model its own steps, as `desktop` does.
+  if all(r.get('described', pd.Series([False])).all() for r in runs):
+    free.add('training.num_outer_steps')
   differing = []
   for blocks, groups in (
       (('task.', 'training.', 'preset'), [runs]),
