@@ -72,7 +72,7 @@ _PAPER = {
     'Hyperteacher': {
         'fig3a': _of_task(fig3a.TITLE, fig3a.draw_task),
         **fig3b.FIGURES,
-        'fig3b_tasks': fig3b.FIGURE_TASKS,
+        **fig3b.FIGURES_TASKS,
         **fig3c.FIGURES,
         'two_layers': variants.FIGURES['two_layers'],
         'teacher_size': variants.FIGURES['teacher_size'],

@@ -3,15 +3,18 @@
 OOD accuracy of the four models on the hyperteacher, for compositional and
 non-compositional support; and over training tasks, with the published values at
 the right edge. These are of Table A6 (M = 8, K = 2), which has none for
-non-compositional support.
+non-compositional support. At 'desktop', the published problem, R2 of decoding
+stands beside it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
@@ -89,53 +92,92 @@ draw = FIGURES[EXPERIMENT].draw
 
 
 _STEP, _BATCH = 'training.num_outer_steps', 'training.meta_batch_size'
+_X_TITLE = 'training tasks (outer steps × tasks per step)'
 
 
-def _fill(grid: cells.Cells, panel: list[cells.Cell]) -> Iterator[lines.Line]:
+def _over_tasks(
+    grid: cells.Cells, panel: list[cells.Cell], metric: str = 'accuracy'
+) -> Iterator[lines.Line]:
   """Yields a line per model and width, and the published value."""
   for cell in panel:
     model = cell['model.name']
     widths = {c['model.hidden_dim'] for c in panel if c['model.name'] == model}
     is_wider = len(widths) > 1 and cell['model.hidden_dim'] == max(widths)
-    curve = grid.over_training(cell)
+    curve = grid.over_training(cell, metric=metric)
     curve = curve[curve.index > 0]
     if len(curve):
       curve.index *= int(pick.runs(grid.frame, cell)[_BATCH].iloc[0])
     how = ('dash', 'wider') if is_wider else ('solid', '')
     yield described.model_line(model, curve, *how)
-    if accuracy := published(grid, cell):
+    if metric == 'accuracy' and (accuracy := published(grid, cell)):
       paper, *_ = reference.described_fields('fig3e', 'paper')
       at_end = pd.DataFrame({0: accuracy[0]}, [paper[_STEP] * paper[_BATCH]])
       yield described.model_line(model, at_end, 'dot', 'published')
 
 
-def _table(grid: cells.Cells) -> pd.DataFrame:
-  """Returns OOD accuracy at every evaluation."""
-  rows = pick.rows(grid.frame, {'split': 'ood', 'metric': 'accuracy'})
+def _table(grid: cells.Cells, *metrics: str) -> pd.DataFrame:
+  """Returns OOD metrics at every evaluation."""
+  of = grid.frame['metric'].isin(metrics) & (grid.frame['split'] == 'ood')
+  rows = grid.frame[of]
   rows = rows.assign(tasks=rows['step'] * rows.get(_BATCH, 0))
-  point = [*model_bars.CELL, 'tasks', 'preset']
+  point = ['metric', *model_bars.CELL, 'tasks', 'preset']
   return cells.summarise(rows, point, 'ood').rename(columns=style.column_name)
 
 
-FIGURE_TASKS = described.line_grid(
-    title='Figure 3B over training: how many tasks until a model recomposes?',
-    experiment=EXPERIMENT,
-    cell=model_bars.CELL,
-    panels=described.split(
-        '{task_support}', lambda grid, panel: list(_fill(grid, panel))
-    ),
-    measures=_table,
-    notes=(
-        (
-            'Published: Table A6, M = 8, K = 2, 12.8 million tasks. Wider'
-            ' models have as many parameters as the linear hypernetwork.'
+def _at_desktop(grid: cells.Cells) -> Mapping[str, Any]:
+  panel = grid.find(task_support='random')
+  return {
+      name: list(_over_tasks(grid, panel, metric))
+      for name, metric in (
+          ('OOD accuracy', 'accuracy'),
+          ('R² of decoding', 'r2'),
+      )
+  }
+
+
+_OF_CURVES: dict[str, Any] = {
+    'experiment': EXPERIMENT,
+    'cell': model_bars.CELL,
+    'x_title': _X_TITLE,
+    'x_type': 'log',
+    'same_x': True,
+    'num_columns': 2,
+}
+_PUBLISHED = 'Published: Table A6, M = 8, K = 2, 12.8 million tasks.'
+FIGURES_TASKS = {
+    'fig3b_desktop': described.line_grid(
+        title="Figure 3B on the paper's own problem: who recomposes, and when?",
+        panels=_at_desktop,
+        measures=lambda grid: _table(grid, 'accuracy', 'r2'),
+        notes=(
+            (
+                f'{_PUBLISHED} R²: how well a linear map reads modules off'
+                ' adapted parameters of new combinations. ANIL stops when it'
+                ' gains less than 0.005 by twice the steps.'
+            ),
         ),
+        y_title='OOD accuracy, R²',
+        y_range=(0.4, 1),
+        read=lambda library, name: library.curves(name, presets.DESKTOP),
+        **_OF_CURVES,
     ),
-    x_title='training tasks (outer steps × tasks per step)',
-    y_title='OOD accuracy (fraction of query samples)',
-    x_type='log',
-    same_x=True,
-    y_range=(0, 1),
-    num_columns=2,
-    read=data.Library.curves,
-)
+    'fig3b_tasks': described.line_grid(
+        title=(
+            'Figure 3B over training: how many tasks until a model recomposes?'
+        ),
+        panels=described.split(
+            '{task_support}', lambda grid, panel: list(_over_tasks(grid, panel))
+        ),
+        measures=lambda grid: _table(grid, 'accuracy'),
+        notes=(
+            (
+                f'{_PUBLISHED} Wider models have as many parameters as the'
+                ' linear hypernetwork.'
+            ),
+        ),
+        y_title='OOD accuracy (fraction of query samples)',
+        y_range=(0, 1),
+        read=data.Library.curves,
+        **_OF_CURVES,
+    ),
+}
