@@ -4,9 +4,10 @@
 
 README.md has a row per figure of the paper, docs/results.md a row per claim of
 the paper, docs/learners.md and every study's README.md those of their own,
-docs/verdicts.md the verdicts that the seeds of the presets do not reach and the
-claims that are not followed over training. All depend on the bundled results
-alone, so they are the same on all machines; a test compares them.
+docs/hyperteacher.md Figure 3B on the published problem, docs/verdicts.md the
+verdicts that the seeds of the presets do not reach and the claims that are not
+followed over training. All depend on the bundled results alone, so they are the
+same on all machines; a test compares them.
 """
 
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from modular_hyperteacher.figures.judging import written
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import agreement
+from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.plotting import tables
 from modular_hyperteacher.figures.report import overview
 
@@ -37,6 +39,7 @@ README = _ROOT / 'README.md'
 RESULTS = _ROOT / 'docs' / 'results.md'
 VERDICTS = _ROOT / 'docs' / 'verdicts.md'
 LEARNERS = _ROOT / 'docs' / 'learners.md'
+HYPERTEACHER = _ROOT / 'docs' / 'hyperteacher.md'
 
 
 def main() -> None:
@@ -79,6 +82,9 @@ def pages(
       VERDICTS: {
           'seeds': seeds_table(library, entries),
           'one point': one_point_table(library),
+      },
+      HYPERTEACHER: {
+          'desktop': tables.to_markdown(fig3b.desktop_table(library))
       },
       LEARNERS: {
           'claims': claim_table(library, of(claims.BEYOND)),

@@ -22,7 +22,9 @@ from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
+from modular_hyperteacher.figures.plotting import tables
 
 EXPERIMENT = 'fig3b'
 SUPPORTS = model_bars.COMPOSITIONAL
@@ -181,3 +183,28 @@ FIGURES_TASKS = {
         **_OF_CURVES,
     ),
 }
+
+
+def desktop_table(library: data.Library) -> pd.DataFrame:
+  """Returns a row per model on compositional support at 'desktop', as texts."""
+  frame = library.values(EXPERIMENT, presets.DESKTOP)
+  grid = cells.select(EXPERIMENT, frame, CELL)
+  measures = {
+      'new combinations': ('ood', 'accuracy'),
+      'seen ones': ('test', 'accuracy'),
+      'R²': ('ood', 'r2'),
+  }
+  rows = []
+  for cell in grid.find(task_support='random'):
+    of_paper = published(grid, cell)
+    row = {'model': style.MODEL_NAMES[cell['model.name']], 'seeds': 'none yet'}
+    runs = pick.runs(grid.frame, cell)
+    if len(runs):
+      row['seeds'] = str(runs['seed'].nunique())
+      row['training tasks'] = f'{int((runs[_STEP] * runs[_BATCH]).max()):,}'
+    for name, measured in measures.items():
+      value, error, _ = stats.mean(grid.values(cell, *measured))
+      row[name] = tables.with_error(value, error)
+    row['published'] = f'{of_paper[0]:.3f}' if of_paper else ''
+    rows.append(row)
+  return pd.DataFrame(rows).fillna('')
