@@ -87,6 +87,46 @@ def test_workstation_adds_models_of_equal_size_to_the_laptops_runs(
   assert {run.run_id for run in described} == set(workstation)
 
 
+_DESKTOP = ('fig3b', 'fig3c', 'fig3e', 'more_modules')
+
+
+@pytest.mark.parametrize('name', _DESKTOP)
+def test_desktop_is_the_published_problem_in_smaller_steps(name: str) -> None:
+  """Fields as published, but for those that docs/verdicts.md names."""
+  published = [dict(sweeps.flatten(r.config)) for r in _runs(name, 'paper')]
+  smaller = {'training.meta_batch_size', 'training.num_outer_steps'}
+  for run in _runs(name, presets.DESKTOP):
+    fields = dict(sweeps.flatten(run.config))
+    anil = fields['model.name'] == 'anil'
+    assert fields['training.seeds'] == [*range(2020, 2025)]
+    assert fields['training.num_outer_steps'] <= (4000 if anil else 30_000)
+    free = {'training.seeds', *smaller}
+    # What is evaluated where nothing is held out; training is the same.
+    free |= {'task.repeat_empty', 'task.repeat_ood'}
+    if fields['model.name'] in models.HYPERNETWORKS:
+      free.add('model.hidden_dim')
+    decisive = {
+        path: value
+        for path, value in fields.items()
+        if path.startswith(('task.', 'model.', 'training.'))
+        and path not in free
+    }
+    assert any(decisive.items() <= paper.items() for paper in published)
+
+
+def test_at_desktop_four_experiments_share_the_runs_of_eight_modules() -> None:
+  shared = set.intersection(
+      *(set(sweeps.described_conditions(n, presets.DESKTOP)) for n in _DESKTOP)
+  )
+  runs = _runs('fig3b', presets.DESKTOP)
+  assert shared == {
+      sweeps.condition(run.config)
+      for run in runs
+      if run.config['model']['name'] in models.HYPERNETWORKS
+      and run.config['task']['task_support'] == 'random'
+  }
+
+
 @pytest.mark.parametrize('name', ['fig3b', 'fig4c', 'fig4e'])
 def test_an_unknown_preset_is_told_of_the_workstation(name: str) -> None:
   with pytest.raises(errors.UserError, match='paper, workstation'):
