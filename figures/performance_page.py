@@ -2,8 +2,9 @@
 
   python figures/performance_page.py --only=goals
 
-`benchmark.py` measures every case in a separate process; docs/performance.json
-keeps the results. docs/performance.md shows times per model, and its appendix
+docs/performance_cases.csv lists what is measured. `benchmark.py` measures every
+case in a separate process; docs/performance.json keeps the results.
+docs/performance.md shows times per model, and its appendix
 docs/performance_log.md how a step grows. Known cases are measured again only
 with `--again`. A machine with a GPU measures only the GPU cases, any other
 machine only the rest. Text outside the tables is hand-written; a case that was
@@ -13,7 +14,6 @@ not measured has an empty row.
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -29,44 +29,33 @@ from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.plotting import tables
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
+_CASES = _ROOT / 'docs' / 'performance_cases.csv'
 _JSON = _ROOT / 'docs' / 'performance.json'
 _PAGE = _ROOT / 'docs' / 'performance.md'
 _LOG = _ROOT / 'docs' / 'performance_log.md'
 
-_MODELS = ('linear_hypernetwork', 'nonlinear_hypernetwork', 'anil', 'maml')
-_CONFIGS = {
-    'hyperteacher': ('configs/fig3b.py:paper', {'task.num_modules': 4}),
-    'preferences': ('configs/fig4c.py:paper', {}),
-    'goals': ('configs/fig4e.py:paper', {}),
-    'theory': ('configs/fig2c.py:paper', {'training.meta_batch_size': 64}),
-    'scan': (
-        'configs/scan_add_jump.py:paper',
-        {'training.meta_batch_size': 1},
-    ),
-}
-_WORLDS = ('hyperteacher', 'preferences', 'goals')
 _PUBLISHED_BATCH = 128
 # The table of meta-seq2seq, whose steps are single episodes.
 _EPISODES = 'episodes'
 _GPU = 'gpu'
 # Tables of the page; all others are in the log.
 _ON_PAGE = ('steps', _GPU)
-_GPU_NAME = re.compile(rf'{_GPU} (\w+) (\w+) (\d+) seeds, (\d+) at once(.*)')
 # GPU steps are short, so several are timed together.
 _GPU_STEPS = 20
 _NOT_PASSED_ON = ('XLA_FLAGS', 'XLA_PYTHON_CLIENT_PREALLOCATE')
 
 
 class Case(NamedTuple):
-  """A measurement."""
+  """A measurement, a row of docs/performance_cases.csv."""
 
   table: str
   world: str
   model: str
-  change: str = ''  # Difference from the published scale, in words.
-  fields: dict[str, Any] = {}
-  seeds: int = 1
-  devices: int = 1
+  change: str  # Difference from the published scale, in words.
+  config: str
+  fields: str  # Of the config, such as 'task.num_modules=4 ...'.
+  seeds: int
+  devices: int
 
   @property
   def name(self) -> str:
@@ -77,51 +66,8 @@ class Case(NamedTuple):
 
 def cases() -> list[Case]:
   """Returns all cases on the pages."""
-  steps = [
-      Case('steps', world, model) for world in _WORLDS for model in _MODELS
-  ]
-  linear = 'hyperteacher', 'linear_hypernetwork'
-  seeds = [Case('seeds', *linear, f'{n} seeds', seeds=n) for n in (1, 3, 10)]
-  devices = [
-      Case('devices', *linear, f'{n} devices', devices=n) for n in (1, 2)
-  ]
-  growth = [
-      Case('growth', *linear, f'{words} {value}', {field: value})
-      for words, field, values in (
-          ('modules', 'task.num_modules', (2, 4, 8)),
-          ('width', 'models.linear_hypernetwork.hidden_dim', (64, 128, 256)),
-          ('support examples', 'task.num_support', (128, 256, 512)),
-          ('tasks', 'training.meta_batch_size', (8, 16, 32)),
-          ('tasks at once', 'execution.task_chunk_size', (1, 2, 4, 8)),
-      )
-      for value in values
-  ]
-  episodes = [Case(_EPISODES, 'scan', 'meta_seq2seq')]
-  return steps + seeds + devices + growth + episodes + _gpu_cases()
-
-
-def _gpu_cases() -> list[Case]:
-  """Returns the usual cases, and all others that were measured on a GPU."""
-  usual = [
-      f'{_GPU} {world} {model} 1 seeds, 32 at once'
-      for world in _WORLDS
-      for model in _MODELS
-  ]
-  matches = map(_GPU_NAME.fullmatch, {*usual, *known()})
-  parts = [match.groups() for match in matches if match]
-  return [
-      Case(
-          _GPU,
-          world,
-          model,
-          f'{seeds} seeds, {chunk} at once{gpu}',
-          {'execution.task_chunk_size': int(chunk)},
-          seeds=int(seeds),
-      )
-      for world, model, seeds, chunk, gpu in sorted(
-          parts, key=lambda x: (x[0], x[1], int(x[2]), int(x[3]), x[4])
-      )
-  ]
+  rows = pd.read_csv(_CASES, keep_default_na=False)
+  return [Case(*row) for row in rows.itertuples(index=False)]
 
 
 def known() -> dict[str, dict[str, Any]]:
@@ -135,8 +81,8 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
   Raises:
     SystemExit: if the benchmark failed, and said why.
   """
-  config, fields = _CONFIGS[case.world]
-  fields = {'training.meta_batch_size': num_tasks} | fields | case.fields
+  fields: dict[str, Any] = {'training.meta_batch_size': num_tasks}
+  fields |= dict(field.split('=') for field in case.fields.split())
   with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / 'row.json'
     done = subprocess.run(
@@ -144,7 +90,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
             sys.executable,
             '-m',
             'modular_hyperteacher.benchmark',
-            f'--config={config}',
+            f'--config={case.config}',
             *(f'--config.{field}={value}' for field, value in fields.items()),
             f'--only=model={case.model}',
             f'--seeds={case.seeds}',
@@ -161,7 +107,7 @@ def measure(case: Case, num_tasks: int, repeats: int) -> dict[str, Any]:
     if done.returncode:
       sys.exit(done.returncode)
     (row,) = json.loads(path.read_text('utf-8'))
-  return row | {'num_tasks': fields['training.meta_batch_size']}
+  return row | {'num_tasks': int(fields['training.meta_batch_size'])}
 
 
 def make_tables(rows: dict[str, dict[str, Any]]) -> dict[str, pd.DataFrame]:

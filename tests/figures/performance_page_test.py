@@ -1,6 +1,6 @@
 """The performance pages: rows, tables, markers. Nothing is timed here."""
 
-import json
+import functools
 import pathlib
 import types
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import pytest
 
+from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures import performance_page
 from modular_hyperteacher.runs import provenance
 from tests.profiling import benchmark_test
@@ -31,7 +32,8 @@ _ROW = {
 def test_cases_have_names_of_their_own() -> None:
   names = [case.name for case in performance_page.cases()]
   assert len(set(names)) == len(names)
-  assert {case.name for case in benchmark_test.GUARDED} <= set(names)
+  assert performance_page.known().keys() <= set(names)
+  assert len(benchmark_test.GUARDED) == len(benchmark_test._GUARDED)
 
 
 def test_times_are_given_for_the_published_number_of_tasks() -> None:
@@ -58,18 +60,18 @@ def test_on_a_gpu_wall_times_are_given_as_they_are() -> None:
   assert (line['GPU'], line['of the product']) == ('H100', '46%')
 
 
-def test_a_gpu_case_of_the_file_is_one_of_the_page(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-  monkeypatch.setattr(performance_page, '_JSON', tmp_path / 'rows.json')
-  usual = performance_page.cases()
-  name = 'gpu goals maml 12 seeds, 16 at once on a B200'
-  (tmp_path / 'rows.json').write_text(json.dumps({name: _ROW, 'steps a b': {}}))
-  cases = performance_page.cases()
-  (added,) = (case for case in cases if case not in usual)
-  assert len(cases) == len(usual) + 1 and added.name == name
-  assert added.seeds == 12
-  assert added.fields == {'execution.task_chunk_size': 16}
+def test_cases_name_fields_of_their_configs() -> None:
+  for case in performance_page.cases():
+    path, _, preset = case.config.partition(':')
+    name = pathlib.Path(path).stem
+    config: Any = plugins.config_of(name).get_config(preset)
+    assert plugins.config_of(name).path == path
+    assert case.model in {model.name for model in config.models.values()}
+    for field in case.fields.split():
+      field, _, value = field.partition('=')
+      *blocks, last = field.split('.')
+      block: Any = functools.reduce(getattr, blocks, config)
+      assert last in block and int(value) > 0, field
 
 
 @pytest.mark.parametrize('backend', ['cpu', 'gpu'])

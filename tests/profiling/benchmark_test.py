@@ -22,13 +22,14 @@ from tests.helpers import forks
 
 _MOST = 1.3
 _BENCHMARK = ('-m', 'modular_hyperteacher.benchmark')
-GUARDED = (
-    performance_page.Case('steps', 'hyperteacher', 'linear_hypernetwork'),
-    performance_page.Case('steps', 'hyperteacher', 'maml'),
-    performance_page.Case('steps', 'preferences', 'linear_hypernetwork'),
-    performance_page.Case('steps', 'goals', 'linear_hypernetwork'),
-    performance_page.Case('episodes', 'scan', 'meta_seq2seq'),
+_GUARDED = (
+    'steps hyperteacher linear_hypernetwork',
+    'steps hyperteacher maml',
+    'steps preferences linear_hypernetwork',
+    'steps goals linear_hypernetwork',
+    'episodes scan meta_seq2seq',
 )
+GUARDED = [c for c in performance_page.cases() if c.name in _GUARDED]
 
 
 @pytest.mark.benchmark
