@@ -94,7 +94,6 @@ draw = FIGURES[EXPERIMENT].draw
 
 
 _STEP, _BATCH = 'training.num_outer_steps', 'training.meta_batch_size'
-_X_TITLE = 'training tasks (outer steps × tasks per step)'
 
 
 def _over_tasks(
@@ -140,7 +139,7 @@ def _at_desktop(grid: cells.Cells) -> Mapping[str, Any]:
 _OF_CURVES: dict[str, Any] = {
     'experiment': EXPERIMENT,
     'cell': model_bars.CELL,
-    'x_title': _X_TITLE,
+    'x_title': 'training tasks (outer steps × tasks per step)',
     'x_type': 'log',
     'same_x': True,
     'num_columns': 2,
