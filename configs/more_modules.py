@@ -21,6 +21,7 @@ from modular_hyperteacher.experiments import sweeps
 
 DESKTOP = presets.DESKTOP
 
+
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset; see `presets`."""
   is_shared = preset == presets.DESKTOP
