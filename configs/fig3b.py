@@ -22,18 +22,33 @@ from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.configs.blocks import variants
+from modular_hyperteacher.experiments import sweeps
 
 WORKSTATION = presets.WORKSTATION
 DESKTOP = presets.DESKTOP
+# Rule 2 of docs/verdicts.md.
+_DESKTOP_STEPS = {'anil': 4000}
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   grids = models.recomposition_sweep(preset, matched_width=218)
   preset = presets.scale(preset)
-  sweep = [part for g in grids for part in hyperteacher.with_steps(preset, g)]
+  sweep = [part for grid in grids for part in _with_steps(preset, grid)]
   blocks = hyperteacher.blocks(preset, num_modules=8)
   return experiment.make('fig3b', preset, sweep, **blocks)
+
+
+def _with_steps(preset: str, grid: sweeps.Grid) -> list[sweeps.Grid]:
+  """Returns a grid, divided by the models' outer steps at 'desktop'."""
+  if preset != DESKTOP:
+    return [grid]
+  usual = [m for m in grid['model'] if m not in _DESKTOP_STEPS]
+  fewer = [m for m in grid['model'] if m in _DESKTOP_STEPS]
+  return [grid | {'model': usual}] + [
+      grid | {'model': [m], 'num_outer_steps': [_DESKTOP_STEPS[m]]}
+      for m in fewer
+  ]
 
 
 def _pairs(preset: str) -> experiment.Config:

@@ -19,14 +19,10 @@ from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.experiments import sweeps
 
 DESKTOP = presets.DESKTOP
-# Outer steps of connected and disconnected support, in place of 30,000: R2 of
-# decoding rises early.
-_DESKTOP_STEPS_3D = 8000
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset; see `presets`."""
-  few = preset == presets.DESKTOP
   sweep = [
       sweeps.grid(
           task_support=['random', 'non_compositional'],
@@ -35,7 +31,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       sweeps.grid(
           task_support=['connected', 'disconnected'],
           model=models.HYPERNETWORKS,
-          **({'num_outer_steps': [_DESKTOP_STEPS_3D]} if few else {}),
+          **hyperteacher.fewer_steps(preset),
       ),
   ]
   # Connected support is of pairs.

@@ -7,8 +7,8 @@ combination. The same runs make Figures A6 and A7 and Tables A2 to A8.
 
 'laptop' has a smaller teacher and is thinned: M of 4 and 8; K of 1, 2 and M for
 the hypernetworks; ANIL for M = 8 and K = 2 alone, and no MAML, so its
-verdict on 3E compares with ANIL in one cell only. 'desktop' has M = 8 and K of
-1, 2 and 4, and all models.
+verdict on 3E compares with ANIL in one cell only. 'desktop' has hypernetworks
+alone, M = 8, and K of 1, 2 and 4.
 
   python -m modular_hyperteacher.main --config=configs/fig3e.py
   python -m modular_hyperteacher.main --config=configs/fig3e.py:teacher_longer
@@ -36,7 +36,7 @@ _ANIL_CELL = sweeps.grid(
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   cells = {4: (1, 2, 4), 6: (1, 2, 4, 6), 8: (1, 2, 4, 6, 8)}
-  if preset == presets.DESKTOP:
+  if preset == DESKTOP:
     cells = {8: (1, 2, 4)}
   elif preset != 'paper':
     cells = {4: (1, 2, 4), 8: (1, 2, 8)}
@@ -45,18 +45,15 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   # same: the released code then repeats one OOD combination.
   repeats = {'repeat_ood': [True]} if preset == 'paper' else {}
   sweep = [
-      part
+      sweeps.grid(
+          {'task.num_modules': [num_modules]},
+          max_active=[max_active],
+          model=_models(preset, num_modules, max_active),
+          **(repeats if max_active == num_modules else {}),
+          **hyperteacher.fewer_steps(preset),
+      )
       for num_modules, all_active in cells.items()
       for max_active in all_active
-      for part in hyperteacher.with_steps(
-          preset,
-          sweeps.grid(
-              {'task.num_modules': [num_modules]},
-              max_active=[max_active],
-              model=_models(preset, num_modules, max_active),
-              **(repeats if max_active == num_modules else {}),
-          ),
-      )
   ]
   blocks = hyperteacher.blocks(
       preset,
@@ -69,11 +66,11 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 
 def _models(preset: str, num_modules: int, max_active: int) -> Sequence[str]:
   """Returns the models of a cell: all, or as many as there is time for."""
-  if preset in (presets.DESKTOP, 'paper'):
+  if preset == 'paper':
     return models.MODELS
-  if (num_modules, max_active) == (8, 2):
-    return _ANIL_CELL['model']
-  return models.HYPERNETWORKS
+  if preset == DESKTOP or (num_modules, max_active) != (8, 2):
+    return models.HYPERNETWORKS
+  return _ANIL_CELL['model']
 
 
 def _longer(preset: str) -> experiment.Config:

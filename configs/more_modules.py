@@ -7,7 +7,7 @@ the effect of unseen numbers of modules.
 
 OOD(K=8) is a single combination. In most seeds the control trains on it, but is
 evaluated on it all the same (`repeat_empty`). Combinations of four modules are
-held out from both. At 'desktop', the first training is Figure 3B's.
+held out from both. At 'desktop', the first training is Figure 3E's.
 
   python -m modular_hyperteacher.main --config=configs/more_modules.py
   python figures/make_all.py --only=more_modules
@@ -36,6 +36,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           {'task.max_active': [max_active]},
           model=models.HYPERNETWORKS,
           **repeat,
+          **hyperteacher.fewer_steps(preset),
       )
       for max_active, repeat in (
           (few, {}),

@@ -79,9 +79,8 @@ _MODELS_OF_TWO_LAYERS = {
     # hypernetwork got worse after the first thousand steps.
     'outer_rate': (1e-3, 1e-3, 1e-3, 3e-3),
 }
-# Rules 1 and 2 of docs/verdicts.md.
+# Rule 1 of docs/verdicts.md.
 _DESKTOP_MODELS = {'hidden_dim': (512, 384, 64, 64)}
-_DESKTOP_STEPS = {'anil': 4000}
 
 
 def blocks(
@@ -131,13 +130,6 @@ def blocks(
   }
 
 
-def with_steps(preset: str, grid: sweeps.Grid) -> list[sweeps.Grid]:
-  """Returns a grid, divided by the models' outer steps at 'desktop'."""
-  if preset != presets.DESKTOP:
-    return [grid]
-  usual = [m for m in grid['model'] if m not in _DESKTOP_STEPS]
-  fewer = [m for m in grid['model'] if m in _DESKTOP_STEPS]
-  return [grid | {'model': usual}] + [
-      grid | {'model': [m], 'num_outer_steps': [_DESKTOP_STEPS[m]]}
-      for m in fewer
-  ]
+def fewer_steps(preset: str) -> sweeps.Grid:
+  """Returns the axis of outer steps by rule 3 of docs/verdicts.md."""
+  return {'num_outer_steps': [8000]} if preset == presets.DESKTOP else {}
