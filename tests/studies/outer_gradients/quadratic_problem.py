@@ -15,26 +15,21 @@ from modular_hyperteacher.studies.outer_gradients import quadratic
 from modular_hyperteacher.tasks import base as tasks
 
 
-def make_problem(
-    curvatures: np.ndarray, num_steps: int, momentum: float = 0.0
-) -> estimates.Problem:
-  """Returns the problem, whose descents start at zero, with a rate of one.
+def make_problem(num_steps: int) -> estimates.Problem:
+  """Returns the problem, whose free phase takes so many steps.
 
-  Args:
-    curvatures: the diagonal of A, [n].
-    num_steps: the number of steps of the free phase.
-    momentum: the momentum of the inner loop.
+  Descents start at zero, with a rate of one.
   """
 
   def loss(outputs: jax.Array, batch: tasks.Batch) -> jax.Array:
     fast_params, meta_params = outputs
     if batch.targets.size:
       return 0.5 * jnp.sum((fast_params - batch.targets) ** 2)
-    curved = 0.5 * jnp.vdot(curvatures, fast_params**2)
+    curved = 0.5 * jnp.vdot(quadratic.CURVATURES, fast_params**2)
     return curved - jnp.vdot(fast_params, meta_params)
 
   model = models.MetaModel(
-      init=lambda key: jnp.zeros(len(curvatures)),
+      init=lambda key: jnp.zeros(len(quadratic.CURVATURES)),
       init_fast=jnp.zeros_like,
       encode=models.identity_encoding,
       decode=lambda meta_params, fast_params, encoding: jnp.stack(
@@ -42,31 +37,29 @@ def make_problem(
       ),
   )
   inner = inner_loop.InnerConfig(
-      num_steps=num_steps, learning_rate=1.0, solver='sgd', momentum=momentum
+      num_steps=num_steps, learning_rate=1.0, solver='sgd'
   )
   objective = tasks.Objective(loss, lambda outputs, batch: {})
   only = types.SimpleNamespace(objective=objective)  # No task is drawn.
   return estimates.Problem(cast(Any, only), model, inner)
 
 
-def make_task(c: np.ndarray) -> tasks.Task:
+def make_task() -> tasks.Task:
   """Returns the task whose query set is c."""
   empty = jnp.zeros(0)
   support, query = (
-      tasks.Batch(empty, targets, empty) for targets in (empty, jnp.array(c))
+      tasks.Batch(empty, targets, empty)
+      for targets in (empty, jnp.array(quadratic.C))
   )
   return tasks.Task(support, query, empty)
 
 
 def gradient(
-    rule: outer_loop.OuterConfig,
-    problem: estimates.Problem,
-    theta: np.ndarray = quadratic.THETA,
-    c: np.ndarray = quadratic.C,
+    rule: outer_loop.OuterConfig, problem: estimates.Problem
 ) -> np.ndarray:
   """Returns a rule's estimate, [n]."""
   estimate = rule.make_estimate(problem)
   found = jax.jit(jax.grad(estimate, has_aux=True), static_argnums=1)(
-      jnp.array(theta), None, make_task(c), jax.random.key(0)
+      jnp.array(quadratic.THETA), None, make_task(), jax.random.key(0)
   )
   return np.asarray(found[0])
