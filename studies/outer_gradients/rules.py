@@ -173,7 +173,7 @@ class Implicit(outer_loop.OuterConfig):
         'implicit_neumann': surrogates.neumann(
             number, problem.inner.learning_rate
         ),
-        't1_t2': surrogates.identity,
+        't1_t2': surrogates.neumann(0, 1.0),  # v = grad l_out.
     }[self.gradient]
     surrogate = functools.partial(surrogates.implicit, solve=solve)
     return _after_free_phase(self.gradient, problem, surrogate)
