@@ -32,6 +32,7 @@ class Analysis(NamedTuple):
 
   splits: tuple[str, ...]
   measure: Callable[[Adapted], Metrics]
+  always: bool = False  # At every evaluation, rather than at few of them.
 
 
 def is_finite(*trees: Any) -> bool:
@@ -52,7 +53,7 @@ def combine(analyses: Sequence[Analysis]) -> Analysis | None:
     return metrics
 
   splits = dict.fromkeys(split for a in analyses for split in a.splits)
-  return Analysis(tuple(splits), measure)
+  return Analysis(tuple(splits), measure, any(a.always for a in analyses))
 
 
 def over_seeds(

@@ -171,6 +171,7 @@ def make_system(
           task, learner, task_chunk_size, analysis.splits if analysis else ()
       ),
       make_analyse=make_analyse,
+      analysed_always=bool(analysis and analysis.always),
   )
 
 

@@ -105,6 +105,7 @@ class System(NamedTuple):
   ]
   # split -> number of combinations, if it is the same for all seeds.
   fixed_counts: Mapping[str, int] | None = None
+  analysed_always: bool = False  # Whether at every evaluation.
 
 
 class Programs:

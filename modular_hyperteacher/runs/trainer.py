@@ -59,7 +59,8 @@ class Trainer:
     guard: runs what is computed on the devices; raises to stop the loop.
     watch: receives the progress after every compiled call.
     check_lock: raises if another process has taken over the run.
-    analyse: analysis on the host, at evaluations that `is_analysed` and last.
+    analyse: analysis on the host, at evaluations that `is_analysed` and last,
+      or at all of them, as the system says.
     on_saved: receives the step of every checkpoint, on the first process.
     rows: all rows so far, in the order of `run_folder.COLUMNS`.
   """
@@ -208,8 +209,12 @@ class Trainer:
         split: {name: values[:, i] for name, values in metrics.items()}
         for i, split in enumerate(self.experiment.system.evaluation_splits)
     }
-    is_last = step == self._training.num_outer_steps
-    if self.analyse and (is_last or settings.is_analysed(step, evaluate_every)):
+    is_analysed = (
+        self.experiment.system.analysed_always
+        or step == self._training.num_outer_steps
+        or settings.is_analysed(step, evaluate_every)
+    )
+    if self.analyse and is_analysed:
       analysed = self.guard.call(
           self.analyse,
           programs.fetch(self._state.meta_params),

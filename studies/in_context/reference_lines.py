@@ -18,7 +18,7 @@ writes in_context_references.csv and, for the hyperteacher,
 in_context_hyperteacher_references.csv to data/.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import pathlib
 from typing import Any
 
@@ -37,15 +37,17 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.studies.in_context import modular_regression
 from modular_hyperteacher.tasks import base
-from modular_hyperteacher.tasks import teacher_student
 
 NAMES = ('mean', 'nearest', 'mix', 'teacher')
 # Shares of a pair's first module; training draws all between 1/3 and 2/3.
 _NEAREST_SHARES = np.linspace(1 / 3, 2 / 3, 9)
 _MIX_SHARES = np.linspace(1 / 3, 2 / 3, 3)
 _NUM_FITTED, _NUM_SCORED = 1000, 500  # Inputs.
-# Number of examples that `measure_accuracy` needs, as fields of a task.
-EXAMPLES = {'num_support': _NUM_FITTED, 'num_query': _NUM_SCORED}
+# Number of examples that `measure` needs, as fields of a task.
+EXAMPLES: dict[str, Any] = {
+    'num_support': _NUM_FITTED,
+    'num_query': _NUM_SCORED,
+}
 _NUM_DRAWN = 4000  # Training tasks, to find all of their combinations.
 EXPERIMENT = 'in_context'
 HYPERTEACHER = 'in_context_hyperteacher'
@@ -54,80 +56,26 @@ _SCORES = {EXPERIMENT: 'r2', HYPERTEACHER: 'accuracy'}
 
 
 def measure(
-    params: teacher_student.TeacherParams,
-    task_support: str,
-    split: str,
-    key: jax.Array,
-    num_tasks: int = 64,
-) -> dict[str, float]:
-  """Returns the R^2 of every predictor: 1 - mean error / mean variance.
-
-  Means are over new tasks of a split.
-  """
-  num_modules, input_dim, hidden_dim = params.modules.shape
-  distribution = modular_regression.make(
-      task_support=task_support,
-      input_dim=input_dim,
-      output_dim=1,
-      teacher_hidden_dim=hidden_dim,
-      num_support=_NUM_FITTED,
-      num_query=_NUM_SCORED,
-  )
-  support, query = distribution.sample_examples(
-      params,
-      randomness.stream(key, 'inputs'),
-      jnp.ones((1, num_modules)),
-      split,
-  )
-  inputs = np.concatenate([support.inputs, query.inputs])
-  respond = jax.jit(
-      jax.vmap(modular_regression.respond, in_axes=(None, 0, None))
-  )
-
-  def values(latents: jax.typing.ArrayLike) -> np.ndarray:
-    """Returns targets of tasks at all inputs, [tasks, inputs], in float64."""
-    return np.asarray(respond(params, latents, inputs), float)[..., 0]
-
-  masks = modular_regression.masks_of(task_support)['train']
-  known = values(np.array([*_latents(masks, _NEAREST_SHARES)]))
-  basis = values(np.array([*_latents(masks, _MIX_SHARES)]))
-  keys = jax.random.split(randomness.stream(key, 'tasks'), num_tasks)
-  latents = jax.vmap(lambda k: distribution.sample_latent(params, k, split)[0])(
-      keys
-  )
-  errors = {name: [] for name in NAMES}
-  variances = []
-  for target, composed in zip(values(latents), values(2 * latents)):
-    fitted, scored = np.split(target, [_NUM_FITTED])
-    distance = ((known[:, :_NUM_FITTED] - fitted) ** 2).mean(1)
-    weights, *_ = np.linalg.lstsq(basis[:, :_NUM_FITTED].T, fitted)
-    predicted = {
-        'mean': known.mean(0),
-        'nearest': known[distance.argmin()],
-        'mix': weights @ basis,
-        'teacher': composed,
-    }
-    for name, prediction in predicted.items():
-      error = (prediction[_NUM_FITTED:] - scored) ** 2
-      errors[name].append(error.mean())
-    variances.append(scored.var())
-  return {
-      name: float(1 - np.mean(errors[name]) / np.mean(variances))
-      for name in NAMES
-  }
-
-
-def measure_accuracy(
     distribution: base.TaskDistribution,
     params: Any,
     split: str,
     key: jax.Array,
+    pairs: np.ndarray | None = None,
     num_tasks: int = 64,
 ) -> dict[str, float]:
-  """Returns the accuracy of every predictor, for tasks with soft labels.
+  """Returns the score of every predictor, over new tasks of a split.
 
-  Means are over new tasks of a split. The distribution has finitely many tasks,
-  with `EXAMPLES` examples.
+  It is the accuracy, for finitely many tasks with soft labels. For modular
+  regression it is R^2: 1 - mean error / mean variance.
+
+  Args:
+    distribution: the task distribution, with `EXAMPLES` examples.
+    params: the parameters of its tasks.
+    split: the split of the new tasks.
+    key: the key of inputs and tasks.
+    pairs: for modular regression, the masks of the pairs that training
+      combines, [C, M]; None for other tasks.
+    num_tasks: the number of new tasks.
   """
   input_key = randomness.stream(key, 'inputs')
 
@@ -140,40 +88,75 @@ def measure_accuracy(
 
     return jax.vmap(one_task)(latents)
 
-  def draw(split: str, number: int) -> jax.Array:
-    keys = jax.random.split(randomness.stream(key, split), number)
+  def outputs(latents: jax.typing.ArrayLike) -> np.ndarray:
+    """Returns the outputs of tasks at all inputs, [tasks, N, Y], in float64."""
+    return np.asarray(respond(jnp.asarray(latents)), float)
+
+  def draw(split: str, stream: str, number: int) -> jax.Array:
+    keys = jax.random.split(randomness.stream(key, stream), number)
     sample = jax.vmap(lambda k: distribution.sample_latent(params, k, split))
     return jax.jit(sample)(keys)
 
-  trained = np.unique(np.asarray(draw('train', _NUM_DRAWN)), axis=0)
-  known = np.asarray(respond(jnp.asarray(trained)), float)
-  new = np.asarray(respond(draw(split, num_tasks)), float)
-  known_labels = known.argmax(-1)
-  fitted, targets = (
-      labels[:, :_NUM_FITTED].reshape(len(labels), -1).T
-      for labels in (known, new)
+  if pairs is None:
+    trained = np.asarray(draw('train', 'train', _NUM_DRAWN))
+    known = outputs(np.unique(trained, axis=0))
+    targets = outputs(draw(split, split, num_tasks))
+    return _mean_scores(known, known, targets, _are_right)
+  known, basis = (
+      outputs(np.array([*_latents(pairs, shares)]))
+      for shares in (_NEAREST_SHARES, _MIX_SHARES)
   )
-  all_weights, *_ = np.linalg.lstsq(fitted, targets)
-  correct = {name: [] for name in NAMES}
-  for labels, weights in zip(new.argmax(-1), all_weights.T):
-    agreement = (known_labels == labels)[:, :_NUM_FITTED].mean(1)
+  targets = outputs(draw(split, 'tasks', num_tasks))
+  variance = float(targets[:, _NUM_FITTED:].var(1).mean())
+  scores = _mean_scores(known, basis, targets, _minus_squared_errors)
+  return {name: 1 + score / variance for name, score in scores.items()}
+
+
+def _mean_scores(
+    known: np.ndarray,  # outputs of training functions, [functions, N, Y]
+    basis: np.ndarray,  # outputs that 'mix' combines, [functions, N, Y]
+    targets: np.ndarray,  # outputs of new tasks, [tasks, N, Y]
+    score: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> dict[str, float]:
+  """Returns each predictor's mean score on inputs that it was not fitted to.
+
+  `score` takes predictions and targets, [..., N, Y], and returns [..., N].
+  """
+  columns, fitted = (
+      values[:, :_NUM_FITTED].reshape(len(values), -1).T
+      for values in (basis, targets)
+  )
+  all_weights, *_ = np.linalg.lstsq(columns, fitted)
+  scores = {name: [] for name in NAMES}
+  for target, weights in zip(targets, all_weights.T):
+    likeness = score(known[:, :_NUM_FITTED], target[:_NUM_FITTED]).mean(1)
     predicted = {
-        'mean': known.mean(0).argmax(-1),
-        'nearest': known_labels[agreement.argmax()],
-        'mix': np.tensordot(weights, known, 1).argmax(-1),
-        'teacher': labels,
+        'mean': known.mean(0),
+        'nearest': known[likeness.argmax()],
+        'mix': np.tensordot(weights, basis, 1),
+        'teacher': target,
     }
     for name, prediction in predicted.items():
-      correct[name].append((prediction == labels)[_NUM_FITTED:].mean())
-  return {name: float(np.mean(values)) for name, values in correct.items()}
+      scores[name].append(score(prediction, target)[_NUM_FITTED:].mean())
+  return {name: float(np.mean(values)) for name, values in scores.items()}
+
+
+def _minus_squared_errors(
+    predictions: np.ndarray, targets: np.ndarray
+) -> np.ndarray:
+  return -((predictions - targets) ** 2).mean(-1)
+
+
+def _are_right(predictions: np.ndarray, targets: np.ndarray) -> np.ndarray:
+  return predictions.argmax(-1) == targets.argmax(-1)
 
 
 def _latents(masks: np.ndarray, shares: np.ndarray) -> Iterator[np.ndarray]:
-  """Yields a latent [M] per pair of modules and share of its first."""
+  """Yields a latent [1, M] per pair of modules and share of its first."""
   for mask in masks:
     for share in shares:
-      latent = np.zeros(len(mask), np.float32)
-      latent[mask] = share, 1 - share
+      latent = np.zeros((1, len(mask)), np.float32)
+      latent[0, mask] = share, 1 - share
       yield latent
 
 
@@ -197,7 +180,12 @@ def compute(experiment: str) -> pd.DataFrame:
       for run in reference.described_runs(experiment, 'laptop')
   }
   for support, run in runs.items():
-    task = run.config['task']
+    block = run.config['task'] | EXAMPLES
+    is_regression = block['name'] == 'modular_regression'
+    pairs = (
+        modular_regression.masks_of(support)['train'] if is_regression else None
+    )
+    made = checked.call(components.task_entry(block).make, 'task', block)
     training = run.config['training'] | {'seeds': [int(seed) for seed in seeds]}
     built = build.build(run.config | {'training': training}, 1)
     for seed, drawn in zip(
@@ -206,13 +194,7 @@ def compute(experiment: str) -> pd.DataFrame:
       params = drawn.task_params
       key = randomness.stream(jax.random.key(seed), 'reference_lines')
       for split in ('test', 'ood'):
-        if task['name'] == 'modular_regression':
-          measured = measure(params, support, split, key)
-        else:
-          block = task | EXAMPLES
-          make_task = components.task_entry(block).make
-          made = checked.call(make_task, 'task', block)
-          measured = measure_accuracy(made, params, split, key)
+        measured = measure(made, params, split, key, pairs)
         rows += [
             {
                 'task_support': support,

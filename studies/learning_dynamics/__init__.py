@@ -8,17 +8,10 @@ STUDY = study.Study(
     paper='ours',
     configs=('learning_dynamics', 'ld_modules'),
     tasks={'weighted_families': f'{__name__}.world:TASK'},
-    # A name of its own, by which a config asks for the measurements.
+    # The name by which configs call the paper's student, and run ids hash it.
     models={
         'tracked_student': 'modular_hyperteacher.models.modular_student:make'
     },
-    systems=(
-        study.System(
-            name='tracked',
-            module=f'{__name__}.world',
-            models=('tracked_student',),
-        ),
-    ),
     figures=f'{__name__}.figures:FIGURES',
     claims=f'{__name__}.claims:CLAIMS',
 )

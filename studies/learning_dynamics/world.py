@@ -4,36 +4,25 @@ The task is `teacher_student`, but a support of `supports` says how often each
 family is drawn. Each family also has an evaluation split of its own, with
 continuous latents like all OOD splits: 'ood_family_01' combines modules 0 and
 1. The student is `modular_student` under the name `tracked_student`. Alignment
-and decoding are measured at every evaluation, inside the compiled program:
-analyses on the host run at few of them.
+and decoding are measured at every evaluation.
 """
 
-from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
 import jax
-from jax import lax
-import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.analysis import alignment
 from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.analysis import ridge
-from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import components
-from modular_hyperteacher.experiments import settings
-from modular_hyperteacher.learning import outer_loop
-from modular_hyperteacher.learning import programs
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import combinations
-
-# Splits whose adapted parameters are measured: training families, and new ones.
-_MEASURED = ('test', 'ood')
 
 
 def make(
@@ -89,95 +78,34 @@ def make(
   )
 
 
-def _make_alignment(
+def _make_analysis(
     task: tasks.TaskDistribution, model: models.MetaModel
 ) -> analyses.Analysis:
-  """Returns the analysis of alignment, without the splits of single families.
+  """Returns the analysis of alignment and decoding, at every evaluation.
 
-  The latents of one family do not determine the map to the student's.
+  To the metrics of `alignment` it adds 'decoding_r2_m{m}', the R2 of module m
+  by the same regression of latents, fitted and scored on the same tasks. It
+  leaves out the splits of single families, whose latents do not determine the
+  map to the student's.
   """
   made = alignment.make_analysis(task, model)
-  return made._replace(splits=_MEASURED)
+
+  def measure(adapted: analyses.Adapted) -> analyses.Metrics:
+    measured = dict(made.measure(adapted))
+    for split, latents in adapted.latents.items():
+      scores = _decode(adapted.fast_params[split], latents[:, 0])
+      by_module = {f'decoding_r2_m{m}': float(r) for m, r in enumerate(scores)}
+      measured[split] = {**measured[split], **by_module}
+    return measured
+
+  return analyses.Analysis(('test', 'ood'), measure, always=True)
 
 
-TASK = components.TaskEntry(make, (_make_alignment,), cpu_chunk_size=2)
+@jax.jit
+def _decode(student_latents: jax.Array, latents: jax.Array) -> jax.Array:
+  """Returns the R2 of each module, [M]."""
+  regression = alignment.fit_latents(student_latents, latents)
+  return ridge.r2(student_latents @ regression.T, latents)
 
 
-blocks = bilevel.blocks
-
-
-def build(
-    config: Mapping[str, Any],
-    training: settings.TrainingConfig,
-    execution: settings.ExecutionConfig,
-    num_devices: int,
-) -> settings.Experiment:
-  """Returns the experiment of a config, measured at every evaluation.
-
-  Raises:
-    UserError: if the task is not this study's, or as `bilevel.build`.
-  """
-  name = config['task'].get('name')
-  errors.require_choice('task.name', name, ('weighted_families',))
-  built = bilevel.build(config, training, execution, num_devices)
-  tracked = _track(built.system.evaluate, built.task.evaluation_splits)
-  return dataclasses.replace(
-      built, system=built.system._replace(evaluate=tracked)
-  )
-
-
-def _track(
-    evaluate: programs.Evaluate, splits: tuple[str, ...]
-) -> programs.Evaluate:
-  """Adds what `measure` returns to the metrics; NaN in the other splits."""
-  rows = [splits.index(split) for split in _MEASURED]
-
-  def tracked(
-      meta_params: Any, task_params: Any, latents: jax.Array, key: jax.Array
-  ) -> tuple[programs.Evaluation, Any]:
-    metrics, kept = evaluate(meta_params, task_params, latents, key)
-    # [2, tasks, M-hat], of all devices.
-    inferred = lax.all_gather(kept, outer_loop.DEVICE_AXIS, axis=1, tiled=True)
-    measured = measure(
-        task_params.modules,
-        meta_params['modules'],
-        latents[jnp.array(rows), :, 0],
-        inferred,
-    )
-    missing = jnp.full(len(splits), jnp.nan)
-    more = {
-        name: missing.at[jnp.array(rows)].set(values)
-        for name, values in measured.items()
-    }
-    return {**metrics, **more}, kept
-
-  return tracked
-
-
-def measure(
-    teacher: jax.Array,
-    student: jax.Array,
-    latents: jax.Array,
-    inferred: jax.Array,
-) -> dict[str, jax.Array]:
-  """Returns metric -> [2], of training families and of new combinations.
-
-  'alignment' is as in `alignment`. 'decoding_r2_m{m}' is the R2 of module m, by
-  the same regression of latents, fitted and scored on the same tasks.
-
-  Args:
-    teacher: modules, [M, X, H].
-    student: modules, [M-hat, X, H-hat].
-    latents: z of each task, [2, tasks, M].
-    inferred: zhat of each task, [2, tasks, M-hat].
-  """
-  decoded = []
-  for latent, student_latent in zip(latents, inferred):
-    regression = alignment.fit_latents(student_latent, latent)
-    joint = alignment.align(teacher, student, regression)['joint_mean']
-    scores = ridge.r2(student_latent @ regression.T, latent)
-    decoded.append({
-        'alignment': joint,
-        **{f'decoding_r2_m{m}': score for m, score in enumerate(scores)},
-    })
-  return jax.tree.map(lambda *pair: jnp.stack(pair), *decoded)
+TASK = components.TaskEntry(make, (_make_analysis,), cpu_chunk_size=2)

@@ -21,8 +21,8 @@ TASKS = {
     'scan': scan_episodes.ScanEpisodes,
 }
 MODELS = {
-    'meta_seq2seq': models.make_meta_seq2seq,
-    'seq2seq': models.make_seq2seq,
+    'meta_seq2seq': models.MetaSeq2Seq,
+    'seq2seq': models.Seq2Seq,
 }
 
 
@@ -53,18 +53,14 @@ def build(
   task_block, model_block = dict(config['task']), dict(config['model'])
   make_task = components.choose(TASKS, 'task', task_block)
   task_distribution = checked.call(make_task, 'task', task_block)
-  make_model = components.choose(MODELS, 'model', model_block)
+  model_config = components.choose(MODELS, 'model', model_block)
   outer = checked.call_outer(learner.OuterConfig, model_block, training)
   del model_block['outer']
-  network = checked.call(
-      make_model,
-      'model',
-      model_block
-      | {
-          'input_vocab': task_distribution.input_vocab,
-          'output_vocab': task_distribution.output_vocab,
-      },
-  )
+  model_block |= {
+      'input_vocab': task_distribution.input_vocab,
+      'output_vocab': task_distribution.output_vocab,
+  }
+  network = models.make(checked.call(model_config, 'model', model_block))
   system = systems.make_system(
       task_distribution,
       network,

@@ -30,8 +30,8 @@ DECODER = 'decoder'
 
 
 @dataclasses.dataclass(frozen=True)
-class ModelConfig(rules.Record):
-  """The network."""
+class _Sizes(rules.Record):
+  """The fields of both networks."""
 
   BLOCK: ClassVar[str] = 'model'
 
@@ -40,12 +40,29 @@ class ModelConfig(rules.Record):
   hidden_dim: rules.Count  # H, everywhere.
   num_layers: rules.Layers  # In every LSTM.
   dropout_rate: rules.BelowOne  # On embeddings, and between layers.
-  use_memory: bool  # False for a standard sequence-to-sequence network.
+  # Whether the decoder's attention ignores padding; as released, it does not.
+  mask_padding: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class MetaSeq2Seq(_Sizes):
+  """The network with a memory."""
+
+  use_memory: ClassVar[bool] = True
   # False for a decoder that sees only its initial state, the context of the
   # query's last step.
   use_decoder_attention: bool
-  # Whether the decoder's attention ignores padding; as released, it does not.
-  mask_padding: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Seq2Seq(_Sizes):
+  """A standard sequence-to-sequence network: the same, without a memory."""
+
+  use_memory: ClassVar[bool] = False
+  use_decoder_attention: ClassVar[bool] = True
+
+
+ModelConfig = MetaSeq2Seq | Seq2Seq
 
 
 class Context(NamedTuple):
@@ -82,42 +99,8 @@ class Model(NamedTuple):
   apply: Apply
 
 
-def make_meta_seq2seq(
-    *,
-    input_vocab: vocabulary.Vocabulary,
-    output_vocab: vocabulary.Vocabulary,
-    hidden_dim: int,
-    num_layers: int,
-    dropout_rate: float,
-    use_decoder_attention: bool,
-    mask_padding: bool,
-) -> Model:
-  """Returns the network with a memory; see `ModelConfig` for the arguments."""
-  return make(ModelConfig(**locals(), use_memory=True))
-
-
-def make_seq2seq(
-    *,
-    input_vocab: vocabulary.Vocabulary,
-    output_vocab: vocabulary.Vocabulary,
-    hidden_dim: int,
-    num_layers: int,
-    dropout_rate: float,
-    mask_padding: bool,
-) -> Model:
-  """Returns a standard network: the same, without a memory."""
-  fields = locals()
-  return make(
-      ModelConfig(**fields, use_memory=False, use_decoder_attention=True)
-  )
-
-
 def make(config: ModelConfig) -> Model:
-  """Returns the network's functions.
-
-  Raises:
-    UserError: if a size is invalid.
-  """
+  """Returns the network's functions."""
 
   def apply(
       support: vocabulary.Pairs, query: vocabulary.Pairs, is_training: bool

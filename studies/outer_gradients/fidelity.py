@@ -74,12 +74,17 @@ _OUTER: dict[str, Any] = {
     'max_consecutive_skips': 0,
 }
 
-_SOLVES = (
-    ('t1_t2', 0, surrogates.identity),
-    ('implicit_cg', 5, surrogates.conjugate_gradients(5)),
-    ('implicit_neumann', 10, surrogates.neumann(10, _RATE)),
+_IMPLICIT = tuple(
+    rules.Implicit(gradient=name, num_iterations=number, **_OUTER)
+    for name, number in (
+        ('t1_t2', None),
+        ('implicit_cg', 5),
+        ('implicit_neumann', 10),
+    )
 )
-_EXACT = surrogates.conjugate_gradients(_ITERATIONS)
+_EXACT = rules.Implicit(
+    gradient='implicit_cg', num_iterations=_ITERATIONS, **_OUTER
+)
 
 # (meta_params, task, key, fast parameters after the free phase, beta, T) ->
 # scalar
@@ -95,11 +100,14 @@ class _Point(NamedTuple):
 
 
 def _mean_gradient(estimate: _Estimate) -> Callable[..., jax.Array]:
-  """Returns (point, free [tasks, ...], beta, T) -> the mean's gradient, [P]."""
+  """Returns (point, free [tasks, ...], beta, T) -> the mean's gradient, [P].
+
+  A rule with a free phase of its own takes the point alone.
+  """
 
   @jax.jit
   def gradient(
-      point: _Point, free: Any, beta: Any = 0.0, num_last: Any = 0
+      point: _Point, free: Any = None, beta: Any = 0.0, num_last: Any = 0
   ) -> jax.Array:
     def loss(meta_params: Any) -> jax.Array:
       each = jax.vmap(lambda *x: estimate(meta_params, *x, beta, num_last))
@@ -117,95 +125,74 @@ class _Estimators:
     free: N -> (point) -> fast parameters after N steps, [tasks, ...].
     rules: N, rule -> gradient of a rule with its own free phase.
     contrasts: rule -> gradient, given the free phase.
-    implicit: solver -> gradient, given the free phase.
+    exact: the gradient after a converged free phase of its own.
   """
 
   def __init__(self, built: bilevel.BilevelExperiment) -> None:
     """Takes the task and the model; the inner loop is gradient descent."""
-    problems = {n: self._problem(built, n) for n in (*FREE, _CONVERGED)}
-    self.free = {n: self._free(problem) for n, problem in problems.items()}
-    self.rules = {
-        (n, rule): self._rule(rule.make_estimate(problems[n]))
-        for n in FREE
-        for rule in _rules(n)
-    }
-    problem = problems[FREE[0]]  # All have the same losses.
-    self.contrasts = {
-        name: _mean_gradient(
-            functools.partial(self._contrastive, problem, contrast)
+    problems = {
+        n: estimates.Problem(
+            built.task,
+            built.model,
+            inner_loop.InnerConfig(
+                num_steps=n, learning_rate=_RATE, solver='sgd'
+            ),
         )
+        for n in (*FREE, _CONVERGED)
+    }
+    self.free = {n: _adapt(problems[n]) for n in FREE}
+    self.rules = {
+        (n, rule): _by_rule(problems[n], rule)
+        for n in FREE
+        for rule in (*_rules(n), *_IMPLICIT)
+    }
+    self.contrasts = {  # All problems have the same losses.
+        name: _by_contrast(problems[FREE[0]], contrast)
         for name, contrast in surrogates.CONTRASTS.items()
     }
-    self.implicit = {
-        solve: _mean_gradient(functools.partial(self._implicit, problem, solve))
-        for solve in (_EXACT, *(solve for *_, solve in _SOLVES))
-    }
+    self.exact = _by_rule(problems[_CONVERGED], _EXACT)
 
-  @staticmethod
-  def _problem(
-      built: bilevel.BilevelExperiment, num_steps: int
-  ) -> estimates.Problem:
-    inner = inner_loop.InnerConfig(
-        num_steps=num_steps, learning_rate=_RATE, solver='sgd'
-    )
-    return estimates.Problem(built.task, built.model, inner)
 
-  @staticmethod
-  def _free(problem: estimates.Problem) -> Callable[[_Point], Any]:
-    return jax.jit(
-        lambda point: jax.vmap(
-            lambda *x: problem.adapt(point.meta_params, None, *x)
-        )(point.drawn, point.keys)
-    )
+def _adapt(problem: estimates.Problem) -> Callable[[_Point], Any]:
+  return jax.jit(
+      lambda point: jax.vmap(
+          lambda *x: problem.adapt(point.meta_params, None, *x)
+      )(point.drawn, point.keys)
+  )
 
-  @staticmethod
-  def _rule(estimate: estimates.Estimate) -> Callable[..., jax.Array]:
-    return _mean_gradient(
-        lambda meta_params, task, key, *_: estimate(
-            meta_params, None, task, key
-        )[0]
-    )
 
-  @staticmethod
-  def _contrastive(
-      problem: estimates.Problem,
-      contrast: surrogates.Contrast,
-      meta_params: Any,
-      task: Any,
-      key: jax.Array,
-      free: Any,
-      beta: jax.Array,
-      num_last: jax.Array,
+def _by_rule(
+    problem: estimates.Problem, rule: outer_loop.OuterConfig
+) -> Callable[..., jax.Array]:
+  made = rule.make_estimate(problem)
+
+  def estimate(
+      meta_params: Any, task: Any, key: jax.Array, *_: Any
   ) -> jax.Array:
-    del key
-    return surrogates.contrastive(
-        surrogates.bind(problem, task),
-        meta_params,
-        free,
-        contrast,
-        beta,
-        optax.sgd(_RATE),
-        num_last,
-        blocks.MAX_QUERY_LOSS,
-    )
+    return made(meta_params, None, task, key)[0]
 
-  @staticmethod
-  def _implicit(
-      problem: estimates.Problem,
-      solve: surrogates.Solve,
-      meta_params: Any,
-      task: Any,
-      key: jax.Array,
-      free: Any,
-      *_: jax.Array,
-  ) -> jax.Array:
-    del key
-    losses_at = surrogates.bind(problem, task)
-    return surrogates.implicit(losses_at, meta_params, free, solve)
+  return _mean_gradient(estimate)
+
+
+def _by_contrast(
+    problem: estimates.Problem, contrast: surrogates.Contrast
+) -> Callable[..., jax.Array]:
+  return _mean_gradient(
+      lambda meta_params, task, _, free, beta, num_last: surrogates.contrastive(
+          surrogates.bind(problem, task),
+          meta_params,
+          free,
+          contrast,
+          beta,
+          optax.sgd(_RATE),
+          num_last,
+          blocks.MAX_QUERY_LOSS,
+      )
+  )
 
 
 def _rules(num_free: int) -> list[outer_loop.OuterConfig]:
-  """Returns rules with a free phase of their own, the unrolled one first."""
+  """Returns rules that differentiate inner steps, the unrolled one first."""
   found = [outer_loop.OuterConfig(**_OUTER)]
   if num_free < FREE[-1]:
     found.append(rules.FirstOrder(gradient='first_order', **_OUTER))
@@ -250,13 +237,18 @@ def _estimates(
     estimators: _Estimators, point: _Point, stop_norm: bool
 ) -> Iterator[tuple[str, int, int, float, np.ndarray]]:
   """Yields rule, N, T (0: none), beta (NaN: none) and the estimate, [P]."""
+
+  def by_rule(
+      rule: outer_loop.OuterConfig, num_free: int, last: int
+  ) -> tuple[str, int, int, float, np.ndarray]:
+    gradient = estimators.rules[num_free, rule](point)
+    return rule.gradient, num_free, last, np.nan, np.asarray(gradient)
+
   names = _STOPPED if stop_norm else _CONTRASTS
   for num_free in FREE:
-    free = estimators.free[num_free](point)
     for rule in _rules(num_free)[: 1 if stop_norm else None]:
-      gradient = estimators.rules[num_free, rule](point, free)
-      last = getattr(rule, 'num_differentiated', 0)
-      yield rule.gradient, num_free, last, np.nan, np.asarray(gradient)
+      yield by_rule(rule, num_free, getattr(rule, 'num_differentiated', 0))
+    free = estimators.free[num_free](point)
     for name, last in itertools.product(names, LAST):
       if stop_norm and last != _STOPPED_LAST:
         continue
@@ -264,9 +256,8 @@ def _estimates(
         gradient = estimators.contrasts[name](point, free, beta, last)
         yield name, num_free, last, beta, np.asarray(gradient)
     if not stop_norm and num_free < FREE[-1]:
-      for name, last, solve in _SOLVES:
-        gradient = estimators.implicit[solve](point, free)
-        yield name, num_free, last, np.nan, np.asarray(gradient)
+      for rule in _IMPLICIT:
+        yield by_rule(rule, num_free, rule.num_iterations or 0)
 
 
 def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
@@ -293,8 +284,7 @@ def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
   estimators = _Estimators(built)
   rows = []
   for seed, step, point in _points(built):
-    end = estimators.free[_CONVERGED](point)
-    exact = np.asarray(estimators.implicit[_EXACT](point, end))
+    exact = np.asarray(estimators.exact(point))
     found = list(_estimates(estimators, point, stop_norm))
     unrolled = {n: g for rule, n, _, _, g in found if rule == 'unrolled'}
     for rule, num_free, last, beta, gradient in found:

@@ -5,7 +5,9 @@ suits it: the theorem behind the contrastive rule needs the stationary point of
 one loss, the same in all phases and derivatives.
 """
 
+from collections.abc import Callable
 import dataclasses
+import functools
 from typing import Annotated, Any
 
 import jax
@@ -116,39 +118,34 @@ class Truncated(outer_loop.OuterConfig):
     return estimate
 
 
-class _FromFreePhase(outer_loop.OuterConfig):
-  """A rule that takes the adapted parameters as constants."""
+def _after_free_phase(
+    gradient: str,
+    problem: estimates.Problem,
+    surrogate: Callable[..., jax.Array],
+) -> estimates.Estimate:
+  """Returns `surrogate(losses_at, meta_params, adapted parameters)`.
 
-  def _surrogate(
-      self,
-      problem: estimates.Problem,
-      losses_at: surrogates.Bind,
+  The adapted parameters are constants, and metrics are of them.
+  """
+  _check(gradient, problem, solver='sgd')
+
+  def estimate(
       meta_params: models.MetaParams,
-      free: models.FastParams,
-  ) -> jax.Array:
-    raise NotImplementedError
+      task_params: tasks.TaskParams,
+      task: tasks.Task,
+      key: jax.Array,
+  ) -> tuple[jax.Array, Any]:
+    fixed = lax.stop_gradient(meta_params)
+    free = problem.adapt(fixed, task_params, task, key)
+    _, metrics = problem.score(fixed, free, task.query)
+    losses_at = surrogates.bind(problem, task)
+    return surrogate(losses_at, meta_params, free), metrics
 
-  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
-    """Returns the surrogate, with metrics after the free phase."""
-    _check(self.gradient, problem, solver='sgd')
-
-    def estimate(
-        meta_params: models.MetaParams,
-        task_params: tasks.TaskParams,
-        task: tasks.Task,
-        key: jax.Array,
-    ) -> tuple[jax.Array, Any]:
-      fixed = lax.stop_gradient(meta_params)
-      free = problem.adapt(fixed, task_params, task, key)
-      _, metrics = problem.score(fixed, free, task.query)
-      losses_at = surrogates.bind(problem, task)
-      return self._surrogate(problem, losses_at, meta_params, free), metrics
-
-    return estimate
+  return estimate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Implicit(_FromFreePhase):
+class Implicit(outer_loop.OuterConfig):
   """Implicit differentiation: 'implicit_cg', 'implicit_neumann', 't1_t2'.
 
   Attributes:
@@ -168,26 +165,22 @@ class Implicit(_FromFreePhase):
         f' {"None" if none else "a number"}',
     )
 
-  def _surrogate(
-      self,
-      problem: estimates.Problem,
-      losses_at: surrogates.Bind,
-      meta_params: models.MetaParams,
-      free: models.FastParams,
-  ) -> jax.Array:
+  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
+    """Returns the surrogate of the implicit function theorem."""
     number = self.num_iterations or 0
     solve = {
         'implicit_cg': surrogates.conjugate_gradients(number),
         'implicit_neumann': surrogates.neumann(
             number, problem.inner.learning_rate
         ),
-        't1_t2': surrogates.identity,
+        't1_t2': surrogates.neumann(0, 1.0),  # v = grad l_out.
     }[self.gradient]
-    return surrogates.implicit(losses_at, meta_params, free, solve)
+    surrogate = functools.partial(surrogates.implicit, solve=solve)
+    return _after_free_phase(self.gradient, problem, surrogate)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Contrastive(_FromFreePhase):
+class Contrastive(outer_loop.OuterConfig):
   """The contrastive rule; `gradient` is a name in `surrogates.CONTRASTS`.
 
   Attributes:
@@ -218,22 +211,16 @@ class Contrastive(_FromFreePhase):
         ' phase descends an unbounded loss',
     )
 
-  def _surrogate(
-      self,
-      problem: estimates.Problem,
-      losses_at: surrogates.Bind,
-      meta_params: models.MetaParams,
-      free: models.FastParams,
-  ) -> jax.Array:
+  def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
+    """Returns the surrogate of the rule's phases."""
     rate = self.nudged_learning_rate or problem.inner.learning_rate
     nudged = dataclasses.replace(problem.inner, learning_rate=rate)
-    return surrogates.contrastive(
-        losses_at,
-        meta_params,
-        free,
-        surrogates.CONTRASTS[self.gradient],
-        self.beta,
-        inner_loop.make_optimizer(nudged),
-        self.num_nudged_steps,
-        self.max_query_loss,
+    surrogate = functools.partial(
+        surrogates.contrastive,
+        contrast=surrogates.CONTRASTS[self.gradient],
+        beta=self.beta,
+        optimizer=inner_loop.make_optimizer(nudged),
+        num_steps=self.num_nudged_steps,
+        max_outer_loss=self.max_query_loss,
     )
+    return _after_free_phase(self.gradient, problem, surrogate)

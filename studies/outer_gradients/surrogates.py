@@ -249,11 +249,3 @@ def neumann(num_terms: int, rate: float) -> Solve:
     return rate * total
 
   return solve
-
-
-def identity(
-    product: Callable[[jax.Array], jax.Array], target: jax.Array
-) -> jax.Array:
-  """Returns v = grad l_out: T1-T2 takes H for the identity."""
-  del product
-  return target

@@ -40,7 +40,10 @@ def _trainer(
     **overrides: Any,
 ) -> trainer.Trainer:
   experiment: Any = types.SimpleNamespace(
-      system=types.SimpleNamespace(evaluation_splits=_SPLITS),
+      system=types.SimpleNamespace(
+          evaluation_splits=_SPLITS,
+          analysed_always=overrides.pop('analysed_always', False),
+      ),
       training=types.SimpleNamespace(
           seeds=_SEEDS,
           num_outer_steps=overrides.pop('num_outer_steps', 14),
@@ -98,9 +101,17 @@ def test_rows(compiled: programs.Programs, tmp_path: pathlib.Path) -> None:
   assert accuracy.between(0, 1).all()
 
 
+@pytest.mark.parametrize(
+    'always, steps',
+    [(False, [5, 10, 20, 32]), (True, [5, 10, 15, 20, 25, 30, 32])],
+)
 def test_first_second_fourth_and_last_evaluations_are_analysed(
-    compiled: programs.Programs, tmp_path: pathlib.Path
+    compiled: programs.Programs,
+    tmp_path: pathlib.Path,
+    always: bool,
+    steps: list[int],
 ) -> None:
+  """Or all of them, if the system says so."""
   seen = []
 
   def analyse(meta_params: Any, kept: Any) -> Any:
@@ -108,13 +119,19 @@ def test_first_second_fourth_and_last_evaluations_are_analysed(
     seen.append(meta_params)
     return {'ood': {'r2': np.full(len(_SEEDS), len(seen))}}
 
-  run = _trainer(compiled, tmp_path, analyse=analyse, num_outer_steps=32)
+  run = _trainer(
+      compiled,
+      tmp_path,
+      analyse=analyse,
+      analysed_always=always,
+      num_outer_steps=32,
+  )
   run.run()
   frame = run_folder.RunFolder(tmp_path).read_metrics()
   rows = frame[frame['metric'] == 'r2']
   assert set(rows['split']) == {'ood'}
   found = rows.groupby('step')['value'].unique().map(list).to_dict()
-  assert found == {5: [1], 10: [2], 20: [3], 32: [4]}
+  assert found == {step: [i] for i, step in enumerate(steps, start=1)}
   last = run._snapshot().state.meta_params
   jax.tree.map(np.testing.assert_array_equal, seen[-1], last)
 

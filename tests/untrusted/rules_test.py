@@ -15,6 +15,7 @@ from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.in_context import build as in_context
 from modular_hyperteacher.studies.meta_seq2seq import build as meta_seq2seq
+from modular_hyperteacher.studies.meta_seq2seq import vocabulary
 from modular_hyperteacher.untrusted import rules
 
 _SYSTEMS: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -106,8 +107,15 @@ def test_wrong_values_are_refused_in_configs_and_in_calls(
     function: Any, block: str, field: str
 ) -> None:
   kinds = {field: rules.types_of(function)[field]}
-  sizes = {'input_dim': 3, 'output_dim': 2, 'num_support': 4}
-  known = sizes | _MAKERS[function, block]
+  words = vocabulary.Vocabulary(('a', 'b'))
+  given = {
+      'input_dim': 3,
+      'output_dim': 2,
+      'num_support': 4,
+      'input_vocab': words,
+      'output_vocab': words,
+  }
+  known = given | _MAKERS[function, block]
   if known.get('num_modules', 8) is None:  # A multiple of the teacher's.
     known['num_modules'] = 8
   parameters = inspect.signature(function).parameters

@@ -42,7 +42,7 @@ _OF_MEMORY = ('model=meta_seq2seq', 'meanings=permuted')
 def make_network(
     dropout_rate: float = 0.0, hidden_dim: int = 8
 ) -> models.Model:
-  return models.make_meta_seq2seq(
+  config = models.MetaSeq2Seq(
       input_vocab=_WORLD.input_vocab,
       output_vocab=_WORLD.output_vocab,
       hidden_dim=hidden_dim,
@@ -51,6 +51,7 @@ def make_network(
       use_decoder_attention=True,
       mask_padding=True,
   )
+  return models.make(config)
 
 
 def make_system(network: models.Model | None = None, **outer: Any) -> Any:
@@ -151,7 +152,7 @@ def test_impossible_settings_are_refused(
 
 
 def test_a_network_without_memory_takes_no_episodes() -> None:
-  network = models.make_seq2seq(
+  config = models.Seq2Seq(
       input_vocab=_WORLD.input_vocab,
       output_vocab=_WORLD.output_vocab,
       hidden_dim=4,
@@ -160,7 +161,7 @@ def test_a_network_without_memory_takes_no_episodes() -> None:
       mask_padding=True,
   )
   with pytest.raises(errors.UserError, match='do not fit'):
-    make_system(network, support_loss=False)
+    make_system(models.make(config), support_loss=False)
 
 
 # Steps.

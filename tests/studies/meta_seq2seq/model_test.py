@@ -29,16 +29,18 @@ _CONFIG: dict[str, Any] = dict(
     hidden_dim=5,
     num_layers=2,
     dropout_rate=0.5,
-    use_memory=True,
-    use_decoder_attention=True,
     mask_padding=True,
 )
 
-_VARIANTS = {
-    'full': {},
-    'padded': {'mask_padding': False},
-    'no_attention': {'use_decoder_attention': False},
-    'standard': {'use_memory': False},
+_FULL = functools.partial(
+    models.MetaSeq2Seq, **_CONFIG, use_decoder_attention=True
+)
+
+_VARIANTS: dict[str, Callable[..., models.ModelConfig]] = {
+    'full': _FULL,
+    'padded': functools.partial(_FULL, mask_padding=False),
+    'no_attention': functools.partial(_FULL, use_decoder_attention=False),
+    'standard': functools.partial(models.Seq2Seq, **_CONFIG),
 }
 
 _SUPPORT = ['ab', 'c', 'bca'], ['AB', 'C', 'DCA']
@@ -56,7 +58,7 @@ def pairs(rows: Any, inputs: int = 5, outputs: int = 7) -> vocabulary.Pairs:
 
 @functools.cache
 def make(name: str) -> tuple[models.Model, Any]:
-  network = models.make(models.ModelConfig(**(_CONFIG | _VARIANTS[name])))
+  network = models.make(_VARIANTS[name]())
   return network, jax.jit(network.init)(jax.random.key(0))
 
 
@@ -367,19 +369,21 @@ def test_numbers_of_parameters(
       vocabulary.Vocabulary(tuple(map(str, range(number))))
       for number in (num_inputs, num_outputs)
   ]
-  sizes = dict(input_vocab=vocabs[0], output_vocab=vocabs[1], hidden_dim=200)
+  sizes: dict[str, Any] = dict(
+      input_vocab=vocabs[0], output_vocab=vocabs[1], hidden_dim=200
+  )
   # Second biases: 800 per layer and direction; four such in each encoder.
   for variant, count, num_cells in zip(
       ('full', 'no_attention', 'standard'), counts, (10, 10, 6)
   ):
-    config = models.ModelConfig(**(_CONFIG | _VARIANTS[variant] | sizes))
-    shapes = jax.eval_shape(models.make(config).init, jax.random.key(0))
+    network = models.make(_VARIANTS[variant](**sizes))
+    shapes = jax.eval_shape(network.init, jax.random.key(0))
     assert base.num_params(shapes) == count - 800 * num_cells
 
 
 @pytest.mark.slow
 def test_initial_values_are_spread_as_in_pytorch() -> None:
-  network = models.make(models.ModelConfig(**{**_CONFIG, 'hidden_dim': 100}))
+  network = models.make(_FULL(hidden_dim=100))
   params = plain(jax.jit(network.init)(jax.random.key(0)))
   assert abs(params['decoder/embedding']['table'].std() - 1) < 0.15
   recurrent = params['encoder/input_encoder/layer_1_back']
@@ -407,4 +411,4 @@ def test_impossible_networks_are_refused(
     overrides: dict[str, Any], message: str
 ) -> None:
   with pytest.raises(errors.UserError, match=message):
-    models.make(models.ModelConfig(**(_CONFIG | overrides)))
+    models.make(_FULL(**overrides))

@@ -12,6 +12,7 @@ from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.studies.outer_gradients import quadratic
 from modular_hyperteacher.studies.outer_gradients import rules
 from modular_hyperteacher.studies.outer_gradients import surrogates
+from tests.studies.outer_gradients import quadratic_problem
 
 _OUTER: dict[str, Any] = {
     'learning_rate': 1.0,
@@ -59,9 +60,11 @@ def _contrastive(name: str, beta: float, steps: int) -> rules.Contrastive:
 def test_contrasts_are_their_closed_form(
     name: str, num_free: int, num_last: int
 ) -> None:
-  problem = quadratic.make_problem(quadratic.CURVATURES, num_free)
+  problem = quadratic_problem.make_problem(num_free)
   for beta in (0.01, 0.3):
-    found = quadratic.gradient(_contrastive(name, beta, num_last), problem)
+    found = quadratic_problem.gradient(
+        _contrastive(name, beta, num_last), problem
+    )
     expected = quadratic.closed_form(
         surrogates.CONTRASTS[name], num_free, num_last, beta
     )
@@ -102,14 +105,14 @@ def test_at_small_beta_the_standard_rule_points_away(
 def test_biases_of_converged_phases() -> None:
   """a / (a + b) of the gradient is left, a^2 / (a^2 - b^2), or all of it."""
   a, beta = quadratic.CURVATURES, 0.02
-  problem = quadratic.make_problem(a, 2000)
+  problem = quadratic_problem.make_problem(2000)
   for name, share in (
       (_STANDARD, a / (a + beta)),
       ('contrastive_rescaled', a / (a + beta)),
       (_SYMMETRIC, a**2 / (a**2 - beta**2)),
       ('linearised_control', np.ones(20)),
   ):
-    found = quadratic.gradient(_contrastive(name, beta, 2000), problem)
+    found = quadratic_problem.gradient(_contrastive(name, beta, 2000), problem)
     np.testing.assert_allclose(found, share * quadratic.exact(), rtol=1e-6)
 
 
@@ -125,13 +128,13 @@ def test_biases_of_converged_phases() -> None:
 )
 def test_these_are_the_unrolled_gradient(rule: outer_loop.OuterConfig) -> None:
   """For T = N, up to the gradient of the start, which is zero here."""
-  problem = quadratic.make_problem(quadratic.CURVATURES, 10)
-  found = quadratic.gradient(rule, problem)
+  problem = quadratic_problem.make_problem(10)
+  found = quadratic_problem.gradient(rule, problem)
   np.testing.assert_allclose(found, quadratic.unrolled(10), rtol=1e-8)
 
 
 def test_implicit_gradients_of_a_converged_phase() -> None:
-  problem = quadratic.make_problem(quadratic.CURVATURES, 2000)
+  problem = quadratic_problem.make_problem(2000)
   exact = quadratic.exact()
   for name, number, share in (
       ('implicit_cg', 20, np.ones(20)),
@@ -139,7 +142,7 @@ def test_implicit_gradients_of_a_converged_phase() -> None:
       ('t1_t2', None, quadratic.CURVATURES),
   ):
     rule = rules.Implicit(gradient=name, num_iterations=number, **_OUTER)
-    found = quadratic.gradient(rule, problem)
+    found = quadratic_problem.gradient(rule, problem)
     np.testing.assert_allclose(found, share * exact, rtol=1e-6)
 
 
