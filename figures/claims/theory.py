@@ -173,10 +173,10 @@ def _per_solver(
     at_scale = (frame['preset'] == 'paper').all()
     return compare(frame, _PUBLISHED if at_scale else _CONVERGED)
 
-  yield verdicts.of_figure(id_, sentence, figure, of_headline, **fields)
+  yield verdicts.Claim(id_, sentence, figure, of_headline, **fields)
   by_adam = f'{sentence} (Latents inferred by Adam, as published.)'
   of_adam = functools.partial(compare, solver=_PUBLISHED)
-  yield verdicts.of_figure(f'{id_}-adam', by_adam, figure, of_adam, **fields)
+  yield verdicts.Claim(f'{id_}-adam', by_adam, figure, of_adam, **fields)
 
 
 CLAIMS = (
@@ -230,7 +230,7 @@ CLAIMS = (
             f' {1 - _NOTICED:g}, so there is nothing to raise'
         ),
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TH-1',
         "Connected support: students of their teacher's size that fit all"
         f' training tasks (loss below {theory_students.NEAR_ZERO:g}) fit all'
@@ -241,7 +241,7 @@ CLAIMS = (
         artefact='Section 3.2',
         cell=theory_students.CELL_THEOREM,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TH-1-d',
         'Disconnected support: such students, with one output, need not fit'
         ' others.',
@@ -250,7 +250,7 @@ CLAIMS = (
         artefact='Section 3.2',
         cell=theory_students.CELL_THEOREM,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TH-2',
         'Students that fit all training tasks can fail on OOD tasks if'
         ' they are wider than their teacher, or if support is disconnected'

@@ -157,7 +157,7 @@ def _claim(
     ours: bool = False,
     **fields: Any,
 ) -> verdicts.Claim:
-  return verdicts.of_figure(
+  return verdicts.Claim(
       f'CR-{number}',
       ("Ours, not the paper's: " if ours else '') + sentence,
       figure,
