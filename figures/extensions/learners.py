@@ -351,7 +351,7 @@ def _caption(read: _Grids, comparison: Comparison) -> list[str]:
       scale = f'{scale} {grid.flag} trains all.'
     for line in (scale.removeprefix('Ours: '), *others):
       lines.setdefault(line, []).append(experiment)
-  timed = inference_cost.load().iloc[0]
+  timed = inference_cost.MEASURED.load().iloc[0]
   ridge = 'exact ridge regression' if comparison.exact else 'ridge regression'
   return [
       *(f'{", ".join(names)}: {line}' for line, names in lines.items()),

@@ -172,7 +172,7 @@ _measured = functools.partial(
     figure='cr_fidelity',
     experiment=fidelity.EXPERIMENT,
     cell=fidelity.CELL,
-    read=lambda library, experiment: fidelity.as_runs(),
+    read=fidelity.MEASURED.read,
 )
 _trained = functools.partial(_claim, figure='cr_training', cell=measures.CELL)
 _long = functools.partial(

@@ -85,7 +85,7 @@ def _bottleneck_above(
 
 
 def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
-  table = reference_lines.load()
+  table = reference_lines.MEASURED['in_context'].load()
   point = {'task_support': 'ring_chords', 'split': 'ood', 'predictor': 'mix'}
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
   mix = comparisons.Sample(

@@ -90,7 +90,7 @@ _rare = functools.partial(
     experiment='sraven_ambiguity',
     figure='sraven',
     cell=ambiguity.CELL,
-    read=lambda library, experiment: ambiguity.as_runs(),
+    read=ambiguity.MEASURED.read,
 )
 CLAIMS = (
     _claim(
