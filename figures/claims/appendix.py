@@ -43,13 +43,9 @@ def more_tasks_for_more_modules(
       rows = pick.rows(table, {'level': level})
       # A seed that never gets there counts with all of its tasks, and one that
       # does so before the first evaluation, with the tasks until then.
-      bounds = rows.assign(
-          x=rows['M'],
-          low=rows['tasks_before'].replace(0, np.nan),
-          high=rows['tasks'],
-      )
+      rows = rows.assign(tasks_before=rows['tasks_before'].replace(0, np.nan))
       samples = [
-          tasks_to_level(curves, bounds, (model, max_active, m), level)
+          tasks_to_level(curves, rows, (model, max_active, m), level)
           for m in sizes
       ]
       name = f'doublings per module, {style.MODEL_NAMES[model]}'
@@ -67,27 +63,27 @@ def _level(table: pd.DataFrame) -> float | None:
 def scaling_levels(
     curves: pd.DataFrame,
 ) -> Iterator[tuple[str, int, float, pd.DataFrame]]:
-  """Yields (model, K, level, tasks to the level) of each scaling law."""
+  """Yields (model, K, level, rows at the level) of each scaling law."""
   grid = cells.select(fig_a3.EXPERIMENT, curves, fig_a3.CELL)
   groups: Any = fig_a3.make_table(grid).groupby(['model', 'K'])
   for (model, max_active), rows in groups:
-    level, bounds = scaling_law.choose_level(rows)
+    level, reached = scaling_law.choose_level(rows)
     if model in style.HYPERNETWORKS and level is not None:
-      yield model, max_active, level, bounds
+      yield model, max_active, level, reached
 
 
 def tasks_to_level(
     curves: pd.DataFrame,
-    bounds: pd.DataFrame,
+    rows: pd.DataFrame,
     values: tuple[str, int, int],
     level: float,
 ) -> comparisons.Sample:
   """Returns log2 of the tasks that each seed needs to reach a level.
 
-  Bounds are as `scaling_levels` yields them, values are model, K and M.
+  Rows are as `scaling_levels` yields them, values are model, K and M.
   """
   cell: cells.Cell = dict(zip(fig_a3.CELL, values))
-  tasks = bounds[bounds['x'] == values[-1]].set_index('seed')[['low', 'high']]
+  tasks = rows[rows['M'] == values[-1]].set_index('seed')[scaling_law.BOUNDS]
   log_tasks = tasks.astype(float).mean(axis=1).apply(np.log2).dropna()
   name = f'{style.cell_name(cell)}, to {level:g}'
   return comparisons.of_curves(

@@ -24,12 +24,12 @@ from modular_hyperteacher.tasks.supports import combinations
 
 def _slower_than_combinations(curves: pd.DataFrame) -> comparisons.Comparisons:
   """Exponent of M in the combinations minus that in the training tasks."""
-  for model, max_active, level, bounds in appendix.scaling_levels(curves):
-    sizes = sorted(set(bounds['x']))
+  for model, max_active, level, rows in appendix.scaling_levels(curves):
+    sizes = sorted(set(rows['M']))
     samples = []
     for size in sizes:
       tasks = appendix.tasks_to_level(
-          curves, bounds, (model, max_active, size), level
+          curves, rows, (model, max_active, size), level
       )
       num_hidden = tasks.runs['task.teacher_num_hidden'].iloc[0]
       per_layer = math.log2(combinations.num_masks(size, max_active))

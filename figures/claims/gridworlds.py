@@ -109,7 +109,7 @@ CLAIMS = (
         ),
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         '4C-1',
         'Preferences: both hypernetworks have a lower OOD loss than both'
         ' ANIL and MAML.',
@@ -125,7 +125,7 @@ CLAIMS = (
         _wider_gap,
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         '4E',
         'Goals: both hypernetworks have a higher OOD accuracy than both'
         ' ANIL and MAML.',
@@ -133,7 +133,7 @@ CLAIMS = (
         students.modular_are_better,
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         '4F',
         'Goals: holding a quadrant out costs both hypernetworks more OOD'
         ' accuracy than ANIL and MAML.',
@@ -150,7 +150,7 @@ CLAIMS = (
         _loss_is_not_raised,
         cell=student_size.CELL_GRIDWORLDS,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'A9',
         'Goals: 4E and 4F hold for the share of demonstrations without a'
         ' mistake, 4F relative to this share.',

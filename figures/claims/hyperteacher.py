@@ -103,7 +103,7 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 
 CLAIMS = (
-    verdicts.of_figure(
+    verdicts.Claim(
         '3B-1',
         'Compositional support: both hypernetworks have a higher OOD'
         ' accuracy than both ANIL and MAML.',
@@ -111,7 +111,7 @@ CLAIMS = (
         students.modular_are_better,
         cell=model_bars.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         '3B-2',
         'Non-compositional support: both hypernetworks have a lower OOD'
         ' accuracy than both ANIL and MAML.',
@@ -164,7 +164,7 @@ CLAIMS = (
         _best_in_between,
         cell=student_size.CELL,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TXT-1',
         'With more modules than in training, both hypernetworks lose more'
         ' accuracy than a control trained on any number, and end up below'

@@ -28,7 +28,6 @@ from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.tasks.supports import families
 
 _PUBLISHED, _CONVERGED = 'adamw', 'levenberg_marquardt'
-_CONSTRUCTED = ('counterexample', 'ood_task')
 # A change of alignment that counts.
 _NOTICED = 0.05
 # A loss, relative to target power, above which a student does not fit.
@@ -155,7 +154,7 @@ def _need_not_fit(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def _each_condition_is_needed(frame: pd.DataFrame) -> comparisons.Comparisons:
   if frame['train_error'].max() <= 1e-9:
-    for cell in pick.distinct(frame, _CONSTRUCTED):
+    for cell in pick.distinct(frame, counterexamples.MEASURED.cell):
       error = comparisons.sample(frame, cell, metric='relative_error')
       yield error > _UNFITTED
 
@@ -173,10 +172,10 @@ def _per_solver(
     at_scale = (frame['preset'] == 'paper').all()
     return compare(frame, _PUBLISHED if at_scale else _CONVERGED)
 
-  yield verdicts.of_figure(id_, sentence, figure, of_headline, **fields)
+  yield verdicts.Claim(id_, sentence, figure, of_headline, **fields)
   by_adam = f'{sentence} (Latents inferred by Adam, as published.)'
   of_adam = functools.partial(compare, solver=_PUBLISHED)
-  yield verdicts.of_figure(f'{id_}-adam', by_adam, figure, of_adam, **fields)
+  yield verdicts.Claim(f'{id_}-adam', by_adam, figure, of_adam, **fields)
 
 
 CLAIMS = (
@@ -230,7 +229,7 @@ CLAIMS = (
             f' {1 - _NOTICED:g}, so there is nothing to raise'
         ),
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TH-1',
         "Connected support: students of their teacher's size that fit all"
         f' training tasks (loss below {theory_students.NEAR_ZERO:g}) fit all'
@@ -241,7 +240,7 @@ CLAIMS = (
         artefact='Section 3.2',
         cell=theory_students.CELL_THEOREM,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TH-1-d',
         'Disconnected support: such students, with one output, need not fit'
         ' others.',
@@ -250,7 +249,7 @@ CLAIMS = (
         artefact='Section 3.2',
         cell=theory_students.CELL_THEOREM,
     ),
-    verdicts.of_figure(
+    verdicts.Claim(
         'TH-2',
         'Students that fit all training tasks can fail on OOD tasks if'
         ' they are wider than their teacher, or if support is disconnected'
@@ -258,7 +257,7 @@ CLAIMS = (
         'fig_a1',
         _each_condition_is_needed,
         artefact='Appendix A.3',
-        cell=_CONSTRUCTED,
-        read=lambda library, experiment: counterexamples.as_runs(),
+        cell=counterexamples.MEASURED.cell,
+        read=counterexamples.MEASURED.read,
     ),
 )

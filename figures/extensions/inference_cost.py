@@ -17,19 +17,20 @@ import jax
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.runs import provenance
 from modular_hyperteacher.tasks import base as tasks
 
-PATH = data.BUNDLED / 'inference_cost.csv'
+# A row per preset and learner.
+MEASURED = measured.Table(data.BUNDLED / 'inference_cost.csv')
 NUM_TASKS = 32  # Inferred at once.
 _ROUNDS = 20
 CALLS = {'laptop': 10, 'paper': 1}  # Calls timed together, once per round.
@@ -91,11 +92,6 @@ def measure(
   return {name: np.array(values) for name, values in seconds.items()}
 
 
-def load() -> pd.DataFrame:
-  """Returns what was measured: a row per preset and learner."""
-  return pd.read_csv(PATH)
-
-
 def find(preset: str, fields: Mapping[str, Any]) -> float:
   """Returns the ms per task of the one learner with these fields, by path.
 
@@ -103,7 +99,9 @@ def find(preset: str, fields: Mapping[str, Any]) -> float:
     ValueError: if none was measured, or several. Only those of FIELDS count.
   """
   known = {name: fields[p] for name, p in FIELDS.items() if p in fields}
-  (cost,) = pick.rows(load(), {'preset': preset, **known})['cpu_ms_per_task']
+  (cost,) = pick.rows(MEASURED.load(), {'preset': preset, **known})[
+      'cpu_ms_per_task'
+  ]
   return cost
 
 
@@ -151,7 +149,7 @@ def main() -> None:
       jax=facts['versions']['jax'],
       date=facts['started'][:10],
   )
-  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.4g'))
+  MEASURED.write(frame, '%.4g')
   print(frame.to_string(index=False, float_format='{:.4g}'.format))
 
 

@@ -60,6 +60,12 @@ class Learner(NamedTuple):
     wanted = {**self.fields, SUPPORT: task_support}
     return reference.find_runs(self.experiment, preset, wanted)[0]
 
+  def cell(self, grid: cells.Cells, task_support: str) -> cells.Cell:
+    """Returns its cell in a grid, as its described run has it."""
+    config = self.run(grid.preset, task_support).config
+    fields = dict(sweeps.flatten(config))
+    return {column: fields.get(column) for column in grid.cells[0]}
+
 
 class Line(NamedTuple):
   """A reference line."""
@@ -151,41 +157,26 @@ def known() -> tuple[Learner, ...]:
 
 
 WAYS = Comparison(TITLE, known)
+_Grids = dict[str, cells.Cells]  # By experiment.
 
 
-class _Runs(NamedTuple):
-  """The finished runs of the learners of an experiment."""
-
-  grid: cells.Cells
-  preset: str
-
-  def cell(self, learner: Learner, task_support: str) -> cells.Cell:
-    """Returns the cell of a learner, as its described run has it."""
-    config = learner.run(self.preset, task_support).config
-    fields = dict(sweeps.flatten(config))
-    return {column: fields.get(column) for column in self.grid.cells[0]}
-
-
-def _read(library: data.Library, comparison: Comparison) -> dict[str, _Runs]:
+def _read(library: data.Library, comparison: Comparison) -> _Grids:
   """Returns experiment -> the runs of its learners."""
   read = {}
   for experiment in dict.fromkeys(row.experiment for row in comparison.rows()):
     rows = [row for row in comparison.rows() if row.experiment == experiment]
     frame = library.values(experiment, comparison.preset)
-    preset = str(frame['preset'].iloc[0]) if len(frame) else 'laptop'
     columns = {name: None for row in rows for name in (*row.fields, SUPPORT)}
     grid = cells.select(experiment, frame, list(columns))
-    every = _Runs(grid, preset)
-    shown = [every.cell(row, s) for row in rows for s in _SUPPORTS]
+    shown = [row.cell(grid, s) for row in rows for s in _SUPPORTS]
     frame = pd.concat([pick.rows(grid.frame, cell) for cell in shown])
-    read[experiment] = _Runs(
-        grid._replace(frame=frame, cells=shown, num_described=len(shown)),
-        preset,
+    read[experiment] = grid._replace(
+        frame=frame, cells=shown, num_described=len(shown)
     )
   return read
 
 
-def _measure(read: Mapping[str, _Runs], comparison: Comparison) -> pd.DataFrame:
+def _measure(read: _Grids, comparison: Comparison) -> pd.DataFrame:
   """Returns a row per learner: `_mean` and `_se` over seeds, and sizes."""
   return pd.DataFrame([
       _row(read[learner.experiment], learner, comparison)
@@ -194,13 +185,13 @@ def _measure(read: Mapping[str, _Runs], comparison: Comparison) -> pd.DataFrame:
 
 
 def _row(
-    runs: _Runs, learner: Learner, comparison: Comparison
+    grid: cells.Cells, learner: Learner, comparison: Comparison
 ) -> dict[str, Any]:
-  config = learner.run(runs.preset).config
+  config = learner.run(grid.preset).config
   row: dict[str, Any] = {'learner': learner.name, 'infers': learner.infers}
   num_seeds = 0
   for name, (support, split, metric) in _measures(learner).items():
-    values = runs.grid.values(runs.cell(learner, support), split, metric)
+    values = grid.values(learner.cell(grid, support), split, metric)
     mean = stats.mean(values)
     row |= mean.columns(name)
     num_seeds = max(num_seeds, mean.num_seeds)
@@ -215,7 +206,7 @@ def _row(
       'examples': _num_examples(config),
       **costs,
       'num_seeds': num_seeds,
-      'preset': runs.preset,
+      'preset': grid.preset,
   }
 
 
@@ -352,15 +343,15 @@ def _explain(figure: go.Figure, comparison: Comparison) -> int:
   return len(marks) + len(comparison.lines())
 
 
-def _caption(read: Mapping[str, _Runs], comparison: Comparison) -> list[str]:
+def _caption(read: _Grids, comparison: Comparison) -> list[str]:
   lines: dict[str, list[str]] = {}
-  for experiment, (grid, _) in read.items():
+  for experiment, grid in read.items():
     scale, *others = grid.caption()
     if grid.frame.empty:
       scale = f'{scale} {grid.flag} trains all.'
     for line in (scale.removeprefix('Ours: '), *others):
       lines.setdefault(line, []).append(experiment)
-  timed = inference_cost.load().iloc[0]
+  timed = inference_cost.MEASURED.load().iloc[0]
   ridge = 'exact ridge regression' if comparison.exact else 'ridge regression'
   return [
       *(f'{", ".join(names)}: {line}' for line, names in lines.items()),

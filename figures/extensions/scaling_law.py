@@ -31,6 +31,8 @@ _MIN_SIZES = 3  # Any two points lie on a line.
 _MIN_SEEDS = 2
 _NUM_DRAWS = 2000
 _COVERAGE = 0.95
+# Columns of `fig_a3.make_table`: between these, a curve reached the level.
+BOUNDS = ['tasks_before', 'tasks']
 
 
 class Law(NamedTuple):
@@ -49,35 +51,29 @@ class Law(NamedTuple):
     return max(share, 1 - share) >= _COVERAGE
 
 
-def why_undetermined(bounds: pd.DataFrame) -> str:
-  """Returns why no law can be fitted; empty if one can."""
-  num_seeds = bounds.groupby('x')['seed'].nunique()
-  usable = (num_seeds >= _MIN_SEEDS).sum()
-  if usable >= _MIN_SIZES:
-    return ''
-  return (
-      f'not determined: {usable} sizes with {_MIN_SEEDS} seeds or more, where'
-      f' {_MIN_SIZES} are needed'
-  )
+def is_determined(rows: pd.DataFrame) -> bool:
+  """Returns whether there are enough sizes with enough seeds to fit a law."""
+  num_seeds = rows.groupby('M')['seed'].nunique()
+  return bool((num_seeds >= _MIN_SEEDS).sum() >= _MIN_SIZES)
 
 
-def fit_power_law(bounds: pd.DataFrame) -> Law:
+def fit_power_law(rows: pd.DataFrame) -> Law:
   """Returns the power law of values that lie between bounds.
 
   Args:
-    bounds: a row per measurement: 'x', 'seed', and the positive bounds 'low'
-      and 'high' of y.
+    rows: of `fig_a3.make_table`, at one level: 'M' is x, 'seed', and the
+      positive bounds of y, 'tasks_before' and 'tasks'.
 
   Raises:
-    ValueError: if `why_undetermined` has a reason.
+    ValueError: if there are too few.
   """
-  if reason := why_undetermined(bounds):
-    raise ValueError(reason)
-  x = bounds['x'].to_numpy(float)
+  if not is_determined(rows):
+    raise ValueError(f'{len(rows)} measurements do not determine a power law')
+  x = rows['M'].to_numpy(float)
   grid = np.geomspace(x.min(), x.max(), 41)
-  middle = np.log(bounds[['low', 'high']].to_numpy(float).mean(1))
+  middle = np.log(rows[BOUNDS].to_numpy(float).mean(1))
   slope, intercept = np.polyfit(np.log(x), middle, 1)
-  drawn = _bootstrap(bounds).T
+  drawn = _bootstrap(rows).T
   (slopes, intercepts), errors, *_ = np.polyfit(np.log(x), drawn, 1, full=True)
   _, exponential_errors, *_ = np.polyfit(x, drawn, 1, full=True)
   tails = [(1 - _COVERAGE) / 2, (1 + _COVERAGE) / 2]
@@ -94,14 +90,14 @@ def fit_power_law(bounds: pd.DataFrame) -> Law:
   return Law(float(slope), low, high, curve, share)
 
 
-def _bootstrap(bounds: pd.DataFrame) -> np.ndarray:
+def _bootstrap(rows: pd.DataFrame) -> np.ndarray:
   """Returns log y of bootstrap draws of all measurements: [draws, N]."""
   rng = np.random.default_rng(0)
-  rows = np.empty((_NUM_DRAWS, len(bounds)), int)
-  for size in bounds['x'].unique():
-    at_size = np.flatnonzero(bounds['x'] == size)
-    rows[:, at_size] = rng.choice(at_size, (_NUM_DRAWS, len(at_size)))
-  low, high = (bounds[end].to_numpy(float)[rows] for end in ('low', 'high'))
+  drawn = np.empty((_NUM_DRAWS, len(rows)), int)
+  for size in rows['M'].unique():
+    at_size = np.flatnonzero(rows['M'] == size)
+    drawn[:, at_size] = rng.choice(at_size, (_NUM_DRAWS, len(at_size)))
+  low, high = (rows[end].to_numpy(float)[drawn] for end in BOUNDS)
   return np.log(rng.uniform(low, high))
 
 
@@ -118,24 +114,24 @@ def draw(library: data.Library) -> cells.Drawn:
     if not grid.find(name=model, max_active=k):
       continue
     tasks = pick.rows(table, {'model': model, 'K': k})
-    level, bounds = choose_level(tasks)
+    level, reached = choose_level(tasks)
     name = f'{style.MODEL_NAMES[model]}, K = {k}'
     if level:
       name += f', to {level:g}'
-    middle = bounds[['low', 'high']].astype(float).mean(axis=1)
-    points = bounds.assign(middle=middle).pivot_table(
-        index='x', columns='seed', values='middle'
+    middle = reached[BOUNDS].astype(float).mean(axis=1)
+    points = reached.assign(middle=middle).pivot_table(
+        index='M', columns='seed', values='middle'
     )
     panels[name] = [
         lines.Line(*style.model_style(model), seeds=points, bars=True)
     ]
-    laws[name] = fit_power_law(bounds) if level else None
+    laws[name] = fit_power_law(reached) if level else None
     rows.append({
         'model': model,
         'K': k,
         'level': level,
         'preset': ', '.join(tasks['preset'].unique()),
-        **_describe(laws[name], bounds),
+        **_describe(laws[name], reached),
     })
   figure = lines.draw(
       panels,
@@ -170,26 +166,20 @@ def choose_level(table: pd.DataFrame) -> tuple[float | None, pd.DataFrame]:
     table: rows of `fig_a3.make_table` of one model and K.
 
   Returns:
-    The level, or None; and 'x' (M), 'seed', and the bounds 'low' and 'high'
+    The level, or None; and its rows, of which the columns `BOUNDS` are those
     between which a curve reached the level. Only values of M at which every
-    seed reached it, and after its first evaluation (else 'low' is unknown).
+    seed reached it, and after its first evaluation (else the lower is unknown).
   """
   for level in sorted(fig_a3.LEVELS, reverse=True):
     rows = pick.rows(table, {'level': level})
     usable = rows['tasks'].notna() & (rows['tasks_before'] > 0)
     kept = rows.loc[usable.groupby(rows['M']).transform('all')]
-    bounds = pd.DataFrame({
-        'x': kept['M'],
-        'seed': kept['seed'],
-        'low': kept['tasks_before'],
-        'high': kept['tasks'],
-    })
-    if len(bounds) and not why_undetermined(bounds):
-      return level, bounds
-  return None, pd.DataFrame(columns=['x', 'seed', 'low', 'high'])
+    if is_determined(kept):
+      return level, kept
+  return None, table.iloc[:0]
 
 
-def _describe(law: Law | None, bounds: pd.DataFrame) -> dict[str, Any]:
+def _describe(law: Law | None, rows: pd.DataFrame) -> dict[str, Any]:
   """Returns columns of the table; 'law' says it in words, and how certain."""
   if law is None:
     return {
@@ -206,8 +196,8 @@ def _describe(law: Law | None, bounds: pd.DataFrame) -> dict[str, Any]:
       'exponent': law.exponent,
       'exponent_low': law.low,
       'exponent_high': law.high,
-      'M': ', '.join(f'{m:g}' for m in sorted(set(bounds['x']))),
-      'num_seeds': bounds['seed'].nunique(),
+      'M': ', '.join(f'{m:g}' for m in sorted(set(rows['M']))),
+      'num_seeds': rows['seed'].nunique(),
       'power_law_fits_better': law.power_law_fits_better,
       'law': (
           f'{text}; {better} fits better'

@@ -80,13 +80,15 @@ class Claim:
   Attributes:
     id: short name.
     sentence: what is tested, at any scale.
-    artefact: the figure, table or section that says it.
-    experiment: the experiment whose runs decide it.
     figure: the figure of `registry.figures()` that it is shown with.
-    cell: the columns that distinguish the cells that are compared. Runs must
-      agree in all other fields of task and training.
     compare: table with one condition per cell -> comparisons; none if the table
       cannot decide the claim.
+    cell: the columns that distinguish the cells that are compared. Runs must
+      agree in all other fields of task and training.
+    artefact: the figure, table or section that says it; by default, the figure
+      whose name its id begins with.
+    experiment: the experiment whose runs decide it; by default, that with the
+      name of the figure.
     read: (library, experiment) -> table: `Library.values` or `Library.curves`.
     models: the models of the sentence; the claim is NOT RUN without runs of
       each, and UNDECIDED without a comparison of each.
@@ -96,52 +98,32 @@ class Claim:
 
   id: str
   sentence: str
-  artefact: str
-  experiment: str
   figure: str
-  cell: tuple[str, ...]
   compare: Compare
+  cell: tuple[str, ...]
+  artefact: str = ''
+  experiment: str = ''
   read: Read = data.Library.values
   models: tuple[str, ...] = ()
   undecided: str = 'nothing was measured that decides it'
   at_published_scale: str = ''
 
-
-def of_figure(
-    id_: str,
-    sentence: str,
-    figure: str,
-    compare: Compare,
-    *,
-    artefact: str = '',
-    experiment: str = '',
-    **fields: Any,
-) -> Claim:
-  """Returns a claim that the runs of a figure decide.
-
-  By default, its id begins with the name of the figure that says it, and the
-  experiment has the name of the figure that it is shown with.
-  """
-  return Claim(
-      id_,
-      sentence,
-      artefact or f'Figure {id_.partition("-")[0]}',
-      experiment or figure,
-      figure,
-      compare=compare,
-      **fields,
-  )
+  def __post_init__(self) -> None:
+    artefact = self.artefact or f'Figure {self.id.partition("-")[0]}'
+    # The only way to set a field of a frozen record.
+    object.__setattr__(self, 'artefact', artefact)
+    object.__setattr__(self, 'experiment', self.experiment or self.figure)
 
 
-of_hypernetworks = functools.partial(of_figure, models=style.HYPERNETWORKS)
+of_hypernetworks = functools.partial(Claim, models=style.HYPERNETWORKS)
 
 
 def ours(
     id_: str, sentence: str, figure: str, compare: Compare, **fields: Any
 ) -> Claim:
-  """Returns a claim of our own; the arguments are those of `of_figure`."""
+  """Returns a claim of our own; the arguments are those of `Claim`."""
   said = f"Ours, not the paper's: {sentence}"
-  return of_figure(id_, said, figure, compare, artefact=OURS, **fields)
+  return Claim(id_, said, figure, compare, artefact=OURS, **fields)
 
 
 class Judgement(NamedTuple):

@@ -29,6 +29,7 @@ class Cells(NamedTuple):
   cells: list[Cell]  # Those of the config, in its order, then others.
   num_described: int  # How many the config has.
   left_out: Mapping[str, tuple[Any, ...]]  # As of `pick.select_conditions`.
+  preset: str  # Of the runs; 'laptop' without any.
   notes: tuple[str, ...] = ()  # More lines of the caption.
   flag: str = ''  # What trains all runs.
 
@@ -114,11 +115,11 @@ def select(
     experiment: str, frame: pd.DataFrame, columns: Sequence[str]
 ) -> Cells:
   """Returns the cells of one table, such as that of `Library.curves`."""
-  preset = frame['preset'].iloc[0] if len(frame) else 'laptop'
+  preset = str(frame['preset'].iloc[0]) if len(frame) else 'laptop'
   frame, left_out = pick.select_conditions(frame, tuple(columns))
   described = [
       {column: fields.get(column) for column in columns}
-      for fields in reference.described_fields(experiment, str(preset))
+      for fields in reference.described_fields(experiment, preset)
   ]
   cells = [c for i, c in enumerate(described) if c not in described[:i]]
   num_described = len(cells)
@@ -126,8 +127,8 @@ def select(
     cell = {k: v if v == v else None for k, v in cell.items()}  # NaN: missing.
     if cell not in cells:
       cells.append(cell)
-  flag = sweeps.config_flag(experiment, str(preset))
-  return Cells(frame, cells, num_described, left_out, flag=flag)
+  flag = sweeps.config_flag(experiment, preset)
+  return Cells(frame, cells, num_described, left_out, preset, flag=flag)
 
 
 def excluded(

@@ -215,25 +215,5 @@ class Library:
     return joined.astype(dict.fromkeys(names, 'category'))
 
 
-def as_runs(
-    measured: pd.DataFrame, name: pd.Series, **fields: str
-) -> pd.DataFrame:
-  """Returns what was measured without training in the form of finished runs.
-
-  A row of 'seed' and 'value' belongs to the run of its name. Fields are further
-  columns with a single value, such as split='test'.
-  """
-  return measured.assign(
-      preset='constructed',
-      source='bundled',
-      run_id=name,
-      condition=name,
-      kind='last',
-      published_scale=False,
-      **fields,
-      **{'training.num_outer_steps': 0},
-  )
-
-
 def _warn(message: str) -> None:
   print(errors.line(f'warning: {message}'), file=sys.stderr)

@@ -10,13 +10,6 @@ from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.published import schug2024
 
-# Not part of the scale. (Lake's text attends to the steps of a command, his
-# released code to its padding, too; either counts as published.)
-_FREE_FIELDS = (
-    'training.seeds',
-    'training.prng_impl',
-    'model.mask_padding',
-)
 # The experiment whose paper preset the paper's tables report.
 _TABULATED = 'fig3e'
 
@@ -86,33 +79,6 @@ def tolerance(dispersion: Any) -> Any:
 def agrees(ours: float, published: tuple[float, float]) -> bool:
   """Returns whether a value agrees with a published (mean, dispersion)."""
   return bool(abs(ours - published[0]) <= tolerance(published[1]))
-
-
-def is_published_scale(
-    experiment: str, preset: str, config: dict[str, Any]
-) -> bool:
-  """Returns whether every field of a run is as in the paper's run.
-
-  The preset alone is not enough: its fields can be overridden.
-  """
-  return preset == 'paper' and _decisive(config) in _published(experiment)
-
-
-@functools.cache
-def _published(experiment: str) -> frozenset[frozenset[tuple[str, str]]]:
-  runs = described_runs(experiment, 'paper')
-  return frozenset(_decisive(run.config) for run in runs)
-
-
-def _decisive(config: dict[str, Any]) -> frozenset[tuple[str, str]]:
-  """Returns the fields that define a scale, in a form to compare."""
-  fields = {
-      path: str(value)
-      for block in sweeps.DECISIVE
-      for path, value in sweeps.flatten(config[block], f'{block}.')
-      if path not in _FREE_FIELDS
-  }
-  return frozenset(fields.items())
 
 
 def published_accuracy(

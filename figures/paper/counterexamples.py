@@ -15,11 +15,11 @@ from typing import Any
 import jax
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.analysis import counterexamples
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.figures.plotting import bars
 
 TITLE = 'Figure A1: what if a condition of the theorem fails?'
@@ -35,7 +35,7 @@ _STUDENTS: dict[Hashable, tuple[str, str]] = {
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   del library  # Constructed, not trained.
-  table = load()
+  table = MEASURED.load()
   task_bars = [
       bars.Bar(
           label=f'{label}<br>task {task}',
@@ -66,7 +66,14 @@ def draw(library: data.Library) -> cells.Drawn:
   return figure, table
 
 
-PATH = data.BUNDLED / 'counterexamples.csv'
+# A row per counterexample, seed and task.
+MEASURED = measured.Table(
+    data.BUNDLED / 'counterexamples.csv',
+    ('counterexample', 'ood_task'),
+    {'split': 'ood', 'metric': 'relative_error'},
+    lambda table: table.rename(columns={'best_ood_error': 'value'}),
+    {'ood_task': str},
+)
 SEEDS = (0, 1, 2, 3, 4)
 
 
@@ -94,18 +101,6 @@ def measure(name: str, seed: int) -> list[dict[str, Any]]:
   ]
 
 
-def load() -> pd.DataFrame:
-  """Returns what was measured: a row per counterexample, seed and task."""
-  return pd.read_csv(PATH, dtype={'ood_task': str})
-
-
-def as_runs() -> pd.DataFrame:
-  """Returns the measurements in the form of finished runs, for a claim."""
-  table = load().rename(columns={'best_ood_error': 'value'})
-  name = table['counterexample'] + '-' + table['ood_task']
-  return data.as_runs(table, name, split='ood', metric='relative_error')
-
-
 def main() -> None:
   """Measures all of them."""
   rows = [
@@ -115,7 +110,7 @@ def main() -> None:
       for row in measure(name, seed)
   ]
   frame = pd.DataFrame(rows)
-  files.write_atomically(PATH, frame.to_csv(index=False))
+  MEASURED.write(frame)
   print(frame.to_string(index=False))
 
 

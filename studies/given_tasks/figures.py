@@ -101,10 +101,9 @@ def read_values(library: data.Library, experiment: str) -> pd.DataFrame:
   return with_r2(library.values(experiment))
 
 
-def usual(frame: pd.DataFrame) -> cells.Cell:
+def usual(grid: cells.Cells) -> cells.Cell:
   """Returns the cell around which the sweeps vary one or two fields."""
-  preset = frame['preset'].iloc[0] if len(frame) else 'laptop'
-  fields = reference.described_fields(EXPERIMENT, str(preset))[0]
+  fields = reference.described_fields(EXPERIMENT, grid.preset)[0]
   return {column: fields[column] for column in CELL}
 
 
@@ -122,7 +121,7 @@ def count_training(cell: cells.Cell) -> int:
 
 def vary(grid: cells.Cells, *columns: str) -> list[cells.Cell]:
   """Returns the cells that differ from the usual one in these columns only."""
-  rest = {k: v for k, v in usual(grid.frame).items() if k not in columns}
+  rest = {k: v for k, v in usual(grid).items() if k not in columns}
   return [
       cell
       for cell in grid.cells
@@ -142,7 +141,7 @@ def by_size(given: Iterable[cells.Cell]) -> list[list[cells.Cell]]:
 def of_mlp(grid: cells.Cells, cell: cells.Cell) -> cells.Cell:
   """Returns the cell of the usual MLP on the task of another cell."""
   task = {k: v for k, v in cell.items() if k.startswith('task.')}
-  return usual(grid.frame) | task
+  return usual(grid) | task
 
 
 def decodable(grid: cells.Cells) -> list[cells.Cell]:
@@ -299,7 +298,7 @@ def _decoding(grid: cells.Cells) -> dict[str, list[lines.Line]]:
       for cell in vary(grid, 'task.task_support')
       if cell['task.task_support'] in names
   ]
-  usual_depth = usual(grid.frame)['model.num_hidden']
+  usual_depth = usual(grid)['model.num_hidden']
   # In the colours of the codes; names are shared, as the legend is.
   colours = {k.replace('_', ' '): v for k, v in CODES.items()}
   return {

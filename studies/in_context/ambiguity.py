@@ -29,9 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.studies.in_context import sraven
 
 
@@ -43,8 +42,13 @@ class Ambiguous(NamedTuple):
   as_released: np.ndarray  # In every feature, by the lenient check.
 
 
-PATH = pathlib.Path(__file__).parent / 'data' / 'sraven_ambiguity.csv'
 CELL = ('task.num_features', 'task.num_values')
+# A row per size, seed and metric.
+MEASURED = measured.Table(
+    pathlib.Path(__file__).parent / 'data' / 'sraven_ambiguity.csv',
+    CELL,
+    {'split': 'test'},
+)
 # Features and values: those of Table A2, and of the laptop's world.
 SIZES = ((4, 4), (4, 8), (4, 16), (2, 8))
 METRICS = Ambiguous._fields
@@ -142,18 +146,6 @@ def _make_draw(num_values: int) -> Callable[..., jax.Array]:
   return jax.jit(jax.vmap(draw))
 
 
-def load() -> pd.DataFrame:
-  """Returns what was measured: a row per size, seed and metric."""
-  return pd.read_csv(PATH)
-
-
-def as_runs() -> pd.DataFrame:
-  """Returns the measurements in the form of finished runs, for a claim."""
-  table = load()
-  name = table[CELL[0]].astype(str) + '-' + table[CELL[1]].astype(str)
-  return data.as_runs(table, name, split='test')
-
-
 def main() -> None:
   """Measures all of them."""
   frame = pd.DataFrame([
@@ -162,7 +154,7 @@ def main() -> None:
       for seed in SEEDS
       for name, value in measure(*size, seed).items()
   ])
-  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.6g'))
+  MEASURED.write(frame, '%.6g')
   print(frame.groupby([*CELL, 'metric'])['value'].mean())
 
 

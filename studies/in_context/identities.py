@@ -24,17 +24,21 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.studies.in_context import attention
 
 _T, _E, _A, _K = 12, 16, 4, 4  # Tokens, width, heads, features of a head.
-PATH = pathlib.Path(__file__).parent / 'data' / 'identities.csv'
 ATTENTION = ('softmax', 'linear')
 CONSTRUCTION = 'construction'
 CELL = ('identity',)
 METRIC = 'relative_error'
+# A row per identity and seed.
+MEASURED = measured.Table(
+    pathlib.Path(__file__).parent / 'data' / 'identities.csv',
+    CELL,
+    {'split': 'test', 'metric': METRIC},
+)
 _SEEDS = (0, 1, 2, 3, 4)
 
 
@@ -172,17 +176,6 @@ def measure(identity: str, seed: int) -> float:
   return hypernetwork_error(identity, key)
 
 
-def load() -> pd.DataFrame:
-  """Returns what was measured: a row per identity and seed."""
-  return pd.read_csv(PATH)
-
-
-def as_runs() -> pd.DataFrame:
-  """Returns the measurements in the form of finished runs, for a claim."""
-  table = load()
-  return data.as_runs(table, table['identity'], split='test', metric=METRIC)
-
-
 def main() -> None:
   """Measures all of them."""
   frame = pd.DataFrame([
@@ -190,7 +183,7 @@ def main() -> None:
       for identity in (*ATTENTION, CONSTRUCTION)
       for seed in _SEEDS
   ])
-  files.write_atomically(PATH, frame.to_csv(index=False, float_format='%.3g'))
+  MEASURED.write(frame, '%.3g')
   print(frame.to_string(index=False))
 
 

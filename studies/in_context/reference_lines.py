@@ -27,13 +27,13 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher import randomness
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.studies.in_context import modular_regression
 from modular_hyperteacher.tasks import base
@@ -53,6 +53,13 @@ EXPERIMENT = 'in_context'
 HYPERTEACHER = 'in_context_hyperteacher'
 # Experiment -> the score's column.
 _SCORES = {EXPERIMENT: 'r2', HYPERTEACHER: 'accuracy'}
+# Experiment -> a row per support, seed, split and predictor.
+MEASURED = {
+    experiment: measured.Table(
+        pathlib.Path(__file__).parent / 'data' / f'{experiment}_references.csv'
+    )
+    for experiment in _SCORES
+}
 
 
 def measure(
@@ -160,16 +167,6 @@ def _latents(masks: np.ndarray, shares: np.ndarray) -> Iterator[np.ndarray]:
       yield latent
 
 
-def _path(experiment: str) -> pathlib.Path:
-  folder = pathlib.Path(__file__).parent / 'data'
-  return folder / f'{experiment}_references.csv'
-
-
-def load(experiment: str = EXPERIMENT) -> pd.DataFrame:
-  """Returns a row per support, seed, split and predictor."""
-  return pd.read_csv(_path(experiment))
-
-
 def compute(experiment: str) -> pd.DataFrame:
   """Computes the lines of all seeds that are bundled at laptop scale."""
   library = data.Library(data.BUNDLED / 'nothing')
@@ -194,7 +191,7 @@ def compute(experiment: str) -> pd.DataFrame:
       params = drawn.task_params
       key = randomness.stream(jax.random.key(seed), 'reference_lines')
       for split in ('test', 'ood'):
-        measured = measure(made, params, split, key, pairs)
+        scores = measure(made, params, split, key, pairs)
         rows += [
             {
                 'task_support': support,
@@ -203,7 +200,7 @@ def compute(experiment: str) -> pd.DataFrame:
                 'predictor': name,
                 _SCORES[experiment]: value,
             }
-            for name, value in measured.items()
+            for name, value in scores.items()
         ]
   return pd.DataFrame(rows)
 
@@ -212,9 +209,7 @@ def main() -> None:
   """Computes the lines of both experiments."""
   for experiment in _SCORES:
     frame = compute(experiment)
-    files.write_atomically(
-        _path(experiment), frame.to_csv(index=False, float_format='%.4g')
-    )
+    MEASURED[experiment].write(frame, '%.4g')
     print(frame.to_string(index=False))
 
 

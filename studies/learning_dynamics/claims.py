@@ -221,7 +221,7 @@ CLAIMS = (
         _closed_form,
         experiment=simulation.EXPERIMENT,
         cell=simulation.CELL,
-        read=lambda library, experiment: simulation.as_runs(),
+        read=simulation.MEASURED.read,
     ),
     _of_students(
         'LD-2',

@@ -8,22 +8,19 @@ takes about two minutes of one core and writes data/linear.csv.gz, which figure
 `ld_linear` and claim LD-1 read.
 """
 
-import gzip
 import pathlib
 
 import jax
 import numpy as np
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.studies.learning_dynamics import linear
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
 from modular_hyperteacher.tasks.supports import families
 
-PATH = pathlib.Path(__file__).parent / 'data' / 'linear.csv.gz'
 EXPERIMENT = 'ld_linear'  # For LD-1; there is no config of this name.
 CELL = ('latent_type', 'task_support')
 RUNS = tuple(families.TABLE_A9[name] for name in ('DC1', 'DD1', 'CD1', 'CD3'))
@@ -76,11 +73,6 @@ def measure(latent_type: str, task_support: str) -> pd.DataFrame:
   return table
 
 
-def load() -> pd.DataFrame:
-  """Returns what was measured; see `measure`."""
-  return pd.read_csv(PATH)
-
-
 def half_times(table: pd.DataFrame) -> pd.DataFrame:
   """Returns when the loss has halved: a row per run and seed.
 
@@ -102,20 +94,19 @@ def half_times(table: pd.DataFrame) -> pd.DataFrame:
   return pd.DataFrame(rows, columns=columns)
 
 
-def as_runs() -> pd.DataFrame:
-  """Returns the errors of half times in the form of finished runs."""
-  table = half_times(load())
-  name = table['latent_type'] + '-' + table['task_support']
-  return data.as_runs(table, name, split='test', metric='error of half time')
+MEASURED = measured.Table(
+    pathlib.Path(__file__).parent / 'data' / 'linear.csv.gz',
+    CELL,
+    {'split': 'test', 'metric': 'error of half time'},
+    half_times,
+)
 
 
 def main() -> None:
   """Trains all students."""
   table = pd.concat([measure(*run) for run in RUNS])
-  text = table.to_csv(index=False, float_format='%.4g')
-  # Without the time of day, equal tables give equal bytes.
-  files.write_atomically(PATH, gzip.compress(text.encode(), mtime=0))
-  print(half_times(load()).to_string(index=False))
+  MEASURED.write(table, '%.4g')
+  print(half_times(MEASURED.load()).to_string(index=False))
 
 
 if __name__ == '__main__':

@@ -63,7 +63,6 @@ CLAIMS = (
         'Shown the meanings of three of four words, meta seq2seq infers'
         ' the fourth, for assignments that training left out.',
         artefact='Lake (2019), Section 4.2',
-        experiment='scan_me',
         figure='scan_me',
         compare=lambda frame: [
             _sample(frame, cells.WORDS, metric) > _NEAR_ONE

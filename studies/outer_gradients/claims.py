@@ -157,7 +157,7 @@ def _claim(
     ours: bool = False,
     **fields: Any,
 ) -> verdicts.Claim:
-  return verdicts.of_figure(
+  return verdicts.Claim(
       f'CR-{number}',
       ("Ours, not the paper's: " if ours else '') + sentence,
       figure,
@@ -172,7 +172,7 @@ _measured = functools.partial(
     figure='cr_fidelity',
     experiment=fidelity.EXPERIMENT,
     cell=fidelity.CELL,
-    read=lambda library, experiment: fidelity.as_runs(),
+    read=fidelity.MEASURED.read,
 )
 _trained = functools.partial(_claim, figure='cr_training', cell=measures.CELL)
 _long = functools.partial(

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import jax
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.profiling import flops
 from modular_hyperteacher.runs import provenance
@@ -29,7 +29,8 @@ from modular_hyperteacher.studies.outer_gradients.configs import blocks
 from modular_hyperteacher.studies.outer_gradients.configs import cr_long
 from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 
-PATH = pathlib.Path(__file__).parent / 'data' / 'costs.csv'
+# A row per rule, N and T.
+MEASURED = measured.Table(pathlib.Path(__file__).parent / 'data' / 'costs.csv')
 _ROUNDS, _STEPS = 3, 4
 
 
@@ -114,16 +115,11 @@ def measure(rule: Measured) -> dict[str, Any]:
   }
 
 
-def load() -> pd.DataFrame:
-  """Returns what was measured, a row per rule, N and T."""
-  return pd.read_csv(PATH)
-
-
 def find(
     gradient: str, *, num_steps: int, num_last_steps: int | None
 ) -> pd.Series:
   """Returns the row of a rule."""
-  table = load()
+  table = MEASURED.load()
   kept = (table['gradient'] == gradient) & (table['num_steps'] == num_steps)
   if num_last_steps:
     kept &= table['num_last_steps'] == num_last_steps
@@ -137,7 +133,7 @@ def main() -> None:
   table = pd.DataFrame([measure(rule) for rule in rules()]).assign(
       processor=facts['processor'], date=facts['started'][:10]
   )
-  files.write_atomically(PATH, table.to_csv(index=False, float_format='%.4g'))
+  MEASURED.write(table, '%.4g')
   print(table.to_string(index=False))
 
 

@@ -17,7 +17,6 @@ figure `cr_fidelity` and claims CR-1, CR-2 and CR-8 read.
 
 from collections.abc import Callable, Iterator
 import functools
-import gzip
 import itertools
 import pathlib
 from typing import Any, cast, NamedTuple
@@ -29,13 +28,12 @@ import numpy as np
 import optax
 import pandas as pd
 
-from modular_hyperteacher import files
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.experiments import bilevel
 from modular_hyperteacher.experiments import build
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.library import measured
 from modular_hyperteacher.learning import estimates
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.learning import outer_loop
@@ -45,10 +43,18 @@ from modular_hyperteacher.studies.outer_gradients import rules
 from modular_hyperteacher.studies.outer_gradients import surrogates
 from modular_hyperteacher.studies.outer_gradients.configs import blocks
 
-PATH = pathlib.Path(__file__).parent / 'data' / 'fidelity.csv.gz'
 EXPERIMENT = 'cr_fidelity'  # For claims; there is no config of this name.
 CELL = ('rule', 'num_free', 'num_last', 'beta', 'step', 'stop_norm')
 METRICS = ('error', 'cosine', 'error_unrolled', 'cosine_unrolled')
+# A row per seed, point and estimate; for claims, one per value.
+MEASURED = measured.Table(
+    pathlib.Path(__file__).parent / 'data' / 'fidelity.csv.gz',
+    CELL,
+    {'split': 'train'},
+    lambda table: table.melt(
+        ['seed', *CELL], METRICS, var_name='metric', value_name='value'
+    ),
+)
 BETAS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 FREE, LAST = (10, 50, 200), (5, 10, 25)
 STEPS = (0, 300)
@@ -297,31 +303,10 @@ def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
   return pd.DataFrame(rows, columns=['seed', *CELL, *METRICS])
 
 
-@functools.cache
-def load() -> pd.DataFrame:
-  """Returns what was measured, perhaps nothing; not to be changed."""
-  if not PATH.exists():
-    return pd.DataFrame(columns=['seed', *CELL, *METRICS])
-  return pd.read_csv(PATH)
-
-
-@functools.cache
-def as_runs() -> pd.DataFrame:
-  """Returns it in the form of finished runs: a row per value."""
-  table = load().melt(
-      ['seed', *CELL], METRICS, var_name='metric', value_name='value'
-  )
-  cells = table[list(CELL)].itertuples(index=False)
-  names = ['-'.join(map(str, cell)) for cell in cells]
-  return data.as_runs(table, pd.Series(names, table.index), split='train')
-
-
 def main() -> None:
   """Measures both treatments of norms."""
   table = pd.concat([measure(False), measure(True)])
-  text = table.to_csv(index=False, float_format='%.4g')
-  # Without the time of day, equal tables give equal bytes.
-  files.write_atomically(PATH, gzip.compress(text.encode(), mtime=0))
+  MEASURED.write(table, '%.4g')
   shown = table[(table['step'] == STEPS[-1]) & ~table['stop_norm']]
   keys = ['rule', 'num_free', 'num_last', 'beta']
   print(shown.groupby(keys, dropna=False)[list(METRICS)].mean().to_string())

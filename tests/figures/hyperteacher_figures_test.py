@@ -131,7 +131,7 @@ def test_learning_rates_are_compared_on_the_seeds_that_they_share() -> None:
       split='valid', metric='loss', kind='last', **size
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
-  found = cells.Cells(frame, rates, len(rates), {})
+  found = cells.Cells(frame, rates, len(rates), {}, 'laptop')
   assert student_size.best_rates(found, 'anil') == rates[:1]
 
 
@@ -146,7 +146,7 @@ def test_a_rate_at_which_seeds_diverge_is_not_chosen() -> None:
       split='valid', kind='last', **size
   )
   rates = [size | {rate: value} for value in (1e-3, 3e-3)]
-  found = cells.Cells(frame, rates, len(rates), {})
+  found = cells.Cells(frame, rates, len(rates), {}, 'laptop')
   assert student_size.best_rates(found, 'anil') == rates[:1]
 
 

@@ -364,7 +364,7 @@ def test_counterexamples_pass_and_are_what_the_code_measures(
     tmp_path: pathlib.Path,
 ) -> None:
   assert verdicts_of(tmp_path)['TH-2']['verdict'] == 'SUPPORTED'
-  stored = counterexamples.load()
+  stored = counterexamples.MEASURED.load()
   stored = stored[stored['seed'] == counterexamples.SEEDS[0]]
   again = counterexamples.measure('disconnected_tasks', 0)[0]
   row = stored[stored['counterexample'] == 'disconnected_tasks'].iloc[0]

@@ -22,7 +22,6 @@ from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.studies.in_context import identities
 from modular_hyperteacher.studies.in_context import reference_lines
 from modular_hyperteacher.studies.in_context.claims import fuzzy_logic
-from modular_hyperteacher.studies.in_context.figures import in_context
 
 _R2, _DECODING = 'prediction_r2', 'decoding_r2'
 VANILLA, BOTTLENECK = MODELS = 'transformer', 'hypernetwork_transformer'
@@ -86,7 +85,7 @@ def _bottleneck_above(
 
 
 def _more_than_a_mix(frame: pd.DataFrame) -> comparisons.Comparisons:
-  table = reference_lines.load()
+  table = reference_lines.MEASURED['in_context'].load()
   point = {'task_support': 'ring_chords', 'split': 'ood', 'predictor': 'mix'}
   vanilla, bottleneck = (_sample(frame, model) for model in MODELS)
   mix = comparisons.Sample(
@@ -167,7 +166,6 @@ def read_with_figure_3b(library: data.Library, experiment: str) -> pd.DataFrame:
 
 _claim = functools.partial(
     verdicts.Claim,
-    experiment=in_context.EXPERIMENT,
     figure='in_context',
     cell=model_bars.CELL,
     models=MODELS,
@@ -193,7 +191,7 @@ CLAIMS = (
         'IC-1',
         'Trained on 12 of 15 pairs of modules, a transformer with a bottleneck'
         ' has a higher R2 on the other pairs than a plain transformer.',
-        'Kobayashi et al. (2024), Figure 2A',
+        artefact='Kobayashi et al. (2024), Figure 2A',
         compare=functools.partial(_bottleneck_above, split='ood'),
     ),
     _claim(
@@ -201,21 +199,21 @@ CLAIMS = (
         "Ours, not the paper's: on these pairs the transformer with a"
         ' bottleneck has a higher R2 than the best linear mix of training'
         ' functions, and the plain transformer a lower one.',
-        'Kobayashi et al. (2024), Figure 2A',
+        artefact='Kobayashi et al. (2024), Figure 2A',
         compare=_more_than_a_mix,
     ),
     _claim(
         'IC-2',
         'On pairs of modules seen in training, the plain transformer has the'
         ' larger error, each after all of its own steps.',
-        'Kobayashi et al. (2024), Figure 3',
+        artefact='Kobayashi et al. (2024), Figure 3',
         compare=functools.partial(_bottleneck_above, split='test'),
     ),
     _claim(
         'IC-3',
         'The latent of tasks with new pairs can be decoded linearly (R2 above'
         ' 0.7) from the residual streams of both transformers.',
-        'Kobayashi et al. (2024), Figure 2B',
+        artefact='Kobayashi et al. (2024), Figure 2B',
         compare=lambda frame: [
             _sample(frame, model, metric=_DECODING) > 0.7 for model in MODELS
         ],
@@ -225,7 +223,7 @@ CLAIMS = (
         'The bottleneck makes latents decodable much earlier: at the first'
         " evaluation after a tenth of the plain transformer's training, R2 of"
         ' decoding is higher by more than 0.2.',
-        'Kobayashi et al. (2024), Figure 2B',
+        artefact='Kobayashi et al. (2024), Figure 2B',
         compare=_decodable_earlier,
         read=data.Library.curves,
     ),
@@ -234,7 +232,7 @@ CLAIMS = (
         "Over the last four fifths of its training, the plain transformer's R2"
         f' on new pairs grows by less than {_NO_GROWTH:g}, although that on'
         ' seen pairs grows.',
-        'Kobayashi et al. (2024), Figures 2A and 3',
+        artefact='Kobayashi et al. (2024), Figures 2A and 3',
         compare=_does_not_grow,
         read=data.Library.curves,
         models=(VANILLA,),
@@ -244,14 +242,14 @@ CLAIMS = (
         'On tasks whose modules are not those of training, the transformer'
         ' with a bottleneck fails (R2 below 0), and the plain transformer has'
         ' a higher R2.',
-        'Kobayashi et al. (2024), Figure 2C',
+        artefact='Kobayashi et al. (2024), Figure 2C',
         compare=_fails_on_unrelated,
     ),
     _claim(
         'IC-7',
         'With a bottleneck, R2 on new pairs is higher if training connects all'
         ' modules.',
-        'Kobayashi et al. (2024), Figure 2D',
+        artefact='Kobayashi et al. (2024), Figure 2D',
         compare=lambda frame: [
             _sample(frame, BOTTLENECK, 'ring')
             > _sample(frame, BOTTLENECK, 'triangles')
@@ -262,7 +260,7 @@ CLAIMS = (
         'IC-8',
         "The plain transformer's R2 on new pairs changes by less than"
         f' {_SAME_R2:g} if training does not connect all modules.',
-        'Kobayashi et al. (2024), Figure 2D',
+        artefact='Kobayashi et al. (2024), Figure 2D',
         compare=_needs_none,
         models=(VANILLA,),
     ),
@@ -270,7 +268,7 @@ CLAIMS = (
         'IC-9',
         'With a bottleneck, training on 12 pairs of modules leads to a higher'
         ' R2 on new pairs than training on 6, after as many steps.',
-        'Kobayashi et al. (2024), Figures 2A and 2D',
+        artefact='Kobayashi et al. (2024), Figures 2A and 2D',
         compare=_more_pairs_help,
         read=data.Library.curves,
         models=(BOTTLENECK,),

@@ -90,14 +90,14 @@ _rare = functools.partial(
     experiment='sraven_ambiguity',
     figure='sraven',
     cell=ambiguity.CELL,
-    read=lambda library, experiment: ambiguity.as_runs(),
+    read=ambiguity.MEASURED.read,
 )
 CLAIMS = (
     _claim(
         'HY-9',
         'On sRAVEN with new multisets of rules, HYLA gets more answers right'
         ' than softmax and linear attention.',
-        'Schug et al. (2025), Table A1',
+        artefact='Schug et al. (2025), Table A1',
         compare=lambda frame: [
             _accuracy(frame, 'hyla') > _accuracy(frame, kind)
             for kind in ('softmax', 'linear')
@@ -107,7 +107,7 @@ CLAIMS = (
         'HY-11',
         'On new multisets of rules, one head gets fewer answers right than'
         ' eight, with HYLA and with softmax attention.',
-        'Schug et al. (2025), Figure 5C',
+        artefact='Schug et al. (2025), Figure 5C',
         compare=lambda frame: [
             _accuracy(frame, kind) > _accuracy(frame, kind, num_heads=1)
             for kind in _VARIED
@@ -117,7 +117,7 @@ CLAIMS = (
         'HY-12',
         'On new multisets of rules, fewer answers are right with three'
         ' features than with two, with HYLA and with softmax attention.',
-        'Schug et al. (2025), Figure 5D',
+        artefact='Schug et al. (2025), Figure 5D',
         compare=_fewer_features_help,
     ),
     _claim(
@@ -126,7 +126,7 @@ CLAIMS = (
         ' attention to itself: in the last block, macro F1 exceeds that of'
         ' always naming the most frequent rule by more than 0.1, and that of'
         ' the first block, for HYLA and softmax attention.',
-        'Schug et al. (2025), Figure 5F',
+        artefact='Schug et al. (2025), Figure 5F',
         compare=_rules_can_be_named,
         figure='sraven_decoding',
     ),

@@ -99,7 +99,7 @@ def _reference(curves: cells.Cells, support: str) -> list[lines.Line]:
     return []
   ends = [0, int(frame['step'].max())]
   point = {'split': 'ood', 'task_support': support}
-  chosen = pick.rows(reference_lines.load(), point)
+  chosen = pick.rows(reference_lines.MEASURED[EXPERIMENT].load(), point)
   seeds = chosen.pivot_table(index='predictor', columns='seed', values='r2')
   return [
       lines.Line(

@@ -45,7 +45,7 @@ def _rows() -> Sequence[learners.Learner]:
 
 
 def _lines() -> Sequence[learners.Line]:
-  table = reference_lines.load(EXPERIMENT)
+  table = reference_lines.MEASURED[EXPERIMENT].load()
   ood = pick.rows(table, {'split': 'ood'})
   means = ood.groupby(['predictor', 'task_support'])['accuracy'].mean()
   return [

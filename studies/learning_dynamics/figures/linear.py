@@ -23,7 +23,7 @@ _COLUMNS = {
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the times at which losses have halved."""
   del library  # Nothing of it is trained by a config.
-  table = simulation.load()
+  table = simulation.MEASURED.load()
   panels = {}
   groups: Any = table.groupby(list(simulation.CELL), sort=False)
   for run, rows in groups:

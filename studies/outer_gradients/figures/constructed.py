@@ -82,7 +82,7 @@ def _toy(
 def draw_fidelity(library: data.Library) -> cells.Drawn:
   """Returns errors and cosines over beta, and the means of all estimates."""
   del library  # Nothing of it is trained by a config.
-  table = fidelity.load()
+  table = fidelity.MEASURED.load()
   panels = {}
   for metric, title in (
       ('error', 'error'),
@@ -127,7 +127,7 @@ def draw_fidelity(library: data.Library) -> cells.Drawn:
 
 
 def _by_beta(where: Mapping[str, Any], metric: str) -> pd.DataFrame:
-  rows = pick.rows(fidelity.load(), where)
+  rows = pick.rows(fidelity.MEASURED.load(), where)
   found = rows.pivot_table(index='beta', columns='seed', values=metric)
   return found.where(found <= _MOST).dropna(how='all')
 
@@ -135,7 +135,7 @@ def _by_beta(where: Mapping[str, Any], metric: str) -> pd.DataFrame:
 def draw_costs(library: data.Library) -> cells.Drawn:
   """Returns products, CPU time and memory of every rule, and their table."""
   del library
-  table = costs.load()
+  table = costs.MEASURED.load()
   panels = {}
   for column, title in (
       ('products', 'products'),

@@ -297,7 +297,7 @@ def test_the_figure_of_sizes_names_missing_runs(
 
 
 def test_identities_are_what_the_code_measures(tmp_path: pathlib.Path) -> None:
-  stored = identities.load().set_index(['identity', 'seed'])['value']
+  stored = identities.MEASURED.load().set_index(['identity', 'seed'])['value']
   for identity in (*identities.ATTENTION, identities.CONSTRUCTION):
     again = identities.measure(identity, 0)
     assert again == pytest.approx(stored[identity, 0], abs=1e-6)
@@ -329,7 +329,7 @@ def test_the_figure_draws_curves_and_reference_lines(
       and t.name == 'best mix of training functions'
       and t.x[0] == 0
   ]
-  table = reference_lines.load()
+  table = reference_lines.MEASURED['in_context'].load()
   chosen = table.query(
       "task_support == 'ring_chords' and split == 'ood' and predictor == 'mix'"
   )

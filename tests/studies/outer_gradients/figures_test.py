@@ -163,17 +163,13 @@ def _measured(changes: Any) -> pd.DataFrame:
     ],
 )
 def test_claims_on_gradients(
-    monkeypatch: pytest.MonkeyPatch,
-    number: int,
-    changes: Any,
-    verdict: str,
+    tmp_path: pathlib.Path, number: int, changes: Any, verdict: str
 ) -> None:
   (claim,) = [c for c in claims.known() if c.id == f'CR-{number}']
-  table = _measured(changes)
-  monkeypatch.setattr(fidelity, 'load', lambda: table)
-  fidelity.as_runs.cache_clear()
-  found = list(claim.compare(fidelity.as_runs()))
-  fidelity.as_runs.cache_clear()
+  made = fidelity.MEASURED._replace(path=tmp_path / 'fidelity.csv.gz')
+  made.write(_measured(changes))
+  runs = made.read(data.Library(tmp_path, tmp_path), claim.experiment)
+  found = list(claim.compare(runs))
   judged = verdicts.judge(found, fidelity.CELL)
   assert judged.verdict == verdict, judged.note
 
