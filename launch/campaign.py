@@ -325,4 +325,4 @@ if __name__ == '__main__':
   local.define_flags()  # --workers, for estimates
   if _engine is not local:
     _engine.define_flags()
-  plans.run_command(_check, lambda: _run(_engine))
+  plans.run_command(lambda: _run(_engine), _check)
