@@ -96,14 +96,6 @@ def stopped(number: int) -> Outcome:
   )
 
 
-def catch_signals() -> list[int]:
-  """Returns a list to which signals to stop are appended from now on."""
-  received: list[int] = []
-  for number in preemption.SIGNALS:
-    signal.signal(number, lambda signum, frame: received.append(signum))
-  return received
-
-
 def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
   """Runs a launcher's command line.
 
