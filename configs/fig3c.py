@@ -16,7 +16,6 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 DESKTOP = presets.DESKTOP
 
@@ -24,11 +23,11 @@ DESKTOP = presets.DESKTOP
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset; see `presets`."""
   sweep = [
-      sweeps.grid(
+      dict(
           task_support=['random', 'non_compositional'],
           model=models.HYPERNETWORKS,
       ),
-      sweeps.grid(
+      dict(
           task_support=['connected', 'disconnected'],
           model=models.HYPERNETWORKS,
           **hyperteacher.fewer_steps(preset),

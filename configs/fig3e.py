@@ -16,17 +16,17 @@ alone, M = 8, and K of 1, 2 and 4.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.configs.blocks import variants
-from modular_hyperteacher.experiments import sweeps
 
 DESKTOP = presets.DESKTOP
 # Where ANIL is trained at laptop scale.
-_ANIL_CELL = sweeps.grid(
+_ANIL_CELL: dict[str, Any] = dict(
     {'task.num_modules': [8]},
     max_active=[2],
     model=models.HYPERNETWORKS + ('anil',),
@@ -45,7 +45,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   # same: the released code then repeats one OOD combination.
   repeats = {'repeat_ood': [True]} if preset == 'paper' else {}
   sweep = [
-      sweeps.grid(
+      dict(
           {'task.num_modules': [num_modules]},
           max_active=[max_active],
           model=_models(preset, num_modules, max_active),

@@ -20,7 +20,6 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import variants
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -38,7 +37,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       'model': models.HYPERNETWORKS,
   }
   blocks = hyperteacher.blocks(preset, **task)
-  return experiment.make('fig3f', preset, sweeps.grid(sweep), **blocks)
+  return experiment.make('fig3f', preset, sweep, **blocks)
 
 
 def _longer(preset: str) -> experiment.Config:

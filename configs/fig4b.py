@@ -14,13 +14,12 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import preferences
 from modular_hyperteacher.configs.blocks import variants
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of a preset, or of a variant; see `VARIANTS`."""
   supports = ['connected', 'disconnected']
-  sweep = sweeps.grid(task_support=supports, model=models.HYPERNETWORKS)
+  sweep = dict(task_support=supports, model=models.HYPERNETWORKS)
   blocks = preferences.blocks(preset, num_seeds=6, max_active=2)
   return experiment.make('fig4b', preset, sweep, **blocks)
 

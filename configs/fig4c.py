@@ -17,11 +17,10 @@ from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import preferences
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.configs.blocks import variants
-from modular_hyperteacher.experiments import sweeps
 
 WORKSTATION = presets.WORKSTATION
 
-_COMPOSITIONAL = sweeps.grid(
+_COMPOSITIONAL = dict(
     task_support=['random'], model=models.HYPERNETWORKS + ('anil',)
 )
 

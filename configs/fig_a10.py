@@ -15,7 +15,6 @@ from modular_hyperteacher.configs.blocks import goals
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.configs.blocks import variants
-from modular_hyperteacher.experiments import sweeps
 
 WORKSTATION = presets.WORKSTATION
 
@@ -28,12 +27,12 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   if preset == 'paper':
     widths, modules, rates = (32, 64, 128, 256), (8, 16, 32), (3e-4, 1e-3, 3e-3)
   sweep = [
-      sweeps.grid({
+      {
           'model': [model],
           'hidden_dim': widths,
           'num_modules': modules,
           'outer.learning_rate': model_rates,
-      })
+      }
       for model, model_rates in zip(
           models.HYPERNETWORKS, (rates, rates[:1] if is_thinned else rates)
       )

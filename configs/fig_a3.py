@@ -17,7 +17,6 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import variants
-from modular_hyperteacher.experiments import sweeps
 
 # M, modules of the student for each of the teacher's, share held out. The first
 # of each M is as in Figure A3.
@@ -36,7 +35,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   if preset == 'paper':
     num_modules, max_active = (4, 6, 8, 10, 12, 14, 16), (2, 3, 4)
     students = models.MODELS
-  sweep = sweeps.grid(
+  sweep = dict(
       {'task.num_modules': num_modules}, max_active=max_active, model=students
   )
   blocks = hyperteacher.blocks(preset, evaluate_every=250)
@@ -52,7 +51,7 @@ def _students(preset: str) -> experiment.Config:
   """
   config = get_config(preset)
   config.sweep = tuple(
-      sweeps.grid(
+      dict(
           {'task.num_modules': [num_modules]},
           modules_per_teacher_module=[factor],
           fraction_ood=[held_out],
@@ -76,7 +75,7 @@ def _two_layers(preset: str) -> experiment.Config:
   """
   config = fig3e.teacher_longer(preset)
   config.sweep = (
-      sweeps.grid(
+      dict(
           {'task.num_modules': [4, 6, 8]},
           max_active=[2],
           model=models.HYPERNETWORKS,

@@ -12,7 +12,6 @@ M = 8, K of 2 and 3, and three numbers of shots.
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -21,7 +20,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   if preset == 'paper':
     num_modules, max_active = (4, 8), (2, 4)
     num_support = (16, 32, 64, 128, 256)
-  sweep = sweeps.grid(
+  sweep = dict(
       {'task.num_modules': num_modules},
       max_active=max_active,
       num_support=num_support,

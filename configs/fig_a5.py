@@ -12,7 +12,6 @@ K = 3, and three shares.
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -22,7 +21,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   if preset == 'paper':
     num_modules, fractions = (4, 8, 16), (0.1, 0.3, 0.5, 0.7, 0.9)
     students = models.MODELS
-  sweep = sweeps.grid(
+  sweep = dict(
       {'task.num_modules': num_modules}, fraction_ood=fractions, model=students
   )
   blocks = hyperteacher.blocks(preset)

@@ -13,7 +13,6 @@ learning rates: with the higher one, three of five seeds of the linear one with
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import preferences
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -23,12 +22,12 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   if preset == 'paper':
     sizes, rates = [((32, 64, 128), (16, 32, 64, 128))], (1e-4, 3e-4, 1e-3)
   sweep = [
-      sweeps.grid({
+      {
           'model': models.HYPERNETWORKS,
           'hidden_dim': widths,
           'model.num_modules': modules,
           'outer.learning_rate': rates,
-      })
+      }
       for widths, modules in sizes
   ]
   blocks = preferences.blocks(preset)

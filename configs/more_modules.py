@@ -17,7 +17,6 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 DESKTOP = presets.DESKTOP
 
@@ -32,7 +31,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
     blocks['training']['seeds'] = tuple(range(2020, 2032))
   few, most = blocks['task']['max_active'], blocks['task']['num_modules']
   sweep = [
-      sweeps.grid(
+      dict(
           {'task.max_active': [max_active]},
           model=models.HYPERNETWORKS,
           **repeat,

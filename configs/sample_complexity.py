@@ -14,7 +14,6 @@ six are Figure A4's. The table in docs/learners.md has the cost.
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -22,6 +21,6 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   num_support = (4, 8, 16, 32, 64)
   if preset == 'paper':
     num_support = (16, 32, 64, 128, 256)
-  sweep = sweeps.grid(num_support=num_support, model=models.HYPERNETWORKS)
+  sweep = dict(num_support=num_support, model=models.HYPERNETWORKS)
   blocks = hyperteacher.blocks(preset, num_modules=8)
   return experiment.make('sample_complexity', preset, sweep, **blocks)

@@ -12,7 +12,6 @@ scale, 12 runs of three seeds took 48 minutes of one core.
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 _INPUTS, _UNITS = 'task.input_dim', 'task.teacher_hidden_dim'
 
@@ -35,11 +34,9 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       paper=((4, 8, 16), (6, 16, 32), (32, 64, 128)),
   )
   sweep = [
-      sweeps.grid(
-          {_INPUTS: inputs, _UNITS: units}, model=['linear_hypernetwork']
-      ),
+      dict({_INPUTS: inputs, _UNITS: units}, model=['linear_hypernetwork']),
       *(
-          sweeps.grid(
+          dict(
               {'task.num_support': [number], 'task.num_query': [number]},
               model=['linear_hypernetwork'],
           )

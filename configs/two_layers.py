@@ -12,12 +12,11 @@ published scale six or eight.
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(
+  sweep = dict(
       {'task.num_modules': [6, 8] if preset == 'paper' else [6]},
       task_support=['connected', 'disconnected'],
       model=models.HYPERNETWORKS,

@@ -32,7 +32,6 @@ import json
 import math
 import pathlib
 import shlex
-import signal
 import subprocess
 import sys
 import time
@@ -199,9 +198,6 @@ class _Campaign:
       bundles = [[run] for run in part]
       limits = {'ends_at': self._ends_at, **limits}
       outcome = self._engine.launch(plans.Plan(sweep, part, bundles, limits))
-      # Undo the engine's handlers.
-      signal.signal(signal.SIGTERM, signal.SIG_DFL)
-      signal.signal(signal.SIGINT, signal.default_int_handler)
       if outcome.left:
         return outcome
       unfinished |= outcome.unfinished
@@ -325,4 +321,4 @@ if __name__ == '__main__':
   local.define_flags()  # --workers, for estimates
   if _engine is not local:
     _engine.define_flags()
-  plans.run_command(_check, lambda: _run(_engine))
+  plans.run_command(lambda: _run(_engine), _check)

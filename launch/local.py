@@ -33,6 +33,7 @@ from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import progress as progresses
 from modular_hyperteacher.launch import worker
+from modular_hyperteacher.runs import preemption
 
 _VISIBLE = 'CUDA_VISIBLE_DEVICES'
 # A worker's cores and environment variables.
@@ -193,15 +194,15 @@ class _Pool:
 
 def launch(plan: plans.Plan) -> plans.Outcome:
   """Trains all bundles; returns which runs are unfinished, and why."""
-  received = plans.catch_signals()
-  pool = _Pool(plan, _slots())
-  with progresses.Progress(plan) as progress:
-    while pool.busy and not received:
-      time.sleep(0.2)
-      progress.update()
-  if received:
-    pool.stop()
-    return plans.stopped(received[0])
+  with preemption.Guard() as guard:
+    pool = _Pool(plan, _slots())
+    with progresses.Progress(plan) as progress:
+      while pool.busy and not guard.received:
+        time.sleep(0.2)
+        progress.update()
+    if number := guard.received:
+      pool.stop()
+      return plans.stopped(number)
   return plans.Outcome(pool.unfinished)
 
 

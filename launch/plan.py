@@ -8,7 +8,6 @@ import sys
 from typing import Any, NamedTuple
 
 from absl import flags
-from absl import logging
 import jax
 
 from modular_hyperteacher.cli import command_line
@@ -97,47 +96,30 @@ def stopped(number: int) -> Outcome:
   )
 
 
-def catch_signals() -> list[int]:
-  """Returns a list to which signals to stop are appended from now on."""
-  received: list[int] = []
-  for number in preemption.SIGNALS:
-    signal.signal(number, lambda signum, frame: received.append(signum))
-  return received
-
-
 def main(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> Any:
   """Runs a launcher's command line.
 
   `launch` sends the bundles of a plan to workers and waits for them; `describe`
   returns where runs are trained.
   """
-  run_command(command_line.check_arguments, lambda: _run(launch, describe))
+  run_command(lambda: _run(launch, describe))
 
 
 def run_command(
-    check: Callable[[list[str]], None], function: Callable[[], int]
+    function: Callable[[], int],
+    check: Callable[[list[str]], None] = command_line.check_arguments,
 ) -> Any:
-  """Runs a command line; reports users' mistakes in one line.
+  """Runs a launcher's command line; see `command_line.run`."""
 
-  `check` raises UserError for arguments that the command does not accept;
-  `function` returns the exit code.
-  """
-
-  def command(argv: list[str]) -> int:
+  def command() -> int:
     # Until here, Ctrl-C ends the process at once; see cli/interrupts.py.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    logging.set_verbosity(logging.WARNING)
-
-    def checked() -> int:
-      check(argv)
-      return function()
-
-    return command_line.guard(checked)
+    return function()
 
   # Workers need the memory of GPUs, and a TPU has one process at a time.
   jax.config.update('jax_platforms', 'cpu')
   define_flags()
-  command_line.run(command)
+  command_line.run(command, check)
 
 
 def _run(launch: Callable[[Plan], Outcome], describe: Callable[[], str]) -> int:

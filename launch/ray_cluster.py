@@ -25,6 +25,7 @@ from modular_hyperteacher.launch import attempts
 from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import progress as progresses
 from modular_hyperteacher.launch import worker
+from modular_hyperteacher.runs import preemption
 
 ray = plans.need('ray', 'ray')
 
@@ -132,15 +133,15 @@ def launch(plan: plans.Plan) -> plans.Outcome:
       raise errors.UserError(
           f'--address is {flags.FLAGS.address}; no cluster answers: {error}'
       ) from error
-  received = plans.catch_signals()
-  tasks = _Tasks(plan)
-  with progresses.Progress(plan) as progress:
-    while tasks.busy and not received:
-      tasks.wait()
-      progress.update()
-  if received:
-    tasks.stop()
-    return plans.stopped(received[0])
+  with preemption.Guard() as guard:
+    tasks = _Tasks(plan)
+    with progresses.Progress(plan) as progress:
+      while tasks.busy and not guard.received:
+        tasks.wait()
+        progress.update()
+    if number := guard.received:
+      tasks.stop()
+      return plans.stopped(number)
   return plans.Outcome(tasks.unfinished)
 
 

@@ -31,6 +31,7 @@ from modular_hyperteacher.launch import plan as plans
 from modular_hyperteacher.launch import progress as progresses
 from modular_hyperteacher.launch import worker
 from modular_hyperteacher.runs import locks
+from modular_hyperteacher.runs import preemption
 from modular_hyperteacher.runs import runner
 
 submitit = plans.need('submitit', 'slurm')
@@ -129,17 +130,17 @@ def _option(text: str) -> tuple[str, str | bool]:
 
 def launch(plan: plans.Plan) -> plans.Outcome:
   """Queues all bundles; returns which runs are unfinished, and why."""
-  received = plans.catch_signals()
-  jobs = _Jobs(plan)
-  if not flags.FLAGS.wait:
-    return plans.Outcome({}, *jobs.leave())
-  with progresses.Progress(plan) as progress:
-    while jobs.busy:
-      if received:
-        return plans.Outcome({}, *jobs.leave())
-      time.sleep(_POLL_S)
-      progress.update()
-      jobs.update()
+  with preemption.Guard() as guard:
+    jobs = _Jobs(plan)
+    if not flags.FLAGS.wait:
+      return plans.Outcome({}, *jobs.leave())
+    with progresses.Progress(plan) as progress:
+      while jobs.busy:
+        if guard.received:
+          return plans.Outcome({}, *jobs.leave())
+        time.sleep(_POLL_S)
+        progress.update()
+        jobs.update()
   return plans.Outcome(jobs.unfinished)
 
 

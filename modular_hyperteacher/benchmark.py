@@ -22,7 +22,6 @@ import time
 from typing import Any
 
 from absl import flags
-from absl import logging
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,14 +67,8 @@ def define_flags() -> None:
     flags.DEFINE_integer(name, default, text, lower_bound=1, upper_bound=most)
 
 
-def main(argv: list[str]) -> int:
+def main() -> int:
   """Times one run per model; returns the exit code."""
-  logging.set_verbosity(logging.WARNING)
-  return command_line.guard(lambda: _run(argv))
-
-
-def _run(argv: list[str]) -> int:
-  command_line.check_arguments(argv)
   path = _locate_json()
   rows = _measure_all()
   frame = pd.DataFrame(rows)

@@ -28,7 +28,6 @@ if __name__ == '__main__':
   interrupts.exit_at_once()
 
 from absl import flags
-from absl import logging
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
@@ -76,12 +75,9 @@ def _define_flags() -> None:
   )
 
 
-def main(argv: list[str]) -> int:
+def main() -> int:
   """Runs the command; returns the exit code."""
-  # JAX and Orbax log details that users do not need.
-  logging.set_verbosity(logging.WARNING)
   try:
-    command_line.check_arguments(argv)
     return _run()
   except Exception as error:  # pylint: disable=broad-exception-caught
     if isinstance(error, errors.MachineError):

@@ -29,10 +29,10 @@ def recomposition_sweep(preset: str, matched_width: int) -> list[sweeps.Grid]:
   many meta-parameters as the linear hypernetwork.
   """
   supports = ['random', 'non_compositional']
-  sweep = [sweeps.grid(task_support=supports, model=MODELS)]
+  sweep: list[sweeps.Grid] = [dict(task_support=supports, model=MODELS)]
   if preset == presets.WORKSTATION:
     axes = {'hidden_dim': [matched_width]}
-    sweep.append(sweeps.grid(axes, task_support=supports, model=MONOLITHIC))
+    sweep.append(dict(axes, task_support=supports, model=MONOLITHIC))
   return sweep
 
 

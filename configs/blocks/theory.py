@@ -60,7 +60,7 @@ def grid(
   """
   if preset == 'laptop':
     axes = {'num_outer_steps': [laptop_steps], **axes}
-  return sweeps.grid(model=[solver], **axes)
+  return dict(model=[solver], **axes)
 
 
 def size(

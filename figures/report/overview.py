@@ -1,11 +1,11 @@
 """Text of each claim on the page, and its mark in the overview picture."""
 
 import collections
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import math
 import pathlib
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -36,61 +36,28 @@ _NARROW = 0.02  # A supported claim's p above which it is named.
 _EDGE = 30.0  # Marks beyond this are drawn at the edge.
 TICKS = (-30, -10, -3, 0, 3, 10, 30)
 
-
 _GROUPS = {'hypernetworks': style.HYPERNETWORKS, 'others': style.MONOLITHIC}
 # A claim, and its entry of claims.json.
 Judged = tuple[verdicts.Claim, verdicts.Entry]
 
 
-class Claim(NamedTuple):
-  """Text of a claim on the page."""
+def describe(entry: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns what the templates show of a claim.
 
-  id: str
-  sentence: str
-  verdict: str
-  kind: str  # CSS class of the verdict.
-  symbol: str
-  measured: str
-  note: str
-  why: str  # Why it is not supported, or its caveat; else empty.
-  scale: str
-  comparisons: dict[str, list[str]]  # Column -> cells of the table.
-
-
-class Row(NamedTuple):
-  """A figure or table of the paper, in the table that answers first."""
-
-  artefact: str
-  published: str
-  claims: list[Claim]  # Without those of another solver.
-  figure: str  # Name of the figure that shows them.
-
-
-class Mark(NamedTuple):
-  """A claim's mark in the picture; positions in percent of its width."""
-
-  claim: Claim
-  linked: bool  # Whether the page has the claim's figure.
-  x: float
-  low: float | None  # Ends of the interval, if there is one.
-  high: float | None
-
-
-def describe(claim: verdicts.Claim, entry: Mapping[str, Any]) -> Claim:
-  """Returns the text of a claim, from its entry of claims.json."""
-  verdict = entry['verdict']
-  return Claim(
-      claim.id,
-      entry.get('sentence', claim.sentence),
-      verdict,
-      kind(verdict),
-      SYMBOLS[verdict],
-      _measured(entry),
-      entry['note'],
-      _why(entry),
-      entry['preset'] or '',
-      tables.texts(pd.DataFrame(written.comparison_rows(entry))),
-  )
+  These are the fields of its entry of claims.json, with a table of its
+  comparisons, and further ones. Its mark in the picture lies at 'x', and the
+  interval from 'low' to 'high', or None, in percent of the picture's width.
+  """
+  return {
+      **entry,
+      'kind': kind(entry['verdict']),
+      'symbol': SYMBOLS[entry['verdict']],
+      'measured': _measured(entry),
+      'why': _why(entry),  # It is not supported, or its caveat; else empty.
+      'scale': entry['preset'] or '',
+      'comparisons': tables.texts(pd.DataFrame(written.comparison_rows(entry))),
+      **_mark(entry),
+  }
 
 
 def kind(verdict: str) -> str:
@@ -98,13 +65,16 @@ def kind(verdict: str) -> str:
   return verdict.lower().replace(' ', '-')
 
 
-def mark(claim: Claim, entry: Mapping[str, Any], linked: bool) -> Mark:
-  """Returns the mark of a claim; in the middle if there are no numbers."""
+def _mark(entry: Mapping[str, Any]) -> dict[str, float | None]:
+  """Returns where a mark is drawn; in the middle if there are no numbers."""
   t, error = entry['t'] or 0.0, entry['standard_error']
-  if not error or not entry['interval']:
-    return Mark(claim, linked, position(t), None, None)
-  ends = [t + (end - entry['effect']) / error for end in entry['interval']]
-  return Mark(claim, linked, position(t), *map(position, ends))
+  low = high = None
+  if error and entry['interval']:
+    low, high = (
+        position(t + (end - entry['effect']) / error)
+        for end in entry['interval']
+    )
+  return {'x': position(t), 'low': low, 'high': high}
 
 
 def position(t: float) -> float:
@@ -113,9 +83,9 @@ def position(t: float) -> float:
   return round(50 + 47 * max(-1.0, min(1.0, share)), 2)
 
 
-def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
+def count(judged: Sequence[Judged]) -> list[dict[str, Any]]:
   """Returns how many claims have each verdict."""
-  counts = pd.Series([claim.verdict for claim in claims]).value_counts()
+  counts = collections.Counter(entry['verdict'] for _, entry in judged)
   return [
       {'verdict': verdict, 'kind': kind(verdict), 'number': counts[verdict]}
       for verdict in SYMBOLS
@@ -123,8 +93,13 @@ def count(claims: Iterable[Claim]) -> list[dict[str, Any]]:
   ]
 
 
-def rows(judged: Sequence[Judged], described: Mapping[str, Claim]) -> list[Row]:
-  """Returns a row per figure or table of the paper that claims something."""
+def rows(
+    judged: Sequence[Judged], described: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+  """Returns a row per figure or table of the paper that claims something.
+
+  Its claims are without those of another solver; 'figure' shows them.
+  """
   table = []
   for artefact, finding in FINDINGS.items():
     of_artefact = [c for c, _ in judged if c.artefact == artefact]
@@ -132,9 +107,12 @@ def rows(judged: Sequence[Judged], described: Mapping[str, Claim]) -> list[Row]:
         described[c.id] for c in of_artefact if not c.id.endswith(_VARIANTS)
     ]
     if kept:
-      table.append(
-          Row(artefact, finding['published'], kept, of_artefact[0].figure)
-      )
+      table.append({
+          'artefact': artefact,
+          'published': finding['published'],
+          'claims': kept,
+          'figure': of_artefact[0].figure,
+      })
   return table
 
 
@@ -206,15 +184,15 @@ def _measured(entry: Mapping[str, Any]) -> str:
   effect = tables.with_error(entry['effect'], entry['standard_error'])
   if not effect:
     return ''
-  bound = entry.get('bound')
+  bound = entry['bound']
   details = [f'must exceed {bound:g}'] if bound else []
-  if entry.get('interval'):
+  if entry['interval']:
     low, high = map(tables.number, entry['interval'])
     details.append(f'90% interval {low} to {high}')
   details += [
       f'{name} = {tables.number(entry[name])}'
       for name in ('t', 'p')
-      if entry.get(name) is not None
+      if entry[name] is not None
   ]
   inner = f' ({", ".join(details)})' if details else ''
   scale = f'{entry["preset"]}{" scale" * (entry["preset"] != "constructed")}'
@@ -224,7 +202,7 @@ def _measured(entry: Mapping[str, Any]) -> str:
 
 def _why(entry: Mapping[str, Any]) -> str:
   """Returns the explanation of a verdict on the bundled results, if any."""
-  if entry.get('source') == 'own':
+  if entry['source'] == 'own':
     return ''
   key = ['id', 'preset', 'verdict']
   why = pd.read_csv(EXPLANATIONS, index_col=key)['why']

@@ -11,7 +11,7 @@ what that script loads.
 """
 
 import base64
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import gzip
@@ -84,7 +84,11 @@ class Report:
         {
             'heading': heading,
             'anchor': heading.lower().replace(' ', '-'),
-            'marks': self._marks(figures),
+            'claims': [
+                self._described[c.id]
+                for c, _ in self.judged
+                if c.figure in figures
+            ],
             'figures': [self._figures[name] for name in names],
         }
         for heading, figures in registry.sections().items()
@@ -101,7 +105,7 @@ class Report:
         rows=overview.rows(self.judged, self._described),
         shown=[c.id for c, _ in self.judged if c.figure in self.drawn],
         summary=overview.summarise(self.judged),
-        counts=overview.count(self._described.values()),
+        counts=overview.count(self.judged),
         ticks=[(overview.position(t), t) for t in overview.TICKS],
         rule=written.RULE,
         stale=list(self.library.stale()),
@@ -168,16 +172,9 @@ class Report:
     ]
 
   @functools.cached_property
-  def _described(self) -> dict[str, overview.Claim]:
+  def _described(self) -> dict[str, dict[str, Any]]:
     """Id -> what the templates show of a claim."""
-    return {c.id: overview.describe(c, entry) for c, entry in self.judged}
-
-  def _marks(self, figures: Collection[str]) -> list[overview.Mark]:
-    return [
-        overview.mark(self._described[c.id], entry, c.figure in self.drawn)
-        for c, entry in self.judged
-        if c.figure in figures
-    ]
+    return {c.id: overview.describe(entry) for c, entry in self.judged}
 
 
 def picture_page(figure: go.Figure, name: str, title: str) -> str:

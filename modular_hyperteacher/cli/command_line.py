@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from absl import app
 from absl import flags
+from absl import logging
 import ml_collections
 from ml_collections import config_flags
 from ml_collections.config_flags import config_path
@@ -49,12 +50,6 @@ def define_sweep_flags() -> None:
   define_config_flags()
   define_results_flag()
   wandb_tracker.define_flag()
-
-
-def run(main: Callable[[list[str]], int]) -> None:
-  """Runs a program that has these flags, and exits with the code of `main`."""
-  with output.guarded():
-    app.run(lambda argv: sys.exit(main(argv)), flags_parser=parse)
 
 
 def define_config_flags(default: str | None = None) -> None:
@@ -111,6 +106,36 @@ def check_arguments(argv: list[str]) -> None:
   check_words(argv)
   if flags.FLAGS.config is None:
     raise errors.UserError('--config is missing; try configs/fig3b.py.')
+
+
+def run(
+    command: Callable[[], int],
+    check: Callable[[list[str]], None] = check_arguments,
+) -> None:
+  """Runs a command that has these flags, and exits with the code it returns.
+
+  A user's mistake (exit code 2), a fault of the machine (1) and Ctrl-C (130)
+  print one line. `check` raises UserError for arguments that the command does
+  not accept.
+  """
+
+  def checked(argv: list[str]) -> int:
+    # JAX and Orbax log details that users do not need.
+    logging.set_verbosity(logging.WARNING)
+    try:
+      check(argv)
+      return command()
+    except KeyboardInterrupt:
+      print('SIGINT: stopped.', file=sys.stderr)
+      return 130
+    except Exception as error:  # pylint: disable=broad-exception-caught
+      if not isinstance(error, errors.MachineError) and not is_users(error):
+        raise
+      print(errors.line(f'error: {error}'), file=sys.stderr)
+      return 1 if isinstance(error, errors.MachineError) else 2
+
+  with output.guarded():
+    app.run(checked, flags_parser=parse)
 
 
 def read_sweep() -> Sweep:
@@ -174,24 +199,6 @@ def _parse_value(name: str, text: str, default: Any) -> Any:
         f"config.{name} is '{text}'; it must be of type {kind.__name__}."
     )
   return value
-
-
-def guard(command: Callable[[], int]) -> int:
-  """Runs a command; returns its exit code.
-
-  A user's mistake (exit code 2), a fault of the machine (1) and Ctrl-C (130)
-  print one line.
-  """
-  try:
-    return command()
-  except KeyboardInterrupt:
-    print('SIGINT: stopped.', file=sys.stderr)
-    return 130
-  except Exception as error:  # pylint: disable=broad-exception-caught
-    if not isinstance(error, errors.MachineError) and not is_users(error):
-      raise
-    print(errors.line(f'error: {error}'), file=sys.stderr)
-    return 1 if isinstance(error, errors.MachineError) else 2
 
 
 def is_users(error: Exception) -> bool:

@@ -9,13 +9,12 @@ from modular_hyperteacher.devices import compilation_cache
 
 
 def run(main: Callable[[], None]) -> None:
-  """Runs a script; a UserError prints one line and exits with code 2."""
+  """Runs a script; see `command_line.run`."""
 
-  def script(argv: list[str]) -> int:
+  def script() -> int:
     logging.set_verbosity(logging.ERROR)  # Kaleido logs every step.
-    command_line.check_words(argv)
     compilation_cache.enable_by_default()
     main()
     return 0
 
-  command_line.run(lambda argv: command_line.guard(lambda: script(argv)))
+  command_line.run(script, command_line.check_words)

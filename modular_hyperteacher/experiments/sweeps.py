@@ -24,8 +24,9 @@ import ml_collections
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import plugins
 
-# Field -> the values it takes.
-Grid: TypeAlias = dict[str, Sequence[Any]]
+# Field -> the values it takes, a list or tuple.
+Grid: TypeAlias = dict[str, Any]
+grid = dict  # The name by which configs of other packages make grids.
 _Run = TypeVar('_Run')  # A `Run`, or what has a `run_id` and a `config`, too.
 
 # The blocks that determine results; `execution` does not.
@@ -75,19 +76,6 @@ def hash_of(run_id: str) -> str:
   Runs of different experiments with the same hash are the same run.
   """
   return run_id.rpartition('-')[2]
-
-
-def grid(
-    fields: Mapping[str, Sequence[Any]] | None = None,
-    /,
-    **named: Sequence[Any],
-) -> Grid:
-  """Returns a grid; fields with a dot in their name go into `fields`.
-
-  Example: `grid({'task.num_modules': [4, 8]}, model=['maml', 'anil'])` has four
-  runs.
-  """
-  return {**(fields or {}), **named}
 
 
 def expand(

@@ -42,7 +42,7 @@ class Guard:
 
   def __init__(self, signals: tuple[int, ...] = SIGNALS) -> None:
     self._signals = signals
-    self._received: int | None = None
+    self.received: int | None = None  # The latest signal.
     self._previous = {}
     self._worker = futures.ThreadPoolExecutor(max_workers=1)
 
@@ -58,7 +58,7 @@ class Guard:
 
   def _receive(self, number: int, frame: types.FrameType | None) -> None:
     del frame
-    self._received = number
+    self.received = number
 
   def call(self, function: Callable[..., Any], *args: Any) -> Any:
     """Returns `function(*args)`, computed on the worker thread.
@@ -69,12 +69,12 @@ class Guard:
     """
     if multihost.number() > 1:
       return function(*args)
-    if self._received is not None:
-      raise Interrupted(self._received)
+    if self.received is not None:
+      raise Interrupted(self.received)
     future = self._worker.submit(function, *args)
     while not futures.wait([future], _POLL_SECONDS).done:
-      if self._received is not None:
-        raise Interrupted(self._received)
+      if self.received is not None:
+        raise Interrupted(self.received)
     return future.result()
 
   def agree(self, value: int) -> int:
@@ -83,7 +83,7 @@ class Guard:
     Raises:
       Interrupted: on all processes, if a signal has reached any of them.
     """
-    gathered = multihost.gather([value, self._received or 0])
+    gathered = multihost.gather([value, self.received or 0])
     received = int(gathered[:, 1].max())
     if received:
       raise Interrupted(received)

@@ -86,7 +86,7 @@ def config_of(rule: Measured, preset: str = 'laptop') -> dict[str, Any]:
   )
   made['models'] = {'measured': model}
   made['training']['num_evaluation_tasks'] = 1
-  grid = sweeps.grid(model=['measured'])
+  grid = dict(model=['measured'])
   (run,) = sweeps.expand(experiment.make('cr_costs', preset, grid, **made))
   return run.config
 

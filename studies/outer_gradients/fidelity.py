@@ -284,7 +284,7 @@ def measure(stop_norm: bool, preset: str = 'laptop') -> pd.DataFrame:
   )
   model['inner']['learning_rate'] = _RATE
   made['models'] = {'measured': model}
-  grid = sweeps.grid(model=['measured'])
+  grid = dict(model=['measured'])
   (run,) = sweeps.expand(experiment.make(EXPERIMENT, preset, grid, **made))
   built = cast(bilevel.BilevelExperiment, build.build(run.config, 1))
   estimators = _Estimators(built)

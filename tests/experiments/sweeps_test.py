@@ -134,8 +134,8 @@ def _config(*grids: sweeps.Grid) -> Any:
 
 def test_a_grid_s_order_is_no_matter_but_for_names() -> None:
   """Nor whether a field goes by its path."""
-  grid = sweeps.grid(task_support=['random', 'connected'], model=['maml'])
-  other = sweeps.grid(
+  grid = dict(task_support=['random', 'connected'], model=['maml'])
+  other = dict(
       {'model': ['maml'], 'task.task_support': ['connected', 'random']}
   )
   runs, others = (sweeps.expand(_config(g)) for g in (grid, other))
@@ -152,15 +152,13 @@ def test_a_grid_s_order_is_no_matter_but_for_names() -> None:
 
 
 def test_the_same_point_of_two_grids_is_one_run() -> None:
-  grids = [
-      sweeps.grid(max_active=values, model=['maml']) for values in ([1, 2], [2])
-  ]
+  grids = [dict(max_active=values, model=['maml']) for values in ([1, 2], [2])]
   runs = sweeps.expand(_config(*grids))
   assert [run.config['task']['max_active'] for run in runs] == [1, 2]
 
 
 def test_an_override_is_all_that_is_left_of_a_swept_field() -> None:
-  config = _config(sweeps.grid(max_active=[1, 2], model=['maml', 'anil']))
+  config = _config(dict(max_active=[1, 2], model=['maml', 'anil']))
   config.task.max_active = 3
   runs = sweeps.expand(config, {'task.max_active': 3, 'task.input_dim': 8})
   assert [run.point for run in runs] == [
@@ -171,7 +169,7 @@ def test_an_override_is_all_that_is_left_of_a_swept_field() -> None:
 
 def test_an_override_of_a_model_leaves_others_swept() -> None:
   models = ['linear_hypernetwork', 'nonlinear_hypernetwork']
-  config = _config(sweeps.grid(hidden_dim=[8, 16], model=models))
+  config = _config(dict(hidden_dim=[8, 16], model=models))
   runs = sweeps.expand(config, {'models.linear_hypernetwork.hidden_dim': 4})
   assert [tuple(run.point.values()) for run in runs] == [
       (4, 'linear_hypernetwork'),
@@ -181,7 +179,7 @@ def test_an_override_of_a_model_leaves_others_swept() -> None:
 
 
 def test_how_many_tasks_at_once_is_no_part_of_a_run_id() -> None:
-  grid = sweeps.grid(model=['linear_hypernetwork', 'maml'])
+  grid = dict(model=['linear_hypernetwork', 'maml'])
 
   def chunk_sizes(config: Any) -> tuple[list[str], list[int | None]]:
     runs = sweeps.expand(config)

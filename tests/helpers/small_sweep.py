@@ -5,7 +5,6 @@ import ml_collections
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 _TINY = {
     'num_modules': 3,
@@ -29,7 +28,7 @@ def get_config(preset: str = 'smoke') -> ml_collections.ConfigDict:
   config = experiment.make(
       'small',
       preset,
-      sweeps.grid(model=['maml'], seeds=[(seed,) for seed in range(number)]),
+      dict(model=['maml'], seeds=[(seed,) for seed in range(number)]),
       task=blocks['task'] | _TINY,
       models=presets.merge(blocks['models'], {'maml': tiny}),
       training=experiment.training(

@@ -54,7 +54,7 @@ def test_published_counts_on_the_hyperteacher(
     num_modules: int, name: str, meta: int, fast: int
 ) -> None:
   blocks = hyperteacher.blocks('paper', num_modules=num_modules)
-  grid = sweeps.grid(model=[name])
+  grid = dict(model=[name])
   (run,) = sweeps.expand(experiment.make('test', 'paper', grid, **blocks))
   assert _counts(run) == (meta, fast)
 

@@ -16,7 +16,6 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 # Inference -> the inner loop after the prediction. Three steps at the published
 # rate of 0.3 are too coarse: training collapsed in one of three seeds.
@@ -43,7 +42,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       blocks['models'][f'{inference}_{name}'] = presets.merge(
           adapted[name], predicting
       )
-  sweep = sweeps.grid(
+  sweep = dict(
       task_support=['random', 'non_compositional'],
       model=[name for name in blocks['models'] if name not in ('anil', 'maml')],
   )

@@ -16,7 +16,6 @@ from ml_collections import config_dict
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
 
 
@@ -31,9 +30,9 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   blocks['models'] |= {multitask.NAME: multitask.model(preset)}
   supports = ['random', 'non_compositional']
   sweep = [
-      sweeps.grid(
+      dict(
           task_support=supports, model=[multitask.NAME], encoding=['identity']
       ),
-      sweeps.grid(task_support=supports, model=list(models.MODELS)),
+      dict(task_support=supports, model=list(models.MODELS)),
   ]
   return experiment.make('given_or_inferred', preset, sweep, **blocks)

@@ -121,11 +121,11 @@ def _sweep(
   }
 
   def grid(**axes: list[Any]) -> sweeps.Grid:
-    return sweeps.grid(model=[multitask.NAME], **usual | axes)
+    return dict(model=[multitask.NAME], **usual | axes)
 
   def of_transformer(**axes: list[Any]) -> sweeps.Grid:
     shared = {k: v for k, v in usual.items() if k not in model}
-    return sweeps.grid(model=[multitask.TRANSFORMER], **shared | axes)
+    return dict(model=[multitask.TRANSFORMER], **shared | axes)
 
   if preset == 'paper':
     supports = [grid(task_support=list(listed_splits.RULES))]

@@ -58,9 +58,9 @@ def grids(
   steps.
   """
   if preset != 'laptop':
-    return [sweeps.grid(model=list(MODELS), **axes)]
+    return [dict(model=list(MODELS), **axes)]
   return [
-      sweeps.grid(model=[model], num_outer_steps=[number], **axes)
+      dict(model=[model], num_outer_steps=[number], **axes)
       for model, number in zip(MODELS, laptop_steps)
   ]
 

@@ -56,7 +56,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 def _grid(
     kinds: list[str], lengths: list[int], fractions: list[float]
 ) -> sweeps.Grid:
-  return sweeps.grid(
+  return dict(
       model=[in_context.VANILLA],
       attention=kinds,
       num_support=lengths,

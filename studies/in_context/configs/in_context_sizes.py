@@ -15,7 +15,6 @@ much.
 
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.in_context.configs import blocks as in_context
 from modular_hyperteacher.studies.in_context.configs import in_context as usual
 
@@ -35,7 +34,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
               preset, smoke=[15], laptop=[15, 63], paper=[15, 31, 127]
           ),
       ),
-      sweeps.grid(
+      dict(
           model=[in_context.VANILLA],
           embedding_dim=[width],
           feedforward_dim=[4 * width],

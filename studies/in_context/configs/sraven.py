@@ -60,4 +60,4 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 
 
 def _grid(kinds: list[str], **axes: list[int]) -> sweeps.Grid:
-  return sweeps.grid(model=[in_context.VANILLA], attention=kinds, **axes)
+  return dict(model=[in_context.VANILLA], attention=kinds, **axes)

@@ -12,7 +12,6 @@ seed of one of the five runs takes about a minute of one core.
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
@@ -34,7 +33,5 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       laptop=(4, 6, 8, 10, 12),
       paper=(4, 6, 8, 10, 12, 14, 16),
   )
-  sweep = sweeps.grid(
-      {'task.num_modules': num_modules}, model=['linear_hypernetwork']
-  )
+  sweep = dict({'task.num_modules': num_modules}, model=['linear_hypernetwork'])
   return experiment.make('ld_modules', preset, sweep, **blocks)

@@ -43,7 +43,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 
 def _sweep(runs: Iterable[tuple[str, str]]) -> list[sweeps.Grid]:
   return [
-      sweeps.grid(
+      dict(
           latent_type=[latent_type],
           task_support=[name],
           sampler=[supports.sampler(name)],

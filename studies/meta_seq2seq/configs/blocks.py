@@ -95,7 +95,7 @@ def standard_grid(
     meanings: str = 'fixed', num_extra: int = 0, **axes: Any
 ) -> sweeps.Grid:
   """Returns the grid of a standard network, trained on batches of 40 rows."""
-  return sweeps.grid(
+  return dict(
       model=['seq2seq'],
       meanings=[meanings],
       num_extra=[num_extra],

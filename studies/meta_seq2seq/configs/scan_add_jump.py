@@ -14,7 +14,6 @@ standard networks are trained for twice as many steps.
 from typing import Any
 
 from modular_hyperteacher.configs.blocks import experiment
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.meta_seq2seq.configs import blocks as seq2seq
 
 
@@ -23,9 +22,9 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   longer: Any = {'num_outer_steps': [10_000]} if preset == 'laptop' else {}
   extended = {'meanings': ['extended'], 'num_extra': [20]}
   sweep = [
-      sweeps.grid(model=seq2seq.META),
+      dict(model=seq2seq.META),
       seq2seq.standard_grid(**longer),
-      sweeps.grid(model=seq2seq.META, **extended, **longer),
+      dict(model=seq2seq.META, **extended, **longer),
       seq2seq.standard_grid('aligned', num_extra=20, **longer),
   ]
   limit = seq2seq.limit_actions(preset, 8)

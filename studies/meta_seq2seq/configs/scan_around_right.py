@@ -10,14 +10,13 @@ twenty extra directions instead of two, the paper found the task much harder.
 """
 
 from modular_hyperteacher.configs.blocks import experiment
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.meta_seq2seq.configs import blocks as seq2seq
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
   sweep = [
-      sweeps.grid(model=['meta_seq2seq'], num_extra=[2, 20]),
+      dict(model=['meta_seq2seq'], num_extra=[2, 20]),
       seq2seq.standard_grid(),
   ]
   # "run around right" takes eight actions: fewer would leave few tests.

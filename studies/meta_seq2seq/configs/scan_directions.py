@@ -49,7 +49,7 @@ def _grids(preset: str) -> Iterator[sweeps.Grid]:
   fields = _fields(scan_around_right.get_config(other))
   for paths in ((), *CHANGES.values()):
     changed = {path: [fields[path]] for path in paths}
-    yield sweeps.grid(changed, model=['meta_seq2seq'], num_extra=[20])
+    yield dict(changed, model=['meta_seq2seq'], num_extra=[20])
 
 
 def _fields(config: experiment.Config) -> dict[str, Any]:

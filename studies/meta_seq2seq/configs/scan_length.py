@@ -8,7 +8,6 @@ for longer ones still. No network of the paper gets far.
 """
 
 from modular_hyperteacher.configs.blocks import experiment
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.meta_seq2seq.configs import blocks as seq2seq
 
 
@@ -26,7 +25,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
         'max_query_actions': 22,
         'max_support_actions': 11,
     }
-  sweep = [sweeps.grid(model=['meta_seq2seq']), seq2seq.standard_grid()]
+  sweep = [dict(model=['meta_seq2seq']), seq2seq.standard_grid()]
   task = seq2seq.scan_task('length', 'extended', num_extra=20, **limits)
   blocks = seq2seq.blocks(preset, task)
   return experiment.make('scan_length', preset, sweep, **blocks)

@@ -9,13 +9,12 @@ assignments that it was not trained on.
 """
 
 from modular_hyperteacher.configs.blocks import experiment
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.meta_seq2seq.configs import blocks as seq2seq
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
   """Returns the config of one preset: 'smoke', 'laptop' or 'paper'."""
-  sweep = sweeps.grid(model=['meta_seq2seq'])
+  sweep = dict(model=['meta_seq2seq'])
   blocks = seq2seq.blocks(
       preset,
       # Different queries of an episode.

@@ -9,7 +9,6 @@ with T; `truncated` with 2 T and `contrastive_symmetric` with T.
 """
 
 from modular_hyperteacher.configs.blocks import experiment
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.outer_gradients.configs import blocks
 
 NUM_STEPS = 50
@@ -41,5 +40,5 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       )
       for rule, last in RULES
   }
-  sweep = sweeps.grid(model=list(made['models']))
+  sweep = dict(model=list(made['models']))
   return experiment.make('cr_long', preset, sweep, **made)

@@ -12,7 +12,6 @@ paper, for which the contrastive rule need not hold.
 
 from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import models
-from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.studies.outer_gradients.configs import blocks
 
 NUM_STEPS = 10
@@ -64,7 +63,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
   random += [add(linear, rule, 'stopped_', stop_norm=True) for rule in STOPPED]
   made['models'] = blocks_of
   sweep = [
-      sweeps.grid(task_support=['random', 'non_compositional'], model=both),
-      sweeps.grid(task_support=['random'], model=random),
+      dict(task_support=['random', 'non_compositional'], model=both),
+      dict(task_support=['random'], model=random),
   ]
   return experiment.make('cr_training', preset, sweep, **made)

@@ -20,7 +20,6 @@ from modular_hyperteacher.configs.blocks import experiment
 from modular_hyperteacher.configs.blocks import hyperteacher
 from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.configs.blocks import presets
-from modular_hyperteacher.experiments import sweeps
 
 _FIGURE_3B = (*models.HYPERNETWORKS, 'maml')
 # Model -> its gates.
@@ -70,17 +69,17 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       for solver in _INNER
   }
   sweep = [
-      sweeps.grid(
+      dict(
           task_support=supports,
           model=[*_FIGURE_3B, *by_solver['sgd']],
       ),
-      sweeps.grid(compositional, model=by_solver['adamw']),
-      sweeps.grid(
+      dict(compositional, model=by_solver['adamw']),
+      dict(
           compositional,
           model=['sgd_sparse_maml'],
           initial_sparsity=[0.25, 0.75, 0.9],
       ),
-      sweeps.grid(
+      dict(
           {**compositional, 'inner.num_steps': [5, 35, 100]},
           model=['sgd_maml', 'sgd_sparse_maml'],
       ),

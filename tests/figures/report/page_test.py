@@ -18,14 +18,16 @@ from modular_hyperteacher.figures.report import page as report
 from modular_hyperteacher.studies import meta_seq2seq
 from tests.figures.report import reading
 from tests.helpers import made_up
-from tests.helpers import results
 
 pytestmark = pytest.mark.slow  # Most draw every figure.
 
 _ENTRY: Any = dict(
     id='4B',
+    sentence='it says something',
+    source='bundled',
     verdict='UNDECIDED',
     effect=0.1,
+    bound=0.0,
     standard_error=0.2,
     num_seeds=3,
     preset='laptop',
@@ -173,42 +175,38 @@ def test_every_claim_that_is_not_supported_is_explained() -> None:
 
 
 def test_explanations_stand_beside_their_claims() -> None:
-  claim = results.claim('4B')
-  described = overview.describe(claim, _ENTRY)
-  assert 'too little to recompose anything' in described.why
-  assert described.measured == (
+  described = overview.describe(_ENTRY)
+  assert 'too little to recompose anything' in described['why']
+  assert described['measured'] == (
       '0.100 ± 0.200 (90% interval -0.500 to 0.700, t = 0.500, p = 0.330), 3'
       ' seeds, laptop scale.'
   )
   one = {**_ENTRY, 'name': 'one', 'bound': 0.02}
   one |= {'holds': False, 'reversed': False}
-  described = overview.describe(claim, {**_ENTRY, 'comparisons': [one]})
-  assert described.comparisons['comparison'] == ['one']
-  assert described.comparisons['effect'] == ['0.100 ± 0.200']
-  assert described.comparisons['to'] == ['0.700']
-  assert described.comparisons['result'] == ['undecided']
+  described = overview.describe({**_ENTRY, 'comparisons': [one]})
+  assert described['comparisons']['comparison'] == ['one']
+  assert described['comparisons']['effect'] == ['0.100 ± 0.200']
+  assert described['comparisons']['to'] == ['0.700']
+  assert described['comparisons']['result'] == ['undecided']
   for other in (
       {'verdict': 'SUPPORTED'},
       {'preset': 'paper'},
       {'source': 'own'},  # The explanation is of the bundled runs.
   ):
-    assert not overview.describe(claim, {**_ENTRY, **other}).why
+    assert not overview.describe({**_ENTRY, **other})['why']
 
 
 def test_marks_stand_where_effects_are() -> None:
-  claim = results.claim('4B')
-  described = overview.describe(claim, _ENTRY)
-  mark = overview.mark(described, _ENTRY, linked=True)
-  assert mark.low is not None and mark.high is not None
-  assert 0 < mark.low < 50 < mark.x < mark.high < 100
+  mark = overview.describe(_ENTRY)
+  assert 0 < mark['low'] < 50 < mark['x'] < mark['high'] < 100
   # The bound lies where t is 0: 0.1 below the effect of half a standard error.
-  touching = overview.mark(described, _ENTRY | {'interval': (0.0, 0.2)}, True)
-  assert touching.low == 50
+  touching = overview.describe(_ENTRY | {'interval': (0.0, 0.2)})
+  assert touching['low'] == 50
   assert overview.position(math.inf) == overview.position(99) == 97
   assert overview.position(-30) == 3
   none = _ENTRY | {'t': None, 'verdict': 'NOT RUN', 'interval': None}
-  mark = overview.mark(overview.describe(claim, none), none, True)
-  assert (mark.x, mark.low) == (50, None)
+  mark = overview.describe(none)
+  assert (mark['x'], mark['low'], mark['high']) == (50, None, None)
 
 
 def test_verdicts_are_told_by_shape_as_well(text: str) -> None:
