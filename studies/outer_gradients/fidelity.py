@@ -16,7 +16,6 @@ figure `cr_fidelity` and claims CR-1, CR-2 and CR-8 read.
 """
 
 from collections.abc import Callable, Iterator
-import functools
 import itertools
 import pathlib
 from typing import Any, cast, NamedTuple
