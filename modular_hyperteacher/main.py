@@ -78,7 +78,7 @@ def _define_flags() -> None:
 
 def main(argv: list[str]) -> int:
   """Runs the command; returns the exit code."""
-  # JAX and Orbax log details that users do not need.
+  # JAX logs details that users do not need.
   logging.set_verbosity(logging.WARNING)
   try:
     command_line.check_arguments(argv)
