@@ -4,14 +4,12 @@ A new task or model needs a file and a line in a table here, or a function in
 another package; docs/extending.md shows one of each.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 import dataclasses
 import json
 import logging
 import math
 from typing import Any
-
-import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
@@ -153,13 +151,6 @@ def make_system(
   Each split has `num_evaluation_tasks`. A device computes `task_chunk_size`
   tasks together; all of them for None.
   """
-
-  def make_analyse(
-      seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
-  ) -> programs.Analyse | None:
-    splits = task.evaluation_splits
-    return analysis and analyses.over_seeds(analysis, splits, seed_tasks, roots)
-
   return programs.System(
       evaluation_splits=task.evaluation_splits,
       num_params=models.count_params(model),
@@ -171,7 +162,7 @@ def make_system(
       evaluate=evaluation.make_evaluate(
           task, learner, task_chunk_size, analysis.splits if analysis else ()
       ),
-      make_analyse=make_analyse,
+      analyse=analysis and analyses.of_seed(analysis, task.evaluation_splits),
   )
 
 
