@@ -58,8 +58,6 @@ setuptools.setup(
         'test': [
             'hypothesis>=6.100',
             'markdown>=3.8',
-            # Checkpoints of earlier versions.
-            'orbax-checkpoint>=0.12',
             'pytest>=9.0',
             'pytest-xdist>=3.8',
         ],

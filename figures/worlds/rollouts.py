@@ -34,9 +34,8 @@ def draw_goals(
   task = student.sample(split, task_key)
   params, factors = student.task_params, task.latent.argmax(-1)
   instance = goals.draw_instance(params, instance_key, factors)
-  arguments = params, goals.move_table(params), instance, factors
   policy = _policy(student, student.adapt(task))
-  visited, _, rewards = acting.walk(*arguments, policy)
+  visited, _, rewards = acting.walk(params, instance, factors, policy)
   success, moves = rewards.any(), rewards.argmax()
   instance, factors = jax.tree.map(np.asarray, (instance, factors))
   entry = instance.maze, instance.target, instance.agent

@@ -59,11 +59,10 @@ def make_goals_analysis(
       task_params: goals.GoalsParams,
       latent: jax.Array,
       key: jax.Array,
-      nexts: jax.Array,
   ) -> tuple[jax.Array, jax.Array]:
     factors = latent.argmax(-1)
     instance = goals.draw_instance(task_params, key, factors)
-    _, _, rewards = walk(task_params, nexts, instance, factors, policy)
+    _, _, rewards = walk(task_params, instance, factors, policy)
     success, moves = rewards.any(), rewards.argmax()
     start = instance.maze, instance.target, instance.agent
     return success, moves / task_params.lengths[start]
@@ -71,10 +70,8 @@ def make_goals_analysis(
   act_on_split = _make_act_on_split(model, act)
 
   def measure(adapted: base.Adapted) -> base.Metrics:
-    nexts = goals.move_table(adapted.task_params)
     return {
-        split: _goal_metrics(*act_on_split(adapted, split, nexts))
-        for split in _SPLITS
+        split: _goal_metrics(*act_on_split(adapted, split)) for split in _SPLITS
     }
 
   return base.Analysis(_SPLITS, measure)
@@ -115,7 +112,6 @@ def make_preferences_analysis(
 
 def walk(
     params: goals.GoalsParams,
-    nexts: jax.Array,
     instance: goals.Instance,
     factors: jax.Array,
     policy: Policy,
@@ -127,7 +123,7 @@ def walk(
   is its number of moves before the right interaction; without a reward, the
   argmax of the rewards means nothing.
 
-  The policy is followed greedily; `nexts` is as `goals.move_table` returns it.
+  The policy is followed greedily.
   """
   cells = jnp.arange(params.walls.shape[-1])
   actions = policy(goals.observe(params, instance, factors, cells)).argmax(-1)
@@ -136,7 +132,7 @@ def walk(
       state: goals.State, _: None
   ) -> tuple[goals.State, tuple[jax.Array, jax.Array, jax.Array]]:
     action = actions[state.agent]
-    after, reward = goals.step(instance, factors, nexts, state, action)
+    after, reward = goals.step(params, instance, factors, state, action)
     return after, (state.agent, action, reward)
 
   _, walked = lax.scan(act, goals.start(instance), length=len(cells))
@@ -174,10 +170,10 @@ def follow(
 def _make_act_on_split(
     model: models.MetaModel, act: Callable[..., tuple[jax.Array, jax.Array]]
 ) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-  """Returns `act_on_split(adapted, split, *tables)`.
+  """Returns `act_on_split(adapted, split)`.
 
   It returns the two results of acting on each task of a split, [tasks] each:
-  `act` takes a policy, task parameters, a latent, a key and the tables.
+  `act` takes a policy, task parameters, a latent and a key.
   """
 
   @jax.jit
@@ -186,7 +182,6 @@ def _make_act_on_split(
       task_params: Any,
       latents: jax.Array,
       keys: jax.Array,
-      *tables: jax.Array,
   ) -> tuple[jax.Array, jax.Array]:
     meta_params, fast_params = adapted_params
 
@@ -195,19 +190,19 @@ def _make_act_on_split(
     ) -> tuple[jax.Array, jax.Array]:
       fast, latent, key = task_inputs
       policy = functools.partial(model.predict, meta_params, fast)
-      return act(policy, task_params, latent, key, *tables)
+      return act(policy, task_params, latent, key)
 
     return lax.map(
         act_on_one, (fast_params, latents, keys), batch_size=_TASK_CHUNK_SIZE
     )
 
   def act_on_split(
-      adapted: base.Adapted, split: str, *tables: jax.Array
+      adapted: base.Adapted, split: str
   ) -> tuple[np.ndarray, np.ndarray]:
     latents = adapted.latents[split]
     keys = jax.random.split(randomness.stream(adapted.key, split), len(latents))
     params = adapted.meta_params, adapted.fast_params[split]
-    results = act_on_all(params, adapted.task_params, latents, keys, *tables)
+    results = act_on_all(params, adapted.task_params, latents, keys)
     return jax.tree.map(np.asarray, results)
 
   return act_on_split

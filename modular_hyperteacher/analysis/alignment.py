@@ -31,20 +31,6 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 
 RIDGE = 0.01
-METRICS = (
-    'alignment',
-    'alignment_max',
-    'alignment_min',
-    'alignment_per_module',
-    'alignment_exact',
-    'alignment_weights',
-    'alignment_weights_per_task',
-    'latent_r2',
-    'alignment_fit_train',
-    'identification_residual',
-    'identification_residual_direct',
-    'identification_flipped',
-)
 
 
 def fit_latents(
@@ -151,36 +137,39 @@ def make_analysis(
 
 def _measure(adapted: base.Adapted) -> base.Metrics:
   teacher = adapted.task_params.modules
-  student = jnp.asarray(adapted.meta_params['modules'])
+  modules = jnp.asarray(adapted.meta_params['modules'])
   fast_params, latents = adapted.fast_params['test'], adapted.latents['test']
-  on_train, _ = _split_metrics(teacher, student, fast_params, latents[:, 0])
+  on_train, _ = _split_metrics(teacher, modules, fast_params, latents[:, 0])
   readout_power = (np.asarray(adapted.task_params.readout) ** 2).sum(-1)
   metrics = {}
   for split, latents in adapted.latents.items():
-    student_latents = adapted.fast_params[split]
-    if not base.is_finite(student, student_latents):
-      # One lost seed must not cost the others: NumPy and SciPy would raise.
-      metrics[split] = dict.fromkeys(METRICS, np.nan)
-      continue
+    student, student_latents = modules, adapted.fast_params[split]
+    is_lost = not base.is_finite(student, student_latents)
+    if is_lost:
+      # It must not cost other seeds: of NaN, NumPy and SciPy would raise. Ones
+      # stand in, as only the names of their metrics count.
+      student = jnp.ones_like(student)
+      student_latents = np.ones_like(student_latents)
     by_name, regression = _split_metrics(
         teacher, student, student_latents, latents[:, 0]
     )
-    modules = np.asarray(teacher), np.asarray(student)
+    both = np.asarray(teacher), np.asarray(student)
     by_regression = identification.identify(
-        *modules, np.linalg.pinv(np.asarray(regression))
+        *both, np.linalg.pinv(np.asarray(regression))
     )
     direct = identification.identify(
-        *modules,
+        *both,
         identification.fit_latent_map(latents[:, 0], student_latents),
         weights=readout_power,
     )
-    metrics[split] = {
+    values = {
         **jax.tree.map(float, by_name),
         'alignment_fit_train': float(on_train['alignment']),
         'identification_residual': by_regression.residual,
         'identification_residual_direct': direct.residual,
         'identification_flipped': by_regression.fraction_flipped,
     }
+    metrics[split] = dict.fromkeys(values, np.nan) if is_lost else values
   return metrics
 
 

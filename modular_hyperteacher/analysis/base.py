@@ -56,40 +56,31 @@ def combine(analyses: Sequence[Analysis]) -> Analysis | None:
   return Analysis(tuple(splits), measure, any(a.always for a in analyses))
 
 
-def over_seeds(
-    analysis: Analysis,
-    evaluation_splits: tuple[str, ...],
-    seed_tasks: Sequence[programs.SeedTasks],
-    roots: Sequence[jax.Array],
-) -> programs.Analyse:
-  """Returns a function that runs an analysis on every seed.
+def of_seed(
+    analysis: Analysis, evaluation_splits: tuple[str, ...]
+) -> programs.AnalyseSeed:
+  """Returns an analysis as a function of one seed's tasks and parameters.
 
-  It maps meta parameters [R, ...] and adapted fast parameters [R, splits,
-  tasks, ...] to split -> metric -> [R]. There is one `SeedTasks` and one root
-  key per seed; `evaluation_splits` are all splits of evaluation, in order.
+  It takes meta parameters and adapted fast parameters [splits, tasks, ...];
+  `evaluation_splits` are all splits of evaluation, in order.
   """
   split_indices = {s: evaluation_splits.index(s) for s in analysis.splits}
 
-  def measure_seed(index: int, meta_params: Any, kept: Any) -> Metrics:
-    drawn = seed_tasks[index]
+  def analyse(
+      drawn: programs.SeedTasks, root: jax.Array, meta_params: Any, kept: Any
+  ) -> Metrics:
     latents = np.asarray(drawn.evaluation_latents)
     return analysis.measure(
         Adapted(
             drawn.task_params,
-            jax.tree.map(lambda x: x[index], meta_params),
+            meta_params,
             {split: latents[i] for split, i in split_indices.items()},
             {
-                split: jax.tree.map(lambda x, i=i: x[index, i], kept)
+                split: jax.tree.map(lambda x, i=i: x[i], kept)
                 for i, split in enumerate(analysis.splits)
             },
-            randomness.stream(roots[index], 'analysis'),
+            randomness.stream(root, 'analysis'),
         )
     )
-
-  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
-    return programs.stack_seeds([
-        measure_seed(index, meta_params, kept)
-        for index in range(len(seed_tasks))
-    ])
 
   return analyse

@@ -4,15 +4,12 @@ A new task or model needs a file and a line in a table here, or a function in
 another package; docs/extending.md shows one of each.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 import dataclasses
-import functools
 import json
 import logging
 import math
 from typing import Any
-
-import jax
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
@@ -35,6 +32,8 @@ from modular_hyperteacher.untrusted import rules
 # on the devices, exceed this. In the paper, only MAML's do: 7 to 21 GiB. To
 # concatenate them, the host needs twice as much.
 _MAX_KEPT_BYTES = 2 * 2**30
+# The fields of a model, as JSON -> the function that made it, and the model.
+_made: dict[str, tuple[Any, models.MetaModel]] = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,13 +151,6 @@ def make_system(
   Each split has `num_evaluation_tasks`. A device computes `task_chunk_size`
   tasks together; all of them for None.
   """
-
-  def make_analyse(
-      seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
-  ) -> programs.Analyse | None:
-    splits = task.evaluation_splits
-    return analysis and analyses.over_seeds(analysis, splits, seed_tasks, roots)
-
   return programs.System(
       evaluation_splits=task.evaluation_splits,
       num_params=models.count_params(model),
@@ -170,7 +162,7 @@ def make_system(
       evaluate=evaluation.make_evaluate(
           task, learner, task_chunk_size, analysis.splits if analysis else ()
       ),
-      make_analyse=make_analyse,
+      analyse=analysis and analyses.of_seed(analysis, task.evaluation_splits),
       analysed_always=bool(analysis and analysis.always),
   )
 
@@ -189,31 +181,15 @@ def _make_model(
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules
   fields |= {'input_dim': task.input_dim, 'output_dim': task.output_dim}
-  make = _choose_model(dict(fields))
-  return _build_model(id(make), json.dumps(fields, sort_keys=True))[1]
-
-
-def _choose_model(fields: dict[str, Any]) -> Callable[..., models.MetaModel]:
-  return components.choose(components.known_models(), 'model', fields)
-
-
-@functools.lru_cache(maxsize=models.MAX_COUNTED)
-def _build_model(make_id: int, text: str) -> tuple[Any, models.MetaModel]:
-  """Returns the function that makes a model, and the model.
-
-  Runs of a sweep share models: tracing them to count their parameters takes
-  nearly all of the time of building a run. A function that was changed and
-  loaded again has another id, as the cache keeps the first one alive.
-
-  Args:
-    make_id: the function's id; it may be an object without a hash.
-    text: the model's fields, as JSON.
-  """
-  del make_id
-  fields = json.loads(text)
-  make = _choose_model(fields)
-  model = checked.call(make, 'model', fields, models.MetaModel)
-  return make, model if model.reads_compact else models.densify(model)
+  # Runs of a sweep share models: tracing them to count their parameters takes
+  # nearly all of the time of building a run. A function that was changed and
+  # loaded again is another one.
+  text = json.dumps(fields, sort_keys=True)
+  make = components.choose(components.known_models(), 'model', fields)
+  if text not in _made or _made[text][0] is not make:
+    model = checked.call(make, 'model', fields, models.MetaModel)
+    _made[text] = make, model if model.reads_compact else models.densify(model)
+  return _made[text][1]
 
 
 def _check_start(

@@ -123,17 +123,10 @@ def digest_tasks(
 def _with_precision(system: programs.System, level: str) -> programs.System:
   """Runs steps at a level of precision, sampling and analyses in float32."""
   exactly = functools.partial(precision.at, precision.FLOAT32)
-
-  def make_analyse(
-      seed_tasks: Sequence[programs.SeedTasks], roots: Sequence[jax.Array]
-  ) -> programs.Analyse | None:
-    analyse = system.make_analyse(seed_tasks, roots)
-    return analyse and exactly(analyse)
-
   return system._replace(
       draw_tasks=exactly(system.draw_tasks),
       init=exactly(system.init),
       step=precision.at(level, system.step),
       evaluate=precision.at(level, system.evaluate),
-      make_analyse=exactly(make_analyse),
+      analyse=system.analyse and exactly(system.analyse),
   )

@@ -84,8 +84,8 @@ class Problem(NamedTuple):
     fast_params, key = self.start(meta_params, task, key)
     draw_key = key if self.inputs_key is None else self.inputs_key
     objective = self.task_distribution.objective
-    solve = inner_loop.make_adapt(self.model, objective, self.inner)
-    return solve(meta_params, fast_params, draw, draw_key)
+    inner = inner_loop.InnerLoop(self.model, objective, self.inner)
+    return inner.adapt(meta_params, fast_params, draw, draw_key)
 
   def score(
       self,

@@ -18,9 +18,8 @@ a least-squares solver may replace AdamW.
 
 from collections.abc import Callable
 import dataclasses
-import functools
 import math
-from typing import Annotated, Any, cast, ClassVar
+from typing import Annotated, Any, cast, ClassVar, NamedTuple
 
 import jax
 from jax import flatten_util
@@ -34,14 +33,9 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
+# key -> the batch of one inner step, with encodings in place of inputs.
 Draw = Callable[[jax.Array], tasks.Batch]
 _Carry = tuple[models.FastParams, optax.OptState]
-# (meta_params, initial fast_params, draw, key) -> fast parameters adapted to a
-# task. `draw(key)` returns the batch of one inner step, with encodings in place
-# of inputs.
-Adapt = Callable[
-    [models.MetaParams, models.FastParams, Draw, jax.Array], models.FastParams
-]
 SOLVERS = ('adamw', 'sgd', 'levenberg_marquardt')
 # Up to this many fast parameters, updating them as one vector is faster than
 # leaf by leaf: fewer operations outweigh the copies.
@@ -140,127 +134,115 @@ def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:
   )
 
 
-def make_adapt(
-    model: models.MetaModel, objective: tasks.Objective, config: InnerConfig
-) -> Adapt:
-  """Returns the inner loop of a model.
+class InnerLoop(NamedTuple):
+  """The inner loop of a model, on tasks of one objective."""
 
-  See `from_support` for the `draw` of a finite support set.
-  """
-  least_squares = config.solver == 'levenberg_marquardt'
-  solve = functools.partial(
-      _least_squares if least_squares else _descend, model, objective, config
-  )
+  model: models.MetaModel
+  objective: tasks.Objective
+  config: InnerConfig
 
   def adapt(
+      self,
       meta_params: models.MetaParams,
       fast_params: models.FastParams,
       draw: Draw,
       key: jax.Array,
   ) -> models.FastParams:
+    """Returns fast parameters adapted to a task, given where they start.
+
+    See `from_support` for the `draw` of a finite support set.
+    """
+    config = self.config
     if config.num_steps == 0:
       return fast_params
+    least_squares = config.solver == 'levenberg_marquardt'
+    solve = self._least_squares if least_squares else self._descend
     if config.second_order or config.first_order:
       return solve(meta_params, fast_params, draw, key)
     fixed = lax.stop_gradient((meta_params, fast_params))
     return lax.stop_gradient(solve(*fixed, draw, key))
 
-  return adapt
-
-
-def make_support_loss(
-    model: models.MetaModel, objective: tasks.Objective
-) -> Callable[[models.FastParams, models.MetaParams, tasks.Batch], jax.Array]:
-  """Returns what the inner loop descends, the model's penalty included.
-
-  It takes a batch with encodings in place of inputs.
-  """
-
   def support_loss(
+      self,
       fast_params: models.FastParams,
       meta_params: models.MetaParams,
       batch: tasks.Batch,
   ) -> jax.Array:
-    outputs = model.decode(meta_params, fast_params, batch.inputs)
-    loss = objective.loss(outputs, batch)
-    if model.penalty is not None:
-      loss += model.penalty(meta_params, fast_params)
+    """Returns what the inner loop descends, the model's penalty included.
+
+    The batch has encodings in place of inputs.
+    """
+    outputs = self.model.decode(meta_params, fast_params, batch.inputs)
+    loss = self.objective.loss(outputs, batch)
+    if self.model.penalty is not None:
+      loss += self.model.penalty(meta_params, fast_params)
     return loss
 
-  return support_loss
+  def _descend(
+      self,
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      draw: Draw,
+      key: jax.Array,
+  ) -> models.FastParams:
+    """Adapts by gradient descent with AdamW or SGD."""
+    gate = None if self.model.gate is None else self.model.gate(meta_params)
+    optimizer = make_optimizer(self.config)
+    if models.num_params(fast_params) <= _MAX_JOINED:
+      optimizer = optax.flatten(optimizer)
 
+    def step(carry: _Carry, batch: tasks.Batch) -> tuple[_Carry, None]:
+      fast_params, opt_state = carry
+      gradient = jax.grad(self.support_loss)(fast_params, meta_params, batch)
+      updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
+      if self.config.first_order:
+        updates = lax.stop_gradient(updates)
+      if gate is not None:
+        # Gates act on finished updates: AdamW would rescale gated gradients,
+        # and its weight decay would move weights whose gate is closed.
+        updates = jax.tree.map(jnp.multiply, updates, gate)
+      return (optax.apply_updates(fast_params, updates), opt_state), None
 
-def _descend(
-    model: models.MetaModel,
-    objective: tasks.Objective,
-    config: InnerConfig,
-    meta_params: models.MetaParams,
-    fast_params: models.FastParams,
-    draw: Draw,
-    key: jax.Array,
-) -> models.FastParams:
-  """Adapts by gradient descent with AdamW or SGD."""
-  support_loss = make_support_loss(model, objective)
-  gate = None if model.gate is None else model.gate(meta_params)
-  optimizer = make_optimizer(config)
-  if models.num_params(fast_params) <= _MAX_JOINED:
-    optimizer = optax.flatten(optimizer)
+    def body(carry: _Carry, step_key: jax.Array) -> tuple[_Carry, Any]:
+      if self.config.fresh_support and not self.config.second_order:
+        return lax.scan(step, carry, jax.vmap(draw)(step_key))
+      return step(carry, draw(step_key))
 
-  def step(carry: _Carry, batch: tasks.Batch) -> tuple[_Carry, None]:
-    fast_params, opt_state = carry
-    gradient = jax.grad(support_loss)(fast_params, meta_params, batch)
-    updates, opt_state = optimizer.update(gradient, opt_state, fast_params)
-    if config.first_order:
-      updates = lax.stop_gradient(updates)
-    if gate is not None:
-      # Gates act on finished updates: AdamW would rescale gated gradients, and
-      # its weight decay would move weights whose gate is closed.
-      updates = jax.tree.map(jnp.multiply, updates, gate)
-    return (optax.apply_updates(fast_params, updates), opt_state), None
+    carry = fast_params, optimizer.init(fast_params)
+    step_keys = jax.random.split(key, self.config.num_steps)
+    if self.config.second_order:
+      # The backward pass gathers batches again instead of storing them: a batch
+      # is the largest array of a step, and there may be a hundred steps.
+      body = jax.checkpoint(
+          body,
+          prevent_cse=False,
+          policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
+      )
+    elif self.config.fresh_support:
+      # Batches are small: drawing several together costs little more than one.
+      ahead = math.gcd(self.config.num_steps, _DRAWN_AHEAD)
+      step_keys = step_keys.reshape(-1, ahead)
+    (fast_params, _), _ = lax.scan(body, carry, step_keys)
+    return fast_params
 
-  def body(carry: _Carry, step_key: jax.Array) -> tuple[_Carry, Any]:
-    if config.fresh_support and not config.second_order:
-      return lax.scan(step, carry, jax.vmap(draw)(step_key))
-    return step(carry, draw(step_key))
+  def _least_squares(
+      self,
+      meta_params: models.MetaParams,
+      fast_params: models.FastParams,
+      draw: Draw,
+      key: jax.Array,
+  ) -> models.FastParams:
+    """Adapts by Levenberg-Marquardt on a single batch."""
+    residuals_of = cast(tasks.Loss, self.objective.residuals)  # See `check`.
+    batch = draw(key)
+    start, unravel = flatten_util.ravel_pytree(fast_params)
 
-  carry = fast_params, optimizer.init(fast_params)
-  step_keys = jax.random.split(key, config.num_steps)
-  if config.second_order:
-    # The backward pass gathers batches again instead of storing them: a batch
-    # is the largest array of a step, and there may be a hundred steps.
-    body = jax.checkpoint(
-        body,
-        prevent_cse=False,
-        policy=lambda primitive, *_, **__: primitive is not lax.gather_p,
-    )
-  elif config.fresh_support:
-    # Batches are small: drawing several together costs little more than one.
-    ahead = math.gcd(config.num_steps, _DRAWN_AHEAD)
-    step_keys = step_keys.reshape(-1, ahead)
-  (fast_params, _), _ = lax.scan(body, carry, step_keys)
-  return fast_params
+    def residuals(flat: jax.Array) -> jax.Array:
+      outputs = self.model.decode(meta_params, unravel(flat), batch.inputs)
+      return residuals_of(outputs, batch)
 
-
-def _least_squares(
-    model: models.MetaModel,
-    objective: tasks.Objective,
-    config: InnerConfig,
-    meta_params: models.MetaParams,
-    fast_params: models.FastParams,
-    draw: Draw,
-    key: jax.Array,
-) -> models.FastParams:
-  """Adapts by Levenberg-Marquardt on a single batch."""
-  residuals_of = cast(tasks.Loss, objective.residuals)  # Checked by the caller.
-  batch = draw(key)
-  start, unravel = flatten_util.ravel_pytree(fast_params)
-
-  def residuals(flat: jax.Array) -> jax.Array:
-    outputs = model.decode(meta_params, unravel(flat), batch.inputs)
-    return residuals_of(outputs, batch)
-
-  flat = levenberg_marquardt.minimise(residuals, start, config.num_steps)
-  return unravel(flat)
+    flat = levenberg_marquardt.minimise(residuals, start, self.config.num_steps)
+    return unravel(flat)
 
 
 def from_support(support: tasks.Batch, batch_size: int | None) -> Draw:

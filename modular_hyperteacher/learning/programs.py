@@ -69,18 +69,41 @@ Evaluate = Callable[[Any, Any, Any, jax.Array], tuple[Evaluation, Any]]
 # splits, tasks, ...]) -> split -> metric -> [R].
 Analyse = Callable[[Any, Any], dict[str, dict[str, np.ndarray]]]
 
+# For one seed, on the host: (its tasks, root key, meta_params, kept [kept
+# splits, tasks, ...]) -> split -> metric -> value.
+AnalyseSeed = Callable[
+    [SeedTasks, jax.Array, Any, Any], Mapping[str, Mapping[str, float]]
+]
 
-def stack_seeds(
-    by_seed: Sequence[Mapping[str, Mapping[str, Any]]],
-) -> dict[str, dict[str, np.ndarray]]:
-  """Returns split -> metric -> [R], from R seeds' split -> metric -> value."""
-  return {
-      split: {
-          metric: np.array([seed[split][metric] for seed in by_seed])
-          for metric in metrics
-      }
-      for split, metrics in by_seed[0].items()
-  }
+
+def over_seeds(
+    analyse_seed: AnalyseSeed | None,
+    seed_tasks: Sequence[SeedTasks],
+    roots: Sequence[jax.Array],
+) -> Analyse | None:
+  """Returns the analysis of all seeds, given that of one; None for none.
+
+  There is one `SeedTasks` and one root key per seed.
+  """
+  if analyse_seed is None:
+    return None
+
+  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
+    by_seed = [
+        analyse_seed(
+            *of_seed, *jax.tree.map(lambda x, i=i: x[i], (meta_params, kept))
+        )
+        for i, of_seed in enumerate(zip(seed_tasks, roots, strict=True))
+    ]
+    return {
+        split: {
+            metric: np.array([seed[split][metric] for seed in by_seed])
+            for metric in metrics
+        }
+        for split, metrics in by_seed[0].items()
+    }
+
+  return analyse
 
 
 class System(NamedTuple):
@@ -98,11 +121,7 @@ class System(NamedTuple):
   init: Callable[[jax.Array], outer_loop.TrainState]
   step: outer_loop.Step
   evaluate: Evaluate
-  # (tasks of every seed, their root keys) -> the analysis of some evaluations,
-  # None for no analysis.
-  make_analyse: Callable[
-      [Sequence[SeedTasks], Sequence[jax.Array]], Analyse | None
-  ]
+  analyse: AnalyseSeed | None  # of some evaluations; None for no analysis
   # split -> number of combinations, if it is the same for all seeds.
   fixed_counts: Mapping[str, int] | None = None
   analysed_always: bool = False  # Whether at every evaluation.
@@ -133,9 +152,9 @@ class Programs:
     self._task_params, self._latents = replicate(stacked)
     self._data_keys = replicate(_stack_streams(roots, 'data'))
     self._evaluation_keys = replicate(_stack_streams(roots, 'evaluation'))
-    step = _over_seeds(system.step, len(roots))
+    step = _map_seeds(system.step, len(roots))
     self._train = _Compiled(_make_train(step), options, num_broadcast=1)
-    evaluate = _over_seeds(system.evaluate, len(roots))
+    evaluate = _map_seeds(system.evaluate, len(roots))
     self._evaluate = _Compiled(evaluate, options)
 
   @jax_settings.fixed_draws()
@@ -195,7 +214,7 @@ class Programs:
     return meta_params, self._task_params, self._latents, self._evaluation_keys
 
 
-def _over_seeds(
+def _map_seeds(
     function: Callable[..., Any], num_seeds: int
 ) -> Callable[..., Any]:
   """Maps a function of one seed over the leading axis of its arguments."""

@@ -10,7 +10,6 @@ writes, and broadcasts what it reads.
 
 import pathlib
 import re
-import shutil
 import sys
 from typing import Any
 
@@ -21,12 +20,11 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.devices import multihost
-from modular_hyperteacher.runs import orbax_checkpoints
 from modular_hyperteacher.untrusted import npz
 
 # One to resume from, and one in case it is damaged.
 _NUM_KEPT = 2
-_NAME = re.compile(r'(0|[1-9][0-9]*)(\.npz)?')  # Orbax's have no suffix.
+_NAME = re.compile(r'(0|[1-9][0-9]*)\.npz')
 _ROWS, _DIGEST = 'rows', 'sha256'
 _OWN = {
     _ROWS: npz.Expected((None,), 'u', untrusted.MAX_BYTES),
@@ -39,8 +37,7 @@ class Checkpoints:
 
   def __init__(self, folder: pathlib.Path) -> None:
     self._folder = folder.absolute()
-    # Rows of the restored checkpoint; None if it has none.
-    self.rows: bytes | None = None
+    self.rows = b''  # Of the restored checkpoint.
     # Step and digest of what this process restored or saved last.
     self._last: tuple[int, str] | None = None
 
@@ -76,10 +73,7 @@ class Checkpoints:
     files.write_atomically(path, files.encode_arrays(arrays))
     self._last = step, digest
     for _, old in self._list()[_NUM_KEPT:]:
-      if old.is_dir():
-        shutil.rmtree(old, ignore_errors=True)
-      else:
-        old.unlink(missing_ok=True)
+      old.unlink(missing_ok=True)
 
   def restore(self, like: Any, newest_only: bool = False) -> Any | None:
     """Returns the newest undamaged checkpoint as host arrays, or None.
@@ -91,17 +85,27 @@ class Checkpoints:
       newest_only: do not fall back to an older checkpoint.
 
     Raises:
-      UserError: if all checkpoints are damaged. They are left unchanged.
+      UserError: if all checkpoints are damaged, or one is of an earlier
+        version. They are left unchanged.
       MachineError: if reading fails because of a possibly temporary fault.
     """
     restored = None
     if multihost.is_primary():
+      self._refuse_earlier()
       restored = self._newest_sound(like, newest_only)
     if not multihost.broadcast_from_primary(np.array(restored is not None)):
       return None
     return multihost.broadcast_from_primary(
         like if restored is None else restored
     )
+
+  def _refuse_earlier(self) -> None:
+    for path in self._folder.glob('[0-9]*'):
+      if path.name.isdecimal() and path.is_dir():
+        raise errors.UserError(
+            f'checkpoint {path} is from an earlier version, which used Orbax;'
+            ' finish the run with that version, or delete the folder.'
+        )
 
   def _newest_sound(self, like: Any, newest_only: bool) -> Any | None:
     damaged = []
@@ -123,9 +127,6 @@ class Checkpoints:
     return None
 
   def _read(self, step: int, path: pathlib.Path, like: Any) -> Any:
-    if path.is_dir():
-      restored, self.rows = orbax_checkpoints.read(path, like)
-      return restored
     named = _named(like)
     expected = {
         name: npz.Expected(x.shape, x.dtype.kind, x.nbytes)

@@ -191,7 +191,7 @@ def execute(
         guard,
         watch,
         check_lock,
-        built.system.make_analyse(planned.tasks, planned.roots),
+        programs.over_seeds(built.system.analyse, planned.tasks, planned.roots),
         record_session,
     )
 

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
 from modular_hyperteacher.devices import multihost
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import outer_loop
@@ -102,14 +101,8 @@ class Trainer:
     """Outer steps done."""
     return int(programs.fetch(self._state.step)[0])
 
-  def _restore_rows(self, content: bytes | None) -> None:
+  def _restore_rows(self, content: bytes) -> None:
     """Uses the checkpoint's rows; rewrites metrics.csv if it lacks some."""
-    if content is None:
-      raise errors.UserError(
-          f'--results: {self.folder.path} has a checkpoint of step {self.step}'
-          ' by an earlier version, which lacks the rows; finish the run with'
-          ' that version, or delete the folder to start again.'
-      )
     path = self.folder.checkpoints / str(self.step)
     rows = tables.parse(path, content, run_folder.COLUMNS)
     self.rows = list(rows.itertuples(index=False, name=None))

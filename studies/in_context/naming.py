@@ -20,6 +20,7 @@ evaluation tasks.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from scipy import optimize
 from scipy import special
@@ -58,30 +59,25 @@ TERMS = Naming('term', tuple(fuzzy_logic.FIXED_CONTEXT))
 RULES = Naming('rule', tuple(sraven.UNPERMUTED))
 
 
-def make_analyse(
-    naming: Naming,
-    splits: Sequence[str],
-    seed_tasks: Sequence[programs.SeedTasks],
-) -> programs.Analyse:
-  """Returns the analysis of codes [R, kept splits, tasks, ..., blocks, A].
+def make_analyse(naming: Naming, splits: Sequence[str]) -> programs.AnalyseSeed:
+  """Returns the analysis of codes [kept splits, tasks, ..., blocks, A].
 
   Its metrics: F1 of every block, and `naming.majority`. Evaluation latents
-  [splits, tasks, L, M] of a seed have a 1 for each class that is present, and
-  are 0 elsewhere. For L > 1, a task has L codes, [tasks, L, blocks, A].
+  [splits, tasks, L, M] have a 1 for each class that is present, and are 0
+  elsewhere. For L > 1, a task has L codes, [tasks, L, blocks, A].
   """
   slots = [splits.index(split) for split in naming.kept]
-  latents = [np.asarray(s.evaluation_latents)[slots] for s in seed_tasks]
 
-  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
-    del meta_params
-    return programs.stack_seeds([
-        measure(
-            naming,
-            np.asarray(codes, float).reshape(len(slots), -1, *codes.shape[-2:]),
-            present.reshape(len(slots), -1, present.shape[-1]),
-        )
-        for codes, present in zip(kept, latents, strict=True)
-    ])
+  def analyse(
+      drawn: programs.SeedTasks, root: jax.Array, meta_params: Any, codes: Any
+  ) -> dict[str, dict[str, float]]:
+    del root, meta_params
+    present = np.asarray(drawn.evaluation_latents)[slots]
+    return measure(
+        naming,
+        np.asarray(codes, float).reshape(len(slots), -1, *codes.shape[-2:]),
+        present.reshape(len(slots), -1, present.shape[-1]),
+    )
 
   return analyse
 

@@ -79,11 +79,7 @@ def make_system(
       evaluate=_make_evaluate(
           task, model, draw_unrelated, naming.kept if naming else ()
       ),
-      make_analyse=lambda seed_tasks, roots: (
-          naming_lib.make_analyse(naming, splits, seed_tasks)
-          if naming
-          else None
-      ),
+      analyse=naming and naming_lib.make_analyse(naming, splits),
   )
 
 

@@ -76,7 +76,7 @@ def _train(
 ) -> jax.Array:
   """Returns one student's modules over training, [records + 1, M-hat, X]."""
   model = make_model(*start.shape)
-  adapt = inner_loop.make_adapt(model, objectives.REGRESSION, _INNER)
+  adapt = inner_loop.InnerLoop(model, objectives.REGRESSION, _INNER).adapt
   inputs = math.sqrt(teacher.shape[1]) * jnp.eye(teacher.shape[1])
 
   def one_task(meta_params: jax.Array, key: jax.Array) -> jax.Array:

@@ -6,7 +6,7 @@ held out of training, or a split of SCAN. No split is used for model selection:
 the result is the network after the last step.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -81,9 +81,7 @@ def make_system(
       init=learner.init,
       step=learner.step,
       evaluate=_make_evaluate(network),
-      make_analyse=lambda seed_tasks, roots: _make_analyse(
-          distribution, network, seed_tasks
-      ),
+      analyse=_make_analyse(distribution, network),
   )
 
 
@@ -133,10 +131,8 @@ def _make_evaluate(network: models.Model) -> programs.Evaluate:
 
 
 def _make_analyse(
-    distribution: episodes.EpisodeDistribution,
-    network: models.Model,
-    seed_tasks: Sequence[programs.SeedTasks],
-) -> programs.Analyse:
+    distribution: episodes.EpisodeDistribution, network: models.Model
+) -> programs.AnalyseSeed:
   """Returns the analysis: parts of the test set, attention."""
   apply = jax.jit(
       lambda params, episode: network.apply(
@@ -144,16 +140,15 @@ def _make_analyse(
       )
   )
 
-  def analyse(meta_params: Any, kept: Any) -> dict[str, dict[str, np.ndarray]]:
-    by_seed = []
-    for index, drawn in enumerate(seed_tasks):
-      test_set = jax.tree.map(np.asarray, drawn.evaluation_latents['ood'])
-      seed_params = jax.tree.map(lambda x, i=index: x[i], meta_params)
-      metrics = distribution.measure(test_set, kept[index, 0] > 0)
-      example = distribution.example()
-      attention = _attention(example, *apply(seed_params, example))
-      by_seed.append({'ood': metrics | attention})
-    return programs.stack_seeds(by_seed)
+  def analyse(
+      drawn: programs.SeedTasks, root: jax.Array, meta_params: Any, kept: Any
+  ) -> dict[str, dict[str, float]]:
+    del root
+    test_set = jax.tree.map(np.asarray, drawn.evaluation_latents['ood'])
+    metrics = distribution.measure(test_set, kept[0] > 0)
+    example = distribution.example()
+    attention = _attention(example, *apply(meta_params, example))
+    return {'ood': metrics | attention}
 
   return analyse
 

@@ -76,7 +76,7 @@ CONTRASTS = {
 def bind(problem: estimates.Problem, task: tasks.Task) -> Bind:
   """Returns a task's losses, whose examples are encoded once."""
   model, objective = problem.model, problem.task_distribution.objective
-  support_loss = inner_loop.make_support_loss(model, objective)
+  inner = inner_loop.InnerLoop(model, objective, problem.inner)
 
   def at(meta_params: models.MetaParams) -> Losses:
     support, query = (
@@ -84,7 +84,7 @@ def bind(problem: estimates.Problem, task: tasks.Task) -> Bind:
         for batch in (task.support, task.query)
     )
     return Losses(
-        lambda fast: support_loss(fast, meta_params, support),
+        lambda fast: inner.support_loss(fast, meta_params, support),
         lambda fast: objective.loss(
             model.decode(meta_params, fast, query.inputs), query
         ),

@@ -88,7 +88,6 @@ def _drawn_goals(num: int = 12) -> list[Any]:
 @functools.lru_cache
 def _reach() -> Callable[..., Any]:
   _, params = _goals_world()
-  nexts = goals.move_table(params)
 
   @jax.jit
   def reach(
@@ -96,7 +95,6 @@ def _reach() -> Callable[..., Any]:
   ) -> Any:
     _, _, rewards = acting.walk(
         params,
-        nexts,
         instance,
         factors,
         lambda scenes: _one_hot_actions(actions[scenes.agent[0]], 6),

@@ -205,6 +205,7 @@ def test_a_lost_student_has_no_numbers() -> None:
   task_distribution, model = _theory(hidden_dim=16)
   measure = alignment.make_analysis(task_distribution, model).measure
   lost = np.where(np.arange(len(z))[:, None] == 3, np.nan, z_hat)
+  names: set[str] = set()
   for modules, inferred, expected in (
       (student, z_hat, ()),
       (student, lost, ('ood',)),
@@ -220,7 +221,8 @@ def test_a_lost_student_has_no_numbers() -> None:
         )
     )
     for split, values in metrics.items():
-      assert set(values) == set(alignment.METRICS)
+      names = names or set(values)  # Of a sound student, which comes first.
+      assert set(values) == names >= {'alignment', 'identification_flipped'}
       is_lost = np.isnan(list(values.values()))
       assert is_lost.all() if split in expected else not is_lost.any()
 

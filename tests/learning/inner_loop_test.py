@@ -56,7 +56,7 @@ def test_adamw_with_eps_root_by_hand() -> None:
     corrected = mean / (1 - 0.9**step)
     scale = np.sqrt(variance / (1 - 0.999**step) + 1e-3) + 1e-8
     expected = expected - 0.1 * (corrected / scale + 0.01 * expected)
-  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config())
+  adapt = inner_loop.InnerLoop(_POINT, _QUADRATIC, _config()).adapt
   # 1 - 0.999**step loses three of float32's seven digits.
   with jax.enable_x64(True):
     start = jnp.asarray(phi)
@@ -69,7 +69,9 @@ def test_eps_root_keeps_second_order_finite(
     eps_root: float, finite: bool
 ) -> None:
   # At the optimum the inner gradient is zero, where sqrt has no derivative.
-  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config(eps_root=eps_root))
+  adapt = inner_loop.InnerLoop(
+      _POINT, _QUADRATIC, _config(eps_root=eps_root)
+  ).adapt
   target = jnp.array([1.0, 2.0, 3.0])
 
   def outer(phi: jax.Array) -> jax.Array:
@@ -87,7 +89,7 @@ def test_fresh_data_at_every_step() -> None:
     jax.debug.callback(lambda v: seen.append(np.asarray(v)), value)
     return _batch(value)
 
-  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, _config(num_steps=4))
+  adapt = inner_loop.InnerLoop(_POINT, _QUADRATIC, _config(num_steps=4)).adapt
   adapt(jnp.zeros(3), jnp.zeros(3), draw, jax.random.key(0))
   jax.effects_barrier()
   assert len({tuple(v) for v in seen}) == 4
@@ -141,7 +143,7 @@ def test_drawing_ahead_changes_nothing(
 ) -> None:
   monkeypatch.setattr(inner_loop, '_DRAWN_AHEAD', ahead)
   config = _config(num_steps=8, fresh_support=True, second_order=False)
-  adapt = inner_loop.make_adapt(_POINT, _QUADRATIC, config)
+  adapt = inner_loop.InnerLoop(_POINT, _QUADRATIC, config).adapt
   draw = lambda key: _batch(jax.random.normal(key, (3,)))
   adapted = adapt(jnp.zeros(3), jnp.zeros(3), draw, jax.random.key(0))
   # Eight steps, one after the other, on the same keys.

@@ -64,6 +64,23 @@ def test_folders_that_are_no_steps_are_ignored(tmp_path: pathlib.Path) -> None:
   assert not checkpoints.Checkpoints(tmp_path).steps()
 
 
+def test_a_checkpoint_of_an_earlier_version_is_refused(
+    tmp_path: pathlib.Path,
+) -> None:
+  store = _saved(tmp_path, steps=(9,))
+  (tmp_path / '10' / 'default').mkdir(parents=True)
+  assert store.steps() == [9]
+  for newest_only in (False, True):
+    with pytest.raises(
+        errors.UserError, match='/10 is from .*finish.*delete the folder'
+    ):
+      store.restore(_tree(0), newest_only)
+  assert (tmp_path / '10' / 'default').exists()
+  (tmp_path / '10' / 'default').rmdir()
+  (tmp_path / '10').rmdir()
+  _assert_equal(store.restore(_tree(0)), _tree(9))
+
+
 def test_another_save_of_a_step_replaces_it(tmp_path: pathlib.Path) -> None:
   store = _saved(tmp_path)
   before = (tmp_path / '3.npz').stat().st_ino

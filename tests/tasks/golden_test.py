@@ -247,14 +247,14 @@ def test_two_outer_steps(case: Case) -> None:
 
 
 def test_first_inner_step(case: Case) -> None:
-  one_step = inner_loop.make_adapt(
+  inner = inner_loop.InnerLoop(
       case.model,
       case.objective,
       inner_loop.InnerConfig(**{**vars(case.inner), 'num_steps': 1}),
   )
   start = case.model.init_fast(case.meta_params)
   fast_params = jax.vmap(
-      lambda batch: one_step(
+      lambda batch: inner.adapt(
           case.meta_params, start, lambda key: batch, jax.random.key(0)
       )
   )(case.tasks.support)

@@ -87,7 +87,7 @@ def test_discrete_latents_have_unit_norm(data: dict[str, Any]) -> None:
 def test_inferred_latents(
     data: dict[str, Any], case: dict[str, Any], meta_params: Any
 ) -> None:
-  adapt = inner_loop.make_adapt(
+  inner = inner_loop.InnerLoop(
       _student(),
       objectives.REGRESSION,
       inner_loop.InnerConfig(
@@ -99,7 +99,7 @@ def test_inferred_latents(
   def infer(batch: base.Batch) -> Any:
     draw = inner_loop.from_support(batch, None)
     start = _student().init_fast(meta_params)
-    return adapt(meta_params, start, draw, jax.random.key(0))
+    return inner.adapt(meta_params, start, draw, jax.random.key(0))
 
   def loss(latent: jax.Array, batch: base.Batch) -> jax.Array:
     outputs = _student().decode(meta_params, latent, batch.inputs)

@@ -323,26 +323,15 @@ def draw_instance(
   )
 
 
-def move_table(params: GoalsParams) -> jax.Array:
-  """Returns the cells that moves lead to, [mazes, cells, 4]. Host code."""
-  side = side_of(params)
-  return jnp.asarray(
-      np.stack([
-          observations.neighbours(maze.reshape(side, side) > 0)
-          for maze in np.asarray(params.walls)
-      ])
-  )
-
-
 def start(instance: Instance) -> State:
   """Returns the state before the first step."""
   return State(instance.agent, jnp.zeros((), bool))
 
 
 def step(
+    params: GoalsParams,
     instance: Instance,
     factors: jax.Array,  # [4], the goal's.
-    nexts: jax.Array,  # The result of `move_table`.
     state: State,
     action: jax.Array,  # [] int: four moves, then two interactions.
 ) -> tuple[State, jax.Array]:
@@ -351,8 +340,13 @@ def step(
   The reward is 1 for the goal's interaction in the target's cell, which ends
   the episode. All other interactions do nothing.
   """
-  moved = nexts[instance.maze, state.agent, jnp.minimum(action, 3)]
-  moves = (action < 4) & ~state.over
+  side = side_of(params)
+  position = jnp.stack(jnp.divmod(state.agent, side))
+  ahead = position + jnp.asarray(observations.MOVES)[jnp.minimum(action, 3)]
+  is_inside = ((ahead >= 0) & (ahead < side)).all()
+  moved = ahead[0] * side + ahead[1]
+  is_free = is_inside & (params.walls[instance.maze, moved] == 0)
+  moves = (action < 4) & is_free & ~state.over
   reached = (action == 4 + factors[1]) & (state.agent == instance.target)
   reached &= ~state.over
   agent = jnp.where(moves, moved, state.agent)

@@ -18,7 +18,7 @@ import numpy as np
 
 # Change in row and column per move, in the order of the actions.
 UP, RIGHT, DOWN, LEFT = range(4)
-_MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
+MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 
 
 def neighbours(walls: np.ndarray) -> np.ndarray:
@@ -30,7 +30,7 @@ def neighbours(walls: np.ndarray) -> np.ndarray:
   blocked = np.pad(walls, 1, constant_values=True)
   cells = np.pad(np.arange(walls.size).reshape(walls.shape), 1)
   nexts = []
-  for move in _MOVES:
+  for move in MOVES:
     ahead = functools.partial(np.roll, shift=np.negative(move), axis=(0, 1))
     nexts.append(np.where(ahead(blocked), cells, ahead(cells)))
   return np.stack(nexts, axis=-1)[1:-1, 1:-1].reshape(walls.size, 4)

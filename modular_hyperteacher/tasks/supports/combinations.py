@@ -24,6 +24,7 @@ from modular_hyperteacher.untrusted import rules
 _MAX_COUNTED = 2**22
 _CHUNK = 2**16
 _Index = TypeVar('_Index', np.ndarray, jax.Array)
+Rows = tuple[jax.Array, ...]  # [...] per layer, of a combination in the tables.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,51 +83,29 @@ def all_combinations(
   return np.asarray(unravel(tables, np.arange(math.prod(map(len, tables)))))
 
 
-def index_of(masks: jax.Array, max_active: int) -> jax.Array:
-  """Returns the row of a combination [L, M] in `all_combinations` (uint32)."""
-  size = num_masks(masks.shape[-1], max_active)
-  index = jnp.uint32(0)
-  for mask in masks:
-    index = index * jnp.uint32(size) + mask_rank(mask, max_active)
-  return index
-
-
-def mask_rank(mask: jax.Array, max_active: int) -> jax.Array:
-  """Returns the row of a mask [M] in `masks_up_to(M, max_active)`.
-
-  Counts the masks that come before it: those with fewer ones and, for every
-  inactive module, those that are active there and equal up to it.
-  """
-  num_modules = mask.shape[0]
-  binomial = np.array(
-      [
-          [math.comb(n, k) for k in range(max_active + 1)]
-          for n in range(num_modules + 1)
-      ],
-      np.uint32,
-  )
-  offsets = np.cumsum(np.append(0, binomial[num_modules, 1:])).astype(np.uint32)
-  mask = mask.astype(jnp.int32)
-  num_active = mask.sum()
-  # How many ones there are from each position on, itself included.
-  remaining = num_active - jnp.cumsum(mask) + mask
-  behind = jnp.arange(num_modules - 1, -1, -1)
-  skipped = jnp.asarray(binomial)[behind, jnp.maximum(remaining - 1, 0)]
-  skipped = jnp.where((mask == 0) & (remaining > 0), skipped, jnp.uint32(0))
-  return jnp.asarray(offsets)[num_active - 1] + skipped.sum(dtype=jnp.uint32)
-
-
 def unravel(tables: Sequence[np.ndarray], index: _Index) -> _Index:
   """Returns the combinations at these indices: [..., L, M] bool.
 
   The last layer varies fastest. A NumPy index gives a NumPy result.
   """
   xp: Any = np if isinstance(index, np.ndarray) else jnp
-  layers = []
-  for table in reversed(tables):
-    layers.append(xp.asarray(table)[index % len(table)])
-    index = index // len(table)
-  return xp.stack(layers[::-1], axis=-2)
+  rows = xp.unravel_index(index, tuple(map(len, tables)))
+  return _pick(tables, rows, xp)
+
+
+def _draw_rows(tables: Sequence[np.ndarray], key: jax.Array) -> Rows:
+  """Draws a combination, uniformly."""
+  keys = jax.random.split(key, len(tables))
+  return tuple(
+      jax.random.randint(layer_key, (), 0, len(table))
+      for table, layer_key in zip(tables, keys)
+  )
+
+
+def _pick(tables: Sequence[np.ndarray], rows: Rows, xp: Any = jnp) -> Any:
+  """Returns the combinations in these rows, [..., L, M] bool."""
+  layers = [xp.asarray(table)[row] for table, row in zip(tables, rows)]
+  return xp.stack(layers, axis=-2)
 
 
 def product_set(tables: Sequence[np.ndarray]) -> CombinationSet:
@@ -135,11 +114,7 @@ def product_set(tables: Sequence[np.ndarray]) -> CombinationSet:
     return listed_set(np.zeros((0, len(tables), tables[0].shape[1]), bool))
 
   def sample(_: Any, key: jax.Array, __: Any) -> jax.Array:
-    keys = jax.random.split(key, len(tables))
-    return jnp.stack([
-        jnp.asarray(table)[jax.random.randint(layer_key, (), 0, len(table))]
-        for table, layer_key in zip(tables, keys)
-    ])
+    return _pick(tables, _draw_rows(tables, key))
 
   return CombinationSet(lambda _: math.prod(map(len, tables)), sample)
 
@@ -177,23 +152,23 @@ def permuted_set(
 
 def filtered_set(
     tables: Sequence[np.ndarray],
-    keep: Callable[[jax.Array, jax.Array], jax.Array],
+    keep: Callable[[jax.Array, Rows], jax.Array],
 ) -> CombinationSet:
   """Returns the combinations of a product for which `keep` is true.
 
-  `keep(round_keys, masks)` takes one combination [L, M]. Samples by rejection.
-  Counts at most the first four million candidates, enough to detect an empty
-  set.
+  `keep(round_keys, rows)` takes the row of one mask in each table. Samples by
+  rejection. Counts at most the first four million candidates, enough to detect
+  an empty set.
   """
-  proposals = product_set(tables)
   total = math.prod(map(len, tables))
   num_counted = min(total, _MAX_COUNTED)
 
   @jax.jit
   def count_chunk(round_keys: jax.Array, start: jax.Array) -> jax.Array:
     index = start + jnp.arange(min(_CHUNK, num_counted), dtype=jnp.uint32)
-    masks = unravel(tables, index % jnp.uint32(total))
-    kept = jax.vmap(lambda layers: keep(round_keys, layers))(masks)
+    index_in_set = index % jnp.uint32(total)
+    rows = jnp.unravel_index(index_in_set, tuple(map(len, tables)))
+    kept = jax.vmap(keep, (None, 0))(round_keys, rows)
     return jnp.sum(kept & (index < num_counted))
 
   def count(round_keys: jax.Array) -> int:
@@ -203,14 +178,15 @@ def filtered_set(
   def sample(
       round_keys: jax.Array, key: jax.Array, nonempty: jax.Array
   ) -> jax.Array:
-    def is_rejected(carry: tuple[jax.Array, jax.Array]) -> jax.Array:
-      _, masks = carry
-      return nonempty & ~keep(round_keys, masks)
+    def is_rejected(carry: tuple[jax.Array, Any]) -> jax.Array:
+      _, rows = carry
+      return nonempty & ~keep(round_keys, rows)
 
-    def redraw(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, jax.Array]:
+    def redraw(carry: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
       next_key, proposal_key = jax.random.split(carry[0])
-      return next_key, proposals.sample(round_keys, proposal_key, nonempty)
+      return next_key, _draw_rows(tables, proposal_key)
 
-    return lax.while_loop(is_rejected, redraw, redraw((key, None)))[1]
+    _, rows = lax.while_loop(is_rejected, redraw, redraw((key, None)))
+    return _pick(tables, rows)
 
   return CombinationSet(count, sample)

@@ -10,6 +10,7 @@ permutation of their indices, and the rank of a combination decides its side.
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import itertools
 import logging
 import math
@@ -188,8 +189,13 @@ def _random(sizes: _Sizes) -> _Sets:
   )
   num_train = total - num_ood
 
-  def is_ood(round_keys: jax.Array, masks: jax.Array) -> jax.Array:
-    index = combinations.index_of(masks, max_active)
+  def is_ood(
+      first: int, round_keys: jax.Array, rows: combinations.Rows
+  ) -> jax.Array:
+    """Takes rows among the masks of K = k; they begin at row `first` of all."""
+    lengths = tuple(map(len, tables))
+    rows = tuple(row + first for row in rows)
+    index = jnp.ravel_multi_index(rows, lengths, mode='wrap')
     rank = feistel.apply(round_keys, index, total, inverse=True)
     return rank >= num_train
 
@@ -201,7 +207,10 @@ def _random(sizes: _Sizes) -> _Sets:
     if k > max_active:
       sets[f'ood_k{k}'] = combinations.product_set(sizes.exactly(k))
     else:
-      sets[f'ood_k{k}'] = combinations.filtered_set(sizes.exactly(k), is_ood)
+      first = combinations.num_masks(num_modules, k - 1)
+      sets[f'ood_k{k}'] = combinations.filtered_set(
+          sizes.exactly(k), functools.partial(is_ood, first)
+      )
   return sets
 
 

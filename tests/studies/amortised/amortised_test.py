@@ -193,12 +193,12 @@ def test_without_steps_nothing_is_differentiated(name: str) -> None:
 
   model, params = _moved(name)
   objective = tasks.Objective(forbidden, lambda outputs, batch: {})
-  adapt = inner_loop.make_adapt(model, objective, _inner(num_steps=0))
+  adapt = inner_loop.InnerLoop(model, objective, _inner(num_steps=0)).adapt
   predicted = model.infer(params, _support())
   draw = inner_loop.from_support(_support(), None)
   adapted = adapt(params, predicted, draw, jax.random.key(0))
   _assert_close(adapted, predicted, 0, 0)
-  adapt = inner_loop.make_adapt(model, objective, _inner(num_steps=1))
+  adapt = inner_loop.InnerLoop(model, objective, _inner(num_steps=1)).adapt
   with pytest.raises(AssertionError, match='inner loss'):
     adapt(params, predicted, draw, jax.random.key(0))
 

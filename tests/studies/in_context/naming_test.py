@@ -116,11 +116,11 @@ def test_rules_are_named_token_by_token() -> None:
   splits = ('valid', 'valid_unpermuted', 'ood_unpermuted')
   rules = rng.integers(0, 8, (len(splits), 300, 2))
   latents = np.eye(8)[rules]
-  codes = rng.normal(size=(1, 2, 300, 2, 2, 8))
-  codes[0, ..., 1, :] = 5 * latents[1:] + 0.1 * codes[0, ..., 1, :]
-  seed_tasks = [programs.SeedTasks(None, latents)]
-  analyse = naming.make_analyse(naming.RULES, splits, seed_tasks)
-  found = analyse(None, codes)
+  codes = rng.normal(size=(2, 300, 2, 2, 8))
+  codes[..., 1, :] = 5 * latents[1:] + 0.1 * codes[..., 1, :]
+  analyse = naming.make_analyse(naming.RULES, splits)
+  drawn = programs.SeedTasks(None, latents)
+  found = analyse(drawn, jax.random.key(0), None, codes)
   assert set(found) == {'ood_unpermuted'}
   (values,) = found.values()
   assert values['rule_f1_block_1'] > 0.99
@@ -161,7 +161,7 @@ def test_a_run_keeps_the_codes_of_its_tasks() -> None:
     first = jax.tree.map(lambda x: x[0], programs.fetch(params))
     expected = model.apply(first, None, support, query.inputs, False).codes
     np.testing.assert_allclose(codes[0, slot, 7], expected, atol=1e-4)
-  analyse = system.make_analyse([drawn], [root])
+  analyse = programs.over_seeds(system.analyse, [drawn], [root])
   assert analyse is not None
   found = analyse(None, codes)
   assert set(found) == set(naming.TERMS.scored)
@@ -191,6 +191,4 @@ def test_runs_of_fuzzy_logic_are_analysed_and_others_are_not() -> None:
   for config, is_analysed in ((fuzzy_config, True), (in_context, False)):
     run, *_ = sweeps.expand(config.get_config('smoke'))
     system = build.build(run.config, 1).system
-    root = randomness.root_key(1)
-    drawn = system.draw_tasks(root)
-    assert bool(system.make_analyse([drawn], [root])) == is_analysed
+    assert bool(system.analyse) == is_analysed

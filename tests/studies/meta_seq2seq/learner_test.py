@@ -323,7 +323,9 @@ def test_after_the_last_step_parts_and_attention_are_measured(
 ) -> None:
   system, compiled, worlds, roots, state, *_ = trained
   _, kept = compiled.evaluate(state.meta_params)
-  found = system.make_analyse(worlds, roots)(
+  analyse = programs.over_seeds(system.analyse, worlds, roots)
+  assert analyse is not None
+  found: Any = analyse(
       programs.fetch(state.meta_params), programs.fetch_divided(kept)
   )['ood']
   assert {values.shape for values in found.values()} == {(2,)}

@@ -180,8 +180,7 @@ def test_distinct_draws_are_uniform() -> None:
 def test_steps_of_the_world() -> None:
   """A demonstration, with the wrong interaction before every step of it."""
   factors, instances, batches, _ = _drawn()
-  nexts = goals.move_table(_params())
-  step = jax.jit(goals.step)
+  step = jax.jit(functools.partial(goals.step, _params()))
   for i in range(8):
     one, batch = _of(instances, i), _of(batches, i)
     state, rewards = goals.start(one), []
@@ -190,13 +189,13 @@ def test_steps_of_the_world() -> None:
       for idle in (5 - factors[i][1], 4 + factors[i][1]):
         if idle == batch.targets[t]:  # The last is the right one, there.
           continue
-        same, nothing = step(one, factors[i], nexts, state, idle)
+        same, nothing = step(one, factors[i], state, idle)
         assert same == state and nothing == 0
-      state, reward = step(one, factors[i], nexts, state, batch.targets[t])
+      state, reward = step(one, factors[i], state, batch.targets[t])
       rewards.append(float(reward))
     assert rewards == [0.0] * (len(rewards) - 1) + [1.0] and state.over
     for action in range(6):  # Nothing happens any more.
-      same, nothing = step(one, factors[i], nexts, state, action)
+      same, nothing = step(one, factors[i], state, action)
       assert same == state and nothing == 0
 
 
