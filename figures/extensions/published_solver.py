@@ -65,7 +65,6 @@ def draw(library: data.Library) -> cells.Drawn:
   steps = f'{frame["step"].max():,} of {where["num_outer_steps"]:,}'
   figure = lines.draw(
       panels,
-      title=TITLE,
       x_title='outer steps',
       y_title='loss / target power',
       y_type='log',

@@ -97,7 +97,6 @@ def draw_theorem(library: data.Library) -> cells.Drawn:
   )
   layout.finish(
       figure,
-      title=_TITLES['theorem'],
       caption=grid.caption(
           'Converged inference from many starts, on all new combinations'
           ' that evaluation drew.',
@@ -172,7 +171,6 @@ def draw_inference(library: data.Library) -> cells.Drawn:
   figure.update_yaxes(title_text=_ALIGNMENT, col=1)
   layout.finish(
       figure,
-      title=_TITLES['inference'],
       caption=grid.caption(
           'Discrete tasks, singles and ring.',
           "Circles: twice the teacher's size; squares: four times. Open"
@@ -265,7 +263,6 @@ def draw_restarts(library: data.Library) -> cells.Drawn:
   figure.update_yaxes(title_text='alignment of the best start', col=2)
   layout.finish(
       figure,
-      title=_TITLES['restarts'],
       caption=grid.caption(
           'Converged inference, discrete tasks, singles and ring.',
           'Best start: the one with the lowest training loss; mean over all'

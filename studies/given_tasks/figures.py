@@ -33,9 +33,6 @@ EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
 R2 = 'prediction_r2'
 DECODING = 'decoding_r2'
-TITLE_DECODING = (
-    'Given the task: can modules be decoded where networks recompose?'
-)
 CELL = (
     'model.name',
     'task.task_support',
@@ -352,7 +349,6 @@ def draw_decoding(library: data.Library) -> cells.Drawn:
   figure.update_yaxes(title_text='R² on new combinations', col=1)
   layout.finish(
       figure,
-      title=TITLE_DECODING,
       caption=kinds.caption('A point per run and seed.', _NOT_DECODABLE),
   )
   return figure, cells.make_table(kinds, _MEASURES)
@@ -436,7 +432,9 @@ FIGURES = {
         'Given the task: is a transformer better than an MLP?', _transformers
     ),
     'sg_decoding': described.Figure(
-        TITLE_DECODING, (EXPERIMENT,), draw_decoding
+        'Given the task: can modules be decoded where networks recompose?',
+        (EXPERIMENT,),
+        draw_decoding,
     ),
     'sg_layers': described.line_grid(
         title='Given the task: which layer knows the modules?',

@@ -8,6 +8,9 @@ from typing import Any, cast
 import pandas as pd
 import pytest
 
+from modular_hyperteacher.figures import described
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import heatmaps
@@ -102,7 +105,6 @@ def test_bars_stand_at_their_means_beside_their_seeds() -> None:
   hidden = bars.Bar('c', '#000000', _seeds(), missing='no such run')
   figure = bars.draw(
       {'one': [shown, hidden], 'two': [shown]},
-      title='t',
       y_title='y',
       caption=['first', 'second ' * 20],
   )
@@ -129,7 +131,6 @@ def test_lines_are_means_within_their_errors() -> None:
           'two': [lines.Line('a', '#000000', seeds)],
           'three': [lines.Line('a', '#000000', seeds.iloc[:0])],
       },
-      title='t',
       x_title='x',
       y_title='y',
       caption=['scale'],
@@ -152,7 +153,6 @@ def test_heat_maps_name_what_is_missing_and_leave_out_what_cannot_be() -> None:
   }
   figure = heatmaps.draw(
       {'one': grid},
-      title='t',
       x_title='x',
       y_title='y',
       z_title='z',
@@ -173,7 +173,6 @@ def test_heat_maps_side_by_side_have_the_same_rows_and_columns() -> None:
   }
   figure = heatmaps.draw(
       {'small': small, 'large': large},
-      title='t',
       x_title='x',
       y_title='y',
       z_title='z',
@@ -197,3 +196,19 @@ def test_whatever_is_missing_is_an_empty_cell() -> None:
       '| a |  | 1 |',
       '|  | 2.0e-05 |  |',
   ]
+
+
+def test_a_figure_sets_its_title_in_lines() -> None:
+  seeds = pd.DataFrame({2020: [0.1]}, index=[1])
+  panels = {'': [lines.Line('a', '#000000', seeds)]}
+
+  def draw(_: data.Library) -> cells.Drawn:
+    drawn = lines.draw(panels, x_title='x', y_title='y', caption=['scale'])
+    return drawn, pd.DataFrame({'preset': ['laptop']})
+
+  title = 'Do words ' + 'of a title ' * 10 + 'stay whole?'
+  figure, _ = described.Figure(title, (), draw).make(data.Library('/nowhere'))
+  assert figure is not None
+  text = made_up.layout(figure).title.text
+  assert text.replace('<br>', ' ') == title
+  assert max(map(len, text.split('<br>'))) <= 90

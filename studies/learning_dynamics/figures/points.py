@@ -23,7 +23,6 @@ class Points(NamedTuple):
 def draw(
     panels: Mapping[str, Sequence[Points]],
     *,
-    title: str,
     x_title: str,
     y_title: str,
     caption: Sequence[str],
@@ -40,7 +39,7 @@ def draw(
   figure.update_xaxes(type='log', title_text=x_title, exponentformat='power')
   figure.update_yaxes(type='log', exponentformat='power')
   figure.update_yaxes(title_text=y_title, col=1)
-  layout.finish(figure, title=title, caption=caption, plot_height=480)
+  layout.finish(figure, caption=caption, plot_height=480)
   return figure
 
 
