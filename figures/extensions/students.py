@@ -109,9 +109,10 @@ def draw_theorem(library: data.Library) -> cells.Drawn:
 
 def theorem_table(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns a row per student; losses are relative to target power."""
-  points = [(s, n) for n, s in itertools.product(_OUTPUTS, _SUPPORTS)]
-  table = theory_cells.find_students(frame, CELL_THEOREM, points, _OF_THEOREM)
-  return table[['seed', *_OF_THEOREM, 'task_support', 'output_dim']]
+  table = theory_cells.find_students(frame, CELL_THEOREM, _OF_THEOREM)
+  table = table[['seed', *_OF_THEOREM, 'task_support', 'output_dim']]
+  order = ['output_dim', 'task_support', 'seed']
+  return table.sort_values(order, ignore_index=True)
 
 
 _CELL_INFERENCE = (
@@ -150,12 +151,7 @@ _LEAST_EXCESS = 1e-9
 def draw_inference(library: data.Library) -> cells.Drawn:
   """Returns the figure on inference, and the table of all students."""
   grid = cells.read(library, 'inference', _CELL_INFERENCE)
-  table = theory_cells.find_students(
-      grid.frame,
-      _CELL_INFERENCE,
-      ([*c.values()] for c in pick.distinct(grid.frame, _CELL_INFERENCE)),
-      _OF_INFERENCE,
-  )
+  table = theory_cells.find_students(grid.frame, _CELL_INFERENCE, _OF_INFERENCE)
   figure = subplots.make_subplots(
       rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
   )
@@ -230,10 +226,7 @@ _OF_RESTARTS = {
 def draw_restarts(library: data.Library) -> cells.Drawn:
   """Returns the figure on starts, and the table by teacher and loss."""
   grid = cells.read(library, 'restarts', (_TEACHER,))
-  teachers = zip(sorted(set(grid.frame[_TEACHER])))
-  table = theory_cells.find_students(
-      grid.frame, (_TEACHER,), teachers, _OF_RESTARTS
-  )
+  table = theory_cells.find_students(grid.frame, (_TEACHER,), _OF_RESTARTS)
   table = table.rename(columns={'teacher_seed': 'teacher', 'seed': 'start'})
   table = table.sort_values(['teacher', 'train_loss'], ignore_index=True)
   table.insert(0, 'preset', ', '.join(grid.frame['preset'].unique()))
