@@ -5,6 +5,7 @@ import math
 import pathlib
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,6 +16,7 @@ from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 from tests.helpers import made_up
@@ -98,6 +100,27 @@ def test_every_model_has_a_colour_of_its_own() -> None:
 
 def _seeds(*values: float) -> pd.Series:
   return pd.Series(values, index=range(len(values)), dtype=float)
+
+
+@pytest.mark.parametrize(
+    'values, level, expected',
+    [
+        # From above, as negative values.
+        ([-1.0, -0.75, -0.5], -1.0, 0.0),
+        ([-1.0, -0.75, -0.5], -2.0, 0.0),
+        ([-1.0, -0.75, -0.5], -0.7, 12.0),
+        ([0.0, 0.4, 0.8], 0.6, 15.0),
+        ([0.0, 0.4, 0.8], 0.9, 99.0),
+        ([0.7, 0.9, 0.7], 0.8, 5.0),  # The first time counts.
+        ([0.9, 0.7, 0.9], 0.8, 0.0),
+    ],
+)
+def test_a_level_is_reached_between_evaluations(
+    values: list[float], level: float, expected: float
+) -> None:
+  x = np.array([0.0, 10.0, 20.0])
+  found = stats.first_reach(x, np.array(values), level, never=99.0)
+  assert found == pytest.approx(expected)
 
 
 def test_bars_stand_at_their_means_beside_their_seeds() -> None:
