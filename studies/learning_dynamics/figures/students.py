@@ -15,10 +15,10 @@ from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import points
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import supports
-from modular_hyperteacher.studies.learning_dynamics.figures import points
 
 _TITLES = {
     'ld_times': (
