@@ -5,6 +5,8 @@ the students. So our sizes are ranked by their distance to each column, and the
 sizes that are as close as the closest, within its error, are counted.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -74,9 +76,10 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
     sizes = sizes.sort_values(['distance', 'error'])
     distance, error = sizes.iloc[0]
     bound = distance + 2 * np.hypot(error, sizes['error'])
+    nearest: Any = sizes['distance'].head(4).items()
     closest = [
         f'{width:g} units, {modules:g} times the modules: {apart:.3f}'
-        for (_, width, modules), apart in sizes['distance'].head(4).items()
+        for (_, width, modules), apart in nearest
     ]
     rows.append({
         'solver': f'published, column {column}: closest sizes',
