@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 import functools
 import itertools
 import string
+import textwrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -34,8 +35,11 @@ class Figure(NamedTuple):
   def make(
       self, library: data.Library
   ) -> tuple[go.Figure | None, pd.DataFrame]:
-    """Returns figure and table; its column 'preset' names the scale."""
+    """Returns the titled figure, and the table with the scale as 'preset'."""
     figure, table = self.draw(library)
+    if figure is not None:
+      wrapped = textwrap.wrap(self.title, 90)  # Plotly breaks no lines.
+      figure.update_layout(title_text='<br>'.join(wrapped))
     if 'preset' not in table:
       presets = dict.fromkeys(
           preset
@@ -83,7 +87,7 @@ def _describe(
     caption = grid.caption(
         *(x for n in notes for x in (n(grid) if callable(n) else [n]))
     )
-    figure = plot(panels(grid), title=title, caption=caption, **options)
+    figure = plot(panels(grid), caption=caption, **options)
     if shown := ticks(grid) if callable(ticks) else ticks:
       figure.update_xaxes(tickvals=shown, ticktext=[f'{x:,}' for x in shown])
     adjust(figure, grid)

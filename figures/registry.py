@@ -46,9 +46,9 @@ def of(module: Any, *more: str) -> Figure:
   return Figure(module.TITLE, (module.EXPERIMENT, *more), module.draw)
 
 
-def _of_task(title: str, draw: Callable[[int, str], Any]) -> Figure:
+def _of_task(title: str, draw: Callable[[int], Any]) -> Figure:
   """Returns the figure of a sampled task, which shows no results."""
-  return Figure(title, (), lambda library: draw(fig4a.SEED, title))
+  return Figure(title, (), lambda library: draw(fig4a.SEED))
 
 
 # The paper's: heading -> name -> figure, in the order of the report.

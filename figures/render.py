@@ -16,8 +16,6 @@ latent is compared with the one decoded from the adapted parameters:
 Trains nothing; the same arguments always give the same picture.
 """
 
-from typing import Any
-
 from absl import flags
 import jax
 import plotly.graph_objects as go
@@ -81,7 +79,7 @@ def main() -> None:
   rule = 'it must be at least 0 and below 2^32'
   errors.require(0 <= seed < 2**32, '--seed', seed, rule)
   if flags.FLAGS.run:
-    figure, name = _draw_run(seed)
+    figure, title, name = _draw_run(seed)
   else:
     world = flags.FLAGS.world
     errors.require_choice('--world', world or '', _WORLDS)
@@ -90,18 +88,18 @@ def main() -> None:
     if world == 'hyperteacher':
       preset = flags.FLAGS.preset
       errors.require_choice('--preset', preset, presets.PRESETS)
-      figure, _ = fig3a.draw_task(seed, title, preset)
+      figure, _ = fig3a.draw_task(seed, preset)
     else:
       draw = fig4a.WORLDS.get(world) or plugins.resolve(_PICTURES[world])
-      figure, _ = draw(seed, title)
+      figure, _ = draw(seed)
+  figure.update_layout(title_text=title)
   folder = files.locate(flags.FLAGS.output, '--output')
   obstacle = None
   try:
     folder.mkdir(parents=True, exist_ok=True)
     if 'html' in formats:
       images.write_script(folder)
-      layout: Any = figure.layout
-      page = report.picture_page(figure, name, layout.title.text)
+      page = report.picture_page(figure, name, title)
       files.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)
@@ -116,8 +114,8 @@ def main() -> None:
     print(obstacle)
 
 
-def _draw_run(seed: int) -> tuple[go.Figure, str]:
-  """Returns the figure of a trained model, and a name for its file."""
+def _draw_run(seed: int) -> tuple[go.Figure, str, str]:
+  """Returns the figure of a trained model, its title and its file's name."""
   model, split = flags.FLAGS.model, flags.FLAGS.split
   which = {}
   if model:
@@ -139,8 +137,8 @@ def _draw_run(seed: int) -> tuple[go.Figure, str]:
       f'{style.MODEL_NAMES[name]} in a task of {world} ({split}), seed {seed}'
   )
   key = jax.random.fold_in(randomness.stream(student.root, 'picture'), seed)
-  figure, _ = draw(student, split, key, title)
-  return figure, f'{loaded.run_id}_{split}_{seed}'
+  figure, _ = draw(student, split, key)
+  return figure, title, f'{loaded.run_id}_{split}_{seed}'
 
 
 if __name__ == '__main__':

@@ -58,7 +58,7 @@ class Study:
   published: str = ''
   # CSV file in the study's folder: where paper and released code differ.
   discrepancies: str = ''
-  # World -> `draw(seed, title)` of one of its tasks.
+  # World -> `draw(seed)` of one of its tasks.
   pictures: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @property

@@ -80,7 +80,6 @@ class Comparison(NamedTuple):
   """A figure that compares learners.
 
   Attributes:
-    title: one line.
     rows: returns the learners, from top to bottom.
     preset: the preset of the runs that count; None chooses it as other figures
       do.
@@ -91,7 +90,6 @@ class Comparison(NamedTuple):
     notes: further lines of the caption.
   """
 
-  title: str
   rows: Callable[[], Sequence[Learner]]
   preset: str | None = 'laptop'
   exact: bool = False
@@ -156,7 +154,7 @@ def known() -> tuple[Learner, ...]:
   return (*PAPER, *(row for name in named for row in plugins.resolve(name)))
 
 
-WAYS = Comparison(TITLE, known)
+WAYS = Comparison(known)
 _Grids = dict[str, cells.Cells]  # By experiment.
 
 
@@ -270,7 +268,6 @@ def draw(library: data.Library, comparison: Comparison = WAYS) -> cells.Drawn:
   height = 55 + 36 * len(rows)
   layout.finish(
       figure,
-      title=comparison.title,
       plot_height=95 + height,
       caption=_caption(read, comparison),
   )

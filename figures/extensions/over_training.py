@@ -53,7 +53,6 @@ def draw(
     claims: Sequence[verdicts.Claim],
     library: data.Library,
     *,
-    title: str = TITLE,
     caption: Sequence[str] = (),
 ) -> cells.Drawn:
   """Returns a panel per claim with runs, and the table of all comparisons.
@@ -102,7 +101,7 @@ def draw(
   layout.explain(figure, marks)
   height = 120 + 190 * num_rows
   caption = [*_CAPTION, *caption]
-  layout.finish(figure, title=title, caption=caption, plot_height=height)
+  layout.finish(figure, caption=caption, plot_height=height)
   return figure, table
 
 
@@ -115,7 +114,7 @@ def draw_parts(
       for part in parts
       if verdicts.evaluate(part, library)['comparisons']
   ]
-  return draw(parts, library, title=TITLE_PARTS, caption=sentences)
+  return draw(parts, library, caption=sentences)
 
 
 def make_rows(

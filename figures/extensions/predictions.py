@@ -11,7 +11,6 @@ world, evaluated on other tasks of it.
 from collections.abc import Callable, Mapping, Sequence
 import functools
 import pathlib
-import textwrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -57,7 +56,7 @@ def read(folder: pathlib.Path) -> dict[str, _Figure]:
       name: (
           title,
           (str(scored[0].world.experiment),),
-          functools.partial(_draw, scored=scored, title=title),
+          functools.partial(_draw, scored=scored),
       )
       for (name, title), scored in by_figure.items()
   }
@@ -88,9 +87,7 @@ def _name(scored: files.Scored) -> tuple[str, str]:
   )
 
 
-def _draw(
-    library: data.Library, scored: Sequence[files.Scored], title: str
-) -> cells.Drawn:
+def _draw(library: data.Library, scored: Sequence[files.Scored]) -> cells.Drawn:
   first = scored[0]
   metric = 'accuracy' if 'accuracy' in first.metrics else 'loss'
   panels: dict[str, list[bars.Bar]] = {}
@@ -108,7 +105,6 @@ def _draw(
     rows += [_to_row(bar, group[0]) for bar in shown]
   figure = bars.draw(
       panels,
-      title='<br>'.join(textwrap.wrap(title, 90)),  # Plotly breaks no lines.
       y_title='accuracy' if metric == 'accuracy' else 'loss',
       y_range=(0, 1) if metric == 'accuracy' else None,
       caption=_caption(library, scored),

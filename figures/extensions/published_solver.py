@@ -65,7 +65,6 @@ def draw(library: data.Library) -> cells.Drawn:
   steps = f'{frame["step"].max():,} of {where["num_outer_steps"]:,}'
   figure = lines.draw(
       panels,
-      title=TITLE,
       x_title='outer steps',
       y_title='loss / target power',
       y_type='log',
@@ -89,21 +88,9 @@ def draw(library: data.Library) -> cells.Drawn:
 
 def make_table(frame: pd.DataFrame, num_outer_steps: int) -> pd.DataFrame:
   """Returns a row per student at its last step."""
-  last = frame[frame['step'] == frame['step'].max()]
-  by_student = last.set_index(['task_support', 'seed', 'split', 'metric'])
-  rows = [
-      {
-          'task_support': support,
-          'seed': seed,
-          'outer_step': last['step'].max(),
-          'num_outer_steps': num_outer_steps,
-          **{
-              name: by_student.loc[(support, seed, split, metric), 'value']
-              for name, (split, metric) in _METRICS.items()
-          },
-          'preset': 'paper',
-      }
-      for support in _FAMILIES
-      for seed in last['seed'].unique()
-  ]
-  return pd.DataFrame(rows)
+  step = frame['step'].max()
+  last = pick.rows(frame, {'step': step}).assign(kind='last')
+  table = theory_cells.find_students(last, ('task_support',), _METRICS)
+  table.insert(2, 'outer_step', step)
+  table.insert(3, 'num_outer_steps', num_outer_steps)
+  return table.assign(preset='paper')

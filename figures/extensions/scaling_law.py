@@ -135,7 +135,6 @@ def draw(library: data.Library) -> cells.Drawn:
     })
   figure = lines.draw(
       panels,
-      title=TITLE,
       x_title='M, modules',
       y_title='training tasks (outer steps × tasks per step)',
       x_type='log',

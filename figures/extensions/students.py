@@ -26,12 +26,18 @@ from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
 from modular_hyperteacher.figures.plotting import layout
+from modular_hyperteacher.figures.plotting import points
 from modular_hyperteacher.figures.plotting import style
 
 _LOSS = 'pooled_relative_loss'
 _ALIGNMENT = 'joint module alignment, OOD'
 _TRAINING_LOSS = 'loss in training, relative to target power'
 _LOG: dict[str, Any] = {'type': 'log', 'exponentformat': 'power'}
+_ROW: dict[str, Any] = {
+    'plot_height': 390,
+    'shared_yaxes': True,
+    'horizontal_spacing': 0.04,
+}
 
 CELL_THEOREM: tuple[str, ...] = (theory_cells.SUPPORT, 'task.output_dim')
 NEAR_ZERO = 1e-7  # Relative to the power of the targets.
@@ -59,60 +65,48 @@ def draw_theorem(library: data.Library) -> cells.Drawn:
   """Returns the figure on Theorem 1 and the table of all students."""
   grid = cells.read(library, 'theorem', CELL_THEOREM)
   table = theorem_table(grid.frame)
-  figure = layout.make_row(
-      _OUTPUTS.values(), shared_yaxes=True, horizontal_spacing=0.04
-  )
-  for column, output_dim in enumerate(_OUTPUTS, start=1):
-    students = pick.rows(table, {'output_dim': output_dim})
-    for support, (name, colour, symbol) in _SUPPORTS.items():
-      rows = pick.rows(students, {'task_support': support})
-      trace = go.Scatter(
-          x=rows['train_loss'],
-          y=rows['ood_loss_max'],
-          customdata=rows[['seed', 'alignment', 'residual']],
-          mode='markers',
-          name=name,
-          showlegend=column == 1,
-          marker={
-              'color': colour,
-              'symbol': symbol,
-              'size': 10,
-              'line': {'color': style.INK, 'width': 1},
-          },
-          hovertemplate=(
-              f'{name}<br>seed %{{customdata[0]}}<br>training %{{x:.1e}}, OOD'
-              ' %{y:.1e}<br>alignment %{customdata[1]:.4f}, residual'
-              ' %{customdata[2]:.1e}<extra></extra>'
-          ),
-      )
-      figure.add_trace(trace, row=1, col=column)
-    if students['ood_loss_max'].isna().all():
-      why = 'not measured' if len(students) else 'no finished run'
-      layout.name_missing(figure, why, 0, column)
-  figure.add_vline(x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'})
-  figure.update_xaxes(title_text=_TRAINING_LOSS, **_LOG)
-  figure.update_yaxes(**_LOG)
-  figure.update_yaxes(
-      title_text='largest OOD loss, relative to target power', col=1
-  )
-  layout.finish(
-      figure,
-      title=_TITLES['theorem'],
+  panels = {
+      panel: [
+          points.Points(name, colour, _losses(table, size, support), mark)
+          for support, (name, colour, mark) in _SUPPORTS.items()
+      ]
+      for size, panel in _OUTPUTS.items()
+  }
+  figure = points.draw(
+      panels,
+      x_title=_TRAINING_LOSS,
+      y_title='largest OOD loss, relative to target power',
+      empty='not measured' if len(table) else 'no finished run',
       caption=grid.caption(
           'Converged inference from many starts, on all new combinations'
           ' that evaluation drew.',
           'Dotted: the training loss that counts as zero'
           f' ({NEAR_ZERO:g} of the power of the targets).',
       ),
+      **_ROW,
   )
+  figure.add_vline(x=NEAR_ZERO, line={'color': style.MUTED, 'dash': 'dot'})
   return figure, table
+
+
+def _losses(table: pd.DataFrame, size: int, support: str) -> pd.DataFrame:
+  """Returns the points of one support's students with so many outputs."""
+  rows = pick.rows(table, {'output_dim': size, 'task_support': support})
+  rows = rows.rename(columns={'train_loss': 'x', 'ood_loss_max': 'y'})
+  labels = [
+      f'seed {row.seed}, alignment {row.alignment:.4f},'
+      f' residual {row.residual:.1e}'
+      for row in rows.itertuples()
+  ]
+  return rows.assign(label=labels).dropna(subset='y')
 
 
 def theorem_table(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns a row per student; losses are relative to target power."""
-  points = [(s, n) for n, s in itertools.product(_OUTPUTS, _SUPPORTS)]
-  table = theory_cells.find_students(frame, CELL_THEOREM, points, _OF_THEOREM)
-  return table[['seed', *_OF_THEOREM, 'task_support', 'output_dim']]
+  table = theory_cells.find_students(frame, CELL_THEOREM, _OF_THEOREM)
+  table = table[['seed', *_OF_THEOREM, 'task_support', 'output_dim']]
+  order = ['output_dim', 'task_support', 'seed']
+  return table.sort_values(order, ignore_index=True)
 
 
 _CELL_INFERENCE = (
@@ -151,28 +145,16 @@ _LEAST_EXCESS = 1e-9
 def draw_inference(library: data.Library) -> cells.Drawn:
   """Returns the figure on inference, and the table of all students."""
   grid = cells.read(library, 'inference', _CELL_INFERENCE)
-  table = theory_cells.find_students(
-      grid.frame,
-      _CELL_INFERENCE,
-      ([*c.values()] for c in pick.distinct(grid.frame, _CELL_INFERENCE)),
-      _OF_INFERENCE,
-  )
-  figure = subplots.make_subplots(
-      rows=1, cols=len(_PANELS), shared_yaxes=True, horizontal_spacing=0.04
-  )
+  table = theory_cells.find_students(grid.frame, _CELL_INFERENCE, _OF_INFERENCE)
   groups: Any = table.groupby(['solver', 'modules_per_teacher_module'])
-  for column, (metric, x_title) in enumerate(_PANELS.items(), start=1):
-    for (solver, modules), rows in groups:
-      trace = _trace(rows, metric, solver, modules)
-      trace.showlegend = column == 1
-      figure.add_trace(trace, row=1, col=column)
-    figure.update_xaxes(title_text=x_title, **_LOG, col=column)
-    if table.empty:
-      layout.name_missing(figure, 'no finished run', 0, column)
-  figure.update_yaxes(title_text=_ALIGNMENT, col=1)
-  layout.finish(
-      figure,
-      title=_TITLES['inference'],
+  figure = points.draw(
+      {
+          panel: [_points(rows, metric, *key) for key, rows in groups]
+          for metric, panel in _PANELS.items()
+      },
+      x_title='',
+      y_title=_ALIGNMENT,
+      y_type='linear',
       caption=grid.caption(
           'Discrete tasks, singles and ring.',
           "Circles: twice the teacher's size; squares: four times. Open"
@@ -181,42 +163,33 @@ def draw_inference(library: data.Library) -> cells.Drawn:
           ' convergence, from many starts, on 64 examples; drawn at'
           f' {_LEAST_EXCESS:g} if that is no better.',
       ),
+      **_ROW,
   )
   return figure, table
 
 
-def _trace(
+def _points(
     rows: pd.DataFrame, metric: str, solver: str, modules: int
-) -> go.Scatter:
+) -> points.Points:
   name, colour = _SOLVERS.get(solver, (solver, style.MUTED))
   symbol = _SYMBOLS.get(modules, 'x')
   # The legend shows the symbol of the first row.
   rows = rows.sort_values('random_start')
-  effort = [
+  labels = [
       f'{row.num_steps} steps'
       + (f' at {row.learning_rate:g}' if solver == 'adamw' else '')
+      + f', seed {row.seed}'
       for row in rows.itertuples()
   ]
-  return go.Scatter(
-      x=rows[metric].clip(lower=_LEAST_EXCESS),
-      y=rows['alignment'],
-      customdata=[*zip(effort, rows['seed'])],
-      mode='markers',
-      name=f'{name}, {modules} times',
-      legendgroup=f'{solver}{modules}',
-      marker={
-          'color': colour,
-          'size': 9,
-          'symbol': [
-              f'{symbol}-open' if start else symbol
-              for start in rows['random_start']
-          ],
-      },
-      hovertemplate=(
-          '%{customdata[0]}, seed %{customdata[1]}<br>%{x:.1e}: alignment'
-          ' %{y:.3f}<extra></extra>'
-      ),
-  )
+  shown = pd.DataFrame({
+      'x': rows[metric].clip(lower=_LEAST_EXCESS),
+      'y': rows['alignment'],
+      'label': labels,
+  })
+  symbols = [
+      f'{symbol}-open' if start else symbol for start in rows['random_start']
+  ]
+  return points.Points(f'{name}, {modules} times', colour, shown, symbols)
 
 
 _TEACHER = 'task.teacher_seed'
@@ -232,10 +205,7 @@ _OF_RESTARTS = {
 def draw_restarts(library: data.Library) -> cells.Drawn:
   """Returns the figure on starts, and the table by teacher and loss."""
   grid = cells.read(library, 'restarts', (_TEACHER,))
-  teachers = zip(sorted(set(grid.frame[_TEACHER])))
-  table = theory_cells.find_students(
-      grid.frame, (_TEACHER,), teachers, _OF_RESTARTS
-  )
+  table = theory_cells.find_students(grid.frame, (_TEACHER,), _OF_RESTARTS)
   table = table.rename(columns={'teacher_seed': 'teacher', 'seed': 'start'})
   table = table.sort_values(['teacher', 'train_loss'], ignore_index=True)
   table.insert(0, 'preset', ', '.join(grid.frame['preset'].unique()))
@@ -265,7 +235,6 @@ def draw_restarts(library: data.Library) -> cells.Drawn:
   figure.update_yaxes(title_text='alignment of the best start', col=2)
   layout.finish(
       figure,
-      title=_TITLES['restarts'],
       caption=grid.caption(
           'Converged inference, discrete tasks, singles and ring.',
           'Best start: the one with the lowest training loss; mean over all'

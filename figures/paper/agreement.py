@@ -5,8 +5,7 @@ points, whichever is larger. Even a perfect reproduction misses some, because
 both sides are means over a few seeds; a simulation says how many.
 """
 
-from collections.abc import Iterator, Sequence
-import functools
+from collections.abc import Iterable, Iterator, Sequence
 import math
 from typing import Any, NamedTuple
 
@@ -29,79 +28,77 @@ _NUM_DRAWS = 4000
 
 
 class Value(NamedTuple):
-  """A published accuracy, as fractions."""
+  """A published accuracy and ours of the same condition, as fractions."""
 
-  cell: dict[str, Any]
+  fields: dict[str, Any]  # Path in the config -> value.
+  condition: str
   split: str
-  mean: float
-  dispersion: float
+  published: tuple[float, float]  # Mean, dispersion.
+  runs: pd.DataFrame  # Results of finished runs; may be empty.
+  ours: stats.Estimate  # May be without seeds though there are runs.
 
   @property
-  def name(self) -> str:
-    """Such as 'ANIL, M = 4, K = 1, seen combinations'."""
-    return f'{style.cell_name(self.cell)}, {style.split_name(self.split)}'
+  def agrees(self) -> bool:
+    """Whether ours agrees with the published value."""
+    return reference.agrees(self.ours.value, self.published)
+
+  def cell(self, columns: Iterable[str] = CELL) -> str:
+    """Returns the name of its cell: 'ANIL, M = 4, K = 1'."""
+    present = [column for column in columns if column in self.fields]
+    return style.cell_name({column: self.fields[column] for column in present})
+
+  def name(self, columns: Iterable[str] = CELL) -> str:
+    """Returns such as 'ANIL, M = 4, K = 1, seen combinations'."""
+    return f'{self.cell(columns)}, {style.split_name(self.split)}'
 
 
-class Agreement(NamedTuple):
-  """How many values agree."""
+def compare(frame: pd.DataFrame, experiment: str) -> Iterator[Value]:
+  """Yields every published accuracy of an experiment, and its runs if any.
 
-  compared: list[Value]
-  num_seeds: int  # The fewest seeds behind one of our values.
-  differ: list[str]  # Those that do not agree, with both numbers.
-  empty: list[str]  # No such tasks in ours; the authors repeat a single one.
-  no_run: list[str]  # Cells, not values.
-
-
-@functools.cache
-def published() -> tuple[Value, ...]:
-  """Returns all values of the tables."""
-  values = []
-  for fields in reference.described_fields(EXPERIMENT, 'paper'):
-    cell = {column: fields[column] for column in CELL}
-    for split in SPLITS:
-      reported = reference.published_accuracy(EXPERIMENT, cell, split)
-      if reported is not None:
-        values.append(Value(cell, split, *reported))
-  return tuple(values)
-
-
-def count(frame: pd.DataFrame) -> Agreement:
-  """Compares all published values with runs at the published scale."""
+  The frame has an experiment's runs of all presets. Those of the same condition
+  at the published scale count.
+  """
   at_scale = frame[frame['published_scale'].astype(bool)]
-  at_scale, _ = pick.select_conditions(at_scale, CELL)
-  compared, num_seeds, differ, empty, no_run = [], [], [], [], []
-  for value in published():
-    ours = stats.mean(pick.values(at_scale, value.cell, value.split))
-    if not pick.has_rows(at_scale, value.cell):
-      no_run.append(style.cell_name(value.cell))
-    elif not ours.num_seeds:
-      empty.append(value.name)
-    else:
-      compared.append(value)
-      num_seeds.append(ours.num_seeds)
-      if not reference.agrees(ours.value, (value.mean, value.dispersion)):
-        numbers = f'{ours.value:.3f}, published {value.mean:.3f}'
-        differ.append(f'{value.name}: {numbers}')
-  fewest = min(num_seeds, default=0)
-  return Agreement(compared, fewest, differ, empty, [*dict.fromkeys(no_run)])
+  described = {
+      sweeps.condition(run.config): run.config
+      for run in reference.described_runs(experiment, 'paper')
+  }
+  for condition, config in described.items():
+    runs = pick.rows(at_scale, {'condition': condition})
+    fields = dict(sweeps.flatten(config))
+    for split in dict.fromkeys([*runs['split'], *SPLITS]):
+      published = reference.tabulated(config, split)
+      if published is not None:
+        ours = stats.mean(pick.values(runs, {}, split))
+        yield Value(fields, condition, split, published, runs, ours)
 
 
 def summarise(library: data.Library) -> list[str]:
   """Returns how many values agree, and lines that name all others."""
-  counted = count(library.every_preset(EXPERIMENT))
-  if not counted.compared:
-    cells = f'all {len(counted.no_run)} cells'
-    return ['NOT RUN', f'Without a finished run: {cells}']
-  low, high = misses_by_chance(counted.compared, counted.num_seeds)
-  compared = len(counted.compared)
+  values = list(compare(library.every_preset(EXPERIMENT), EXPERIMENT))
+  compared = [value for value in values if value.ours.num_seeds]
+  no_run = dict.fromkeys(value.cell() for value in values if value.runs.empty)
+  if not compared:
+    return ['NOT RUN', f'Without a finished run: all {len(no_run)} cells']
+  fewest = min(value.ours.num_seeds for value in compared)
+  low, high = misses_by_chance(compared, fewest)
+  apart = [
+      f'{v.name()}: {v.ours.value:.3f}, published {v.published[0]:.3f}'
+      for v in compared
+      if not v.agrees
+  ]
+  # The authors repeat a single task.
+  empty = [
+      v.name() for v in values if not v.runs.empty and not v.ours.num_seeds
+  ]
   others = {
-      'Apart': counted.differ,
-      'No such tasks in ours': counted.empty,
-      'Without a finished run': counted.no_run,
+      'Apart': apart,
+      'No such tasks in ours': empty,
+      'Without a finished run': no_run,
   }
   return [
       (
-          f'{compared - len(counted.differ)} of {compared} values agree; a'
+          f'{len(compared) - len(apart)} of {len(compared)} values agree; a'
           f' perfect reproduction misses {low} to {high} of them'
       ),
       *(f'{name}: {"; ".join(v)}' for name, v in others.items() if v),
@@ -117,8 +114,8 @@ def misses_by_chance(
   standard errors: the range covers both. All splits of a run are taken to err
   together, as they share its training.
   """
-  spread = np.array([value.dispersion for value in values])
-  cells = [style.cell_name(value.cell) for value in values]
+  spread = np.array([value.published[1] for value in values])
+  cells = [value.cell() for value in values]
   run = np.unique(cells, return_inverse=True)[1]
   shape = _NUM_DRAWS, run.max() + 1
   rng = np.random.default_rng(0)
@@ -153,46 +150,33 @@ def compared_rows(
     library: data.Library, experiments: Sequence[str]
 ) -> Iterator[dict[str, str]]:
   """Yields a row per published accuracy that finished runs compare with."""
-  seen: set[str] = set()  # Experiments share runs.
+  seen: set[str] = set()  # Conditions, as experiments share runs.
   for experiment in experiments:
-    yield from _rows_of(library, experiment, seen)
-
-
-def _rows_of(
-    library: data.Library, experiment: str, seen: set[str]
-) -> Iterator[dict[str, str]]:
-  """Yields the rows of conditions not in `seen`, and adds them to it."""
-  frame = library.every_preset(experiment)
-  if frame.empty:
-    return
-  frame = frame[frame['published_scale'].astype(bool)]
-  described = {
-      condition: run.config
-      for run in reference.described_runs(experiment, 'paper')
-      if (condition := sweeps.condition(run.config)) not in seen
-  }
-  seen.update(described)
-  fields = [
-      f for f in _FIELDS if f in frame and frame[f].nunique(dropna=False) > 1
-  ]
-  for condition, config in described.items():
-    runs = pick.rows(frame, {'condition': condition})
-    facts: Any = runs.drop_duplicates('run_id')[['device', 'wall_s']]
-    hours = facts['wall_s'].sum(skipna=False) / 3600
-    flat = dict(sweeps.flatten(config))
-    cell = {f: flat[f] for f in ('model.name', *fields) if f in flat}
-    for split in dict.fromkeys(runs['split']):
-      published = reference.tabulated(config, split)
-      ours = stats.mean(pick.values(runs, {}, split))
-      if published is None or not ours.num_seeds:
-        continue
+    frame = library.every_preset(experiment)
+    frame = frame[frame['published_scale'].astype(bool)]
+    if frame.empty:
+      continue
+    columns = ['model.name']
+    columns += [
+        f for f in _FIELDS if f in frame and frame[f].nunique(dropna=False) > 1
+    ]
+    values = [
+        value
+        for value in compare(frame, experiment)
+        if value.ours.num_seeds and value.condition not in seen
+    ]
+    seen.update(value.condition for value in values)
+    for value in values:
+      facts: Any = value.runs.drop_duplicates('run_id')[['device', 'wall_s']]
+      hours = facts['wall_s'].sum(skipna=False) / 3600
+      ours = value.ours
       yield {
           'experiment': experiment,
-          'value': f'{style.cell_name(cell)}, {style.split_name(split)}',
-          'published': tables.with_error(*published),
+          'value': value.name(columns),
+          'published': tables.with_error(*value.published),
           'ours': tables.with_error(ours.value, ours.standard_error),
           'seeds': str(ours.num_seeds),
-          'agrees': 'yes' if reference.agrees(ours.value, published) else 'no',
+          'agrees': 'yes' if value.agrees else 'no',
           'hardware': ', '.join(facts['device'].unique()),
           'hours': 'not timed' if math.isnan(hours) else f'{hours:.1f}',
       }

@@ -49,7 +49,6 @@ def draw(library: data.Library) -> cells.Drawn:
   ]
   figure = bars.draw(
       {'': task_bars},
-      title=TITLE,
       y_title='best error on the new task, relative to target power',
       caption=[
           (

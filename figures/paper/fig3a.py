@@ -24,7 +24,7 @@ _NUM_SHOWN = 12  # Examples whose targets are drawn.
 
 
 def draw_task(
-    seed: int, title: str, preset: str = 'laptop'
+    seed: int, preset: str = 'laptop'
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure of a task and the table of its examples' targets.
 
@@ -56,7 +56,6 @@ def draw_task(
   layers = 'layer' if len(mask) == 1 else 'layers, one per row'
   layout.finish(
       figure,
-      title=title,
       caption=[
           (
               'The task sums its active modules into the weights of the'

@@ -24,7 +24,7 @@ SEED = 2020
 _NUM_SHOWN = 2  # Instances of a task.
 
 
-def draw_preferences(seed: int, title: str) -> cells.Drawn:
+def draw_preferences(seed: int) -> cells.Drawn:
   """Returns two instances of the seed's task, and what colours are worth."""
   world, key = sampled.make('preferences', seed, 'paper')
 
@@ -61,7 +61,6 @@ def draw_preferences(seed: int, title: str) -> cells.Drawn:
     )
   figure = pictures.draw(
       drawn,
-      title=title,
       caption=[
           (
               'Values of moves (arrows) and of terminating (dots) before any'
@@ -82,7 +81,7 @@ def draw_preferences(seed: int, title: str) -> cells.Drawn:
   return figure, table
 
 
-def draw_goals(seed: int, title: str) -> cells.Drawn:
+def draw_goals(seed: int) -> cells.Drawn:
   """Returns two demonstrations of the seed's goal, and their actions."""
   world, key = sampled.make('goals', seed, 'paper')
 
@@ -118,7 +117,6 @@ def draw_goals(seed: int, title: str) -> cells.Drawn:
     )
   figure = pictures.draw(
       drawn,
-      title=title,
       caption=[
           gridworld_pictures.name_goal(factors),
           (
@@ -131,7 +129,7 @@ def draw_goals(seed: int, title: str) -> cells.Drawn:
   return figure, table
 
 
-WORLDS: dict[str, Callable[[int, str], cells.Drawn]] = {
+WORLDS: dict[str, Callable[[int], cells.Drawn]] = {
     'preferences': draw_preferences,
     'goals': draw_goals,
 }

@@ -21,7 +21,6 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig4e'
-_TITLE_4E = 'Figure 4E: which models reach new goals?'
 _SUPPORTS = model_bars.COMPOSITIONAL
 _PUBLISHED_MODULES = 8  # Table A12.
 _MEASURES = {
@@ -55,7 +54,6 @@ def draw_4e(library: data.Library) -> cells.Drawn:
     notes = [f'{right}.', *cells.excluded(fewer.frame, fewer.left_out)]
   figure = bars.draw(
       panels,
-      title=_TITLE_4E,
       y_title='OOD accuracy (fraction of actions)',
       y_range=(0, 1),
       caption=grid.caption(*notes),
@@ -138,7 +136,11 @@ def _table_4f(grid: cells.Cells) -> pd.DataFrame:
   return pd.DataFrame(rows)
 
 
-FIG_4E = described.Figure(_TITLE_4E, (EXPERIMENT, 'fig_a10'), draw_4e)
+FIG_4E = described.Figure(
+    'Figure 4E: which models reach new goals?',
+    (EXPERIMENT, 'fig_a10'),
+    draw_4e,
+)
 FIG_4F = described.bar_grid(
     title='Figure 4F: what does it cost to leave a quadrant out of training?',
     experiment=EXPERIMENT,

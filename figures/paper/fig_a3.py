@@ -25,7 +25,7 @@ _COLOURS = ('#C9B45B', '#8A8779', '#575D6D', '#00224E')
 
 
 def _draw(
-    library: data.Library, experiment: str, title: str, levels: Sequence[float]
+    library: data.Library, experiment: str, levels: Sequence[float]
 ) -> cells.Drawn:
   grid = cells.select(experiment, library.curves(experiment), CELL)
   table = make_table(grid, levels)
@@ -50,7 +50,6 @@ def _draw(
 
   figure = lines.draw(
       described.split('{name}, K = {max_active}', fill, 'name')(grid),
-      title=title,
       x_title='M, modules',
       y_title='training tasks (outer steps × tasks per step)',
       y_type='log',
@@ -110,7 +109,7 @@ FIGURES = {
     name: described.Figure(
         title,
         (name,),
-        functools.partial(_draw, experiment=name, title=title, levels=levels),
+        functools.partial(_draw, experiment=name, levels=levels),
     )
     for name, title, levels in (
         (

@@ -91,7 +91,6 @@ def draw(library: data.Library) -> cells.Drawn:
   scales = ' and '.join(dict.fromkeys(b.preset for b in every if b.preset))
   layout.finish(
       figure,
-      title=TITLE,
       caption=[
           f'Ours, {scales or "no"} scale: means and standard errors over seeds;'
           ' circles are seeds.'

@@ -37,7 +37,7 @@ _SYMBOLS = {
 
 
 def _draw(
-    library: data.Library, title: str, num_modules: int, max_active: int
+    library: data.Library, num_modules: int, max_active: int
 ) -> cells.Drawn:
   frame = library.every_preset(EXPERIMENT)
   size = {'task.num_modules': num_modules, 'task.max_active': max_active}
@@ -60,7 +60,7 @@ def _draw(
         ' published deviations or two points.'
     )
   figure = _figure(table)
-  layout.finish(figure, title=title, caption=caption, plot_height=420)
+  layout.finish(figure, caption=caption, plot_height=420)
   return figure, table
 
 
@@ -202,10 +202,9 @@ def _caption(
 
 FIGURES = {
     f'table_{name.lower()}': described.Figure(
-        title,
+        f'Table {name}: accuracy, M = {m}, K = {k}',
         (EXPERIMENT,),
-        functools.partial(_draw, title=title, num_modules=m, max_active=k),
+        functools.partial(_draw, num_modules=m, max_active=k),
     )
     for name, (m, k) in _TABLES.items()
-    for title in [f'Table {name}: accuracy, M = {m}, K = {k}']
 }

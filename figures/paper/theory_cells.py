@@ -1,6 +1,6 @@
 """Names, cells and tables of the theory's figures."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -76,23 +76,21 @@ def teacher_width(frame: pd.DataFrame) -> int:
 def find_students(
     frame: pd.DataFrame,
     columns: Sequence[str],
-    points: Iterable[Sequence[Any]],
     metrics: Mapping[str, tuple[str, str]],
 ) -> pd.DataFrame:
-  """Returns a row per student of some points, values of the columns.
+  """Returns a row per student of every cell, values of the columns.
 
-  Columns are the ends of those of the points, 'seed', and those of metrics.
+  Columns are the ends of those of cells, 'seed', and those of metrics.
   """
   names = [column.rpartition('.')[2] for column in columns]
   parts = [pd.DataFrame(columns=[*names, 'seed', *metrics])]
-  for point in points:
-    cell = dict(zip(columns, point))
+  for cell in pick.distinct(frame, columns):
     measured = {
         name: pick.values(frame, cell, split, metric=metric)
         for name, (split, metric) in metrics.items()
     }
     students = pd.DataFrame(measured).rename_axis('seed').reset_index()
-    parts.append(students.assign(**dict(zip(names, point))))
+    parts.append(students.assign(**dict(zip(names, cell.values()))))
   return pd.concat(parts[1:] or parts, ignore_index=True)[[*parts[0]]]
 
 

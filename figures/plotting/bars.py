@@ -38,7 +38,6 @@ class Bar(NamedTuple):
 def draw(
     panels: Mapping[str, Sequence[Bar]],
     *,
-    title: str,
     y_title: str,
     caption: Sequence[str],
     y_range: tuple[float, float] | None = None,
@@ -79,7 +78,7 @@ def draw(
     figure.update_yaxes(ticks='', col=column)
   figure.update_yaxes(title_text=y_title, col=1)
   _explain(figure, panels, beside_name)
-  layout.finish(figure, title=title, caption=caption)
+  layout.finish(figure, caption=caption)
   if tick_angle:
     rows = (
         row

@@ -27,7 +27,6 @@ Grid = Mapping[Point, Cell]
 def draw(
     panels: Mapping[str, Grid],
     *,
-    title: str,
     x_title: str,
     y_title: str,
     z_title: str,
@@ -65,9 +64,7 @@ def draw(
           'colorbar': {'title': {'text': z_title, 'side': 'right'}},
       }
   )
-  layout.finish(
-      figure, title=title, caption=caption, plot_height=120 + 270 * num_rows
-  )
+  layout.finish(figure, caption=caption, plot_height=120 + 270 * num_rows)
   return figure
 
 

@@ -44,15 +44,15 @@ def make_row(titles: Iterable[str], **options: Any) -> go.Figure:
 def finish(
     figure: go.Figure,
     *,
-    title: str,
     caption: Sequence[str],
     plot_height: int = 390,
     width: int = 920,
 ) -> None:
-  """Sets the template, the title, the caption and the size, in pixels.
+  """Sets the template, the caption and the size, in pixels.
 
-  The report sets title and caption itself, and breaks lines to its own width;
-  it reads the caption from `layout.meta`. The height is that without caption.
+  `described.Figure` sets the title. The report sets title and caption itself,
+  and breaks lines to its own width; it reads the caption from `layout.meta`.
+  The height is that without caption.
   """
   lines = [part for line in caption for part in textwrap.wrap(line, _LINE)]
   figure.add_annotation(
@@ -72,7 +72,7 @@ def finish(
   bottom = 80 + 17 * len(lines)
   figure.update_layout(
       template=style.TEMPLATE,
-      title={'text': title, 'y': 1, 'yanchor': 'top', 'pad': {'t': 18}},
+      title={'y': 1, 'yanchor': 'top', 'pad': {'t': 18}},
       legend={
           'orientation': 'h',
           'x': 0,

@@ -38,7 +38,6 @@ def by_x(values: Mapping[Any, pd.Series]) -> pd.DataFrame:
 def draw(
     panels: Mapping[str, Sequence[Line]],
     *,
-    title: str,
     x_title: str,
     y_title: str,
     caption: Sequence[str],
@@ -89,12 +88,7 @@ def draw(
       for line in all_lines
   ):
     caption = [*caption, 'Bands: one standard error over seeds, up and down.']
-  layout.finish(
-      figure,
-      title=title,
-      caption=caption,
-      plot_height=120 + 270 * num_rows,
-  )
+  layout.finish(figure, caption=caption, plot_height=120 + 270 * num_rows)
   return figure
 
 

@@ -47,9 +47,7 @@ class Picture(NamedTuple):
   path_colour: str = style.INK
 
 
-def draw(
-    pictures: Sequence[Picture], *, title: str, caption: Sequence[str]
-) -> go.Figure:
+def draw(pictures: Sequence[Picture], *, caption: Sequence[str]) -> go.Figure:
   """Returns a figure of pictures side by side, of equal size."""
   rows, columns = pictures[0].walls.shape
   width = len(pictures) * (_CELL_SIZE * columns + 70) + 270
@@ -76,7 +74,6 @@ def draw(
   figure.update_yaxes(constrain='domain', **blank)
   layout.finish(
       figure,
-      title=title,
       caption=caption,
       plot_height=_CELL_SIZE * rows + 190,
       width=width,

@@ -1,4 +1,4 @@
-"""Means over seeds, with standard errors."""
+"""Means over seeds, with standard errors; when curves reach a level."""
 
 import math
 from typing import NamedTuple
@@ -37,3 +37,21 @@ def mean(values: pd.Series | np.ndarray) -> Estimate:
   if len(present) > 1:
     error = math.sqrt(float(np.var(present, ddof=1)) / len(present))
   return Estimate(float(np.mean(present)), error, len(present))
+
+
+def first_reach(
+    x: np.ndarray, values: np.ndarray, level: float, never: float
+) -> float:
+  """Returns where values first rise to a level, linearly interpolated.
+
+  The first x if they start there; `never` if they do not get there. Both are
+  [n], and x increases.
+  """
+  reached = np.flatnonzero(values >= level)
+  if not len(reached):
+    return never
+  i = reached[0]
+  if i == 0:
+    return float(x[0])
+  share = (level - values[i - 1]) / (values[i] - values[i - 1])
+  return float(x[i - 1] + share * (x[i] - x[i - 1]))

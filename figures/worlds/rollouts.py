@@ -27,7 +27,7 @@ from modular_hyperteacher.tasks.gridworlds import preferences
 
 
 def draw_goals(
-    student: students.Student, split: str, key: jax.Array, title: str
+    student: students.Student, split: str, key: jax.Array
 ) -> cells.Drawn:
   """Returns both paths to a goal, and the table of their cells."""
   task_key, instance_key = jax.random.split(key)
@@ -54,7 +54,6 @@ def draw_goals(
   ]
   figure = pictures.draw(
       [drawn[0], _as_models(drawn[1], student)],
-      title=title,
       caption=[
           gridworld_pictures.name_goal(factors),
           (
@@ -69,7 +68,7 @@ def draw_goals(
 
 
 def draw_preferences(
-    student: students.Student, split: str, key: jax.Array, title: str
+    student: students.Student, split: str, key: jax.Array
 ) -> cells.Drawn:
   """Returns both paths through an instance, and the table of returns."""
   task_key, instance_key = jax.random.split(key)
@@ -111,7 +110,6 @@ def draw_preferences(
     )
   figure = pictures.draw(
       [drawn[0], _as_models(drawn[1], student)],
-      title=title,
       caption=[
           (
               'Values of moves (arrows) and of terminating (dots) before any'
@@ -157,7 +155,7 @@ def _as_models(
 
 
 def draw_latent(
-    student: students.Student, split: str, key: jax.Array, title: str
+    student: students.Student, split: str, key: jax.Array
 ) -> tuple[go.Figure, pd.DataFrame]:
   """Returns the figure of one task of a split, and its numbers."""
   task = student.sample(split, key)
@@ -190,7 +188,7 @@ def draw_latent(
       for name, value in student.score(fast_params, task.query).items()
   )
   caption = [f'On the query set: {scores}.']
-  layout.finish(figure, title=title, caption=caption)
+  layout.finish(figure, caption=caption)
   index = pd.MultiIndex.from_product(
       [range(size) for size in latent.shape], names=['layer', 'module']
   )

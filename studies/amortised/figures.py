@@ -13,7 +13,6 @@ from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.plotting import style
 
 _EXPERIMENT = 'amortised'
-_TITLE = "Can a network infer a task's modules in one pass?"
 MODELS = style.HYPERNETWORKS
 SUPPORTS = ('random', 'non_compositional')
 # Way of inference -> prefix of the model's name, inner steps.
@@ -53,14 +52,13 @@ _ADAPTED = tuple(
     for row, model in zip(learners.PAPER, MODELS)
 )
 _COMPARISON = learners.Comparison(
-    _TITLE,
     rows=lambda: (*_ADAPTED, *LEARNERS),
     preset=None,
     scales=tuple(inference_cost.CALLS),
 )
 FIGURES = {
     'amortised': described.Figure(
-        _TITLE,
+        "Can a network infer a task's modules in one pass?",
         (_EXPERIMENT,),
         functools.partial(learners.draw, comparison=_COMPARISON),
     )

@@ -6,7 +6,7 @@ together; see `figures.py`. SG-12, on published values at the
 published scale, needs runs that are not here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 import functools
 import math
 from typing import Any
@@ -17,6 +17,7 @@ import pandas as pd
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.judging import verdicts
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.given_tasks import figures
 from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
@@ -54,34 +55,23 @@ def _more_combinations(frame: pd.DataFrame) -> comparisons.Comparisons:
   return comparisons.better(frame, pairs, figures.R2)
 
 
-def needed(numbers: Sequence[int], r2: Sequence[float]) -> float:
-  """Returns log of the number at which R2 first reaches the level.
-
-  Between measured numbers, R2 is linear in the log. Below the smallest, the
-  smallest; NaN if the level is not reached.
-  """
-  logs = np.log(numbers)
-  reached = np.flatnonzero(np.asarray(r2) >= _LEVEL)
-  if not len(reached):
-    return np.nan
-  first = reached[0]
-  if first == 0:
-    return float(logs[0])
-  low, high = r2[first - 1], r2[first]
-  share = (_LEVEL - low) / (high - low)
-  return float(logs[first - 1] + share * (logs[first] - logs[first - 1]))
-
-
 def _needed(
     frame: pd.DataFrame, group: list[cells.Cell], otherwise: float = math.nan
 ) -> comparisons.Quantity:
-  """Returns logs of the number needed at one (M, K), or what else counts."""
-  numbers = [figures.count_training(cell) for cell in group]
+  """Returns logs of the number needed at one (M, K), or what else counts.
+
+  Where R2 first reaches the level, taken to be linear in the log between
+  measured numbers. The smallest one if R2 is there already.
+  """
+  logs = np.log([figures.count_training(cell) for cell in group])
   return comparisons.of_table(
       'log of combinations needed',
       [_r2(frame, cell) for cell in group],
       lambda table: pd.Series(
-          [needed(numbers, list(row)) for row in table.to_numpy()],
+          [
+              stats.first_reach(logs, r2, _LEVEL, never=math.nan)
+              for r2 in table.to_numpy()
+          ],
           table.index,
           float,
       ).fillna(otherwise),

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.extensions import learners
@@ -22,8 +21,8 @@ from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
-from modular_hyperteacher.figures.plotting import layout
 from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import points
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.given_tasks import listed_splits
 from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
@@ -33,9 +32,6 @@ EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
 R2 = 'prediction_r2'
 DECODING = 'decoding_r2'
-TITLE_DECODING = (
-    'Given the task: can modules be decoded where networks recompose?'
-)
 CELL = (
     'model.name',
     'task.task_support',
@@ -317,42 +313,35 @@ def draw_decoding(library: data.Library) -> cells.Drawn:
   """Returns a point per run and seed: R2 over decoding from two layers."""
   kinds = select(read_values(library, EXPERIMENT))
   sources = {'the last hidden layer': 'last', 'the code': 'code'}
-  figure, _, _ = layout.make_grid(
-      [f'Decoded from {name}' for name in sources], 2
-  )
-  for column, layer in enumerate(sources.values(), start=1):
-    drawn = False
-    for code, colour in CODES.items():
-      points = pd.concat(
-          [
-              both_of(kinds.frame, cell, f'{DECODING}_{layer}')
-              for cell in decodable(kinds)
-              if cell['task.encoding'] == code
-          ]
-          or [pd.DataFrame(columns=['x', 'y'])]
-      )
-      drawn |= len(points) > 0
-      figure.add_trace(
-          go.Scatter(
-              x=points['x'],
-              y=points['y'],
-              mode='markers',
-              marker={'color': colour, 'size': 7, 'opacity': 0.7},
-              name=code.replace('_', ' '),
-              legendgroup=code,
-              showlegend=column == 1,
-          ),
-          row=1,
-          col=column,
-      )
-    if not drawn:
-      layout.name_empty(figure, 'no finished run', 1, column)
-  figure.update_xaxes(title_text='R² of decoding, new combinations')
-  figure.update_yaxes(title_text='R² on new combinations', col=1)
-  layout.finish(
-      figure,
-      title=TITLE_DECODING,
+
+  def read(code: str, layer: str) -> pd.DataFrame:
+    parts = [
+        both_of(kinds.frame, cell, f'{DECODING}_{layer}').assign(
+            label=style.cell_name(cell)
+        )
+        for cell in decodable(kinds)
+        if cell['task.encoding'] == code
+    ]
+    empty = pd.DataFrame(columns=['x', 'y', 'label'])
+    return pd.concat(parts) if parts else empty
+
+  panels = {
+      f'Decoded from {name}': [
+          points.Points(code.replace('_', ' '), colour, read(code, layer))
+          for code, colour in CODES.items()
+      ]
+      for name, layer in sources.items()
+  }
+  figure = points.draw(
+      panels,
+      x_title='R² of decoding, new combinations',
+      y_title='R² on new combinations',
+      x_type='linear',
+      y_type='linear',
       caption=kinds.caption('A point per run and seed.', _NOT_DECODABLE),
+      plot_height=390,
+      shared_yaxes=True,
+      horizontal_spacing=0.03,
   )
   return figure, cells.make_table(kinds, _MEASURES)
 
@@ -435,7 +424,9 @@ FIGURES = {
         'Given the task: is a transformer better than an MLP?', _transformers
     ),
     'sg_decoding': described.Figure(
-        TITLE_DECODING, (EXPERIMENT,), draw_decoding
+        'Given the task: can modules be decoded where networks recompose?',
+        (EXPERIMENT,),
+        draw_decoding,
     ),
     'sg_layers': described.line_grid(
         title='Given the task: which layer knows the modules?',

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy.stats
 
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.library import pick
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
@@ -56,14 +57,15 @@ def steps_to(
   Losses fall to it, all other metrics rise to it.
   """
   table = pick.over_training(curves, where, split, metric)
-  sign = 1.0 if metric.endswith('loss') else -1.0
+  sign = -1.0 if metric.endswith('loss') else 1.0
   return pd.Series(
       {
           seed: min(
-              theory.time_to_level(
+              stats.first_reach(
                   table.index.to_numpy(float),
-                  sign * values.fillna(sign * np.inf).to_numpy(),
+                  sign * values.fillna(-sign * np.inf).to_numpy(),
                   sign * level,
+                  never=np.inf,
               ),
               table.index[-1],
           )
@@ -121,7 +123,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
   """Returns Spearman's rank correlation; 0 if either is constant."""
   if np.ptp(first) == 0 or np.ptp(second) == 0:
     return 0.0
-  correlation: Any = stats.spearmanr(first, second)
+  correlation: Any = scipy.stats.spearmanr(first, second)
   return float(correlation.statistic)
 
 

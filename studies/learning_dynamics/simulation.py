@@ -16,6 +16,7 @@ import pandas as pd
 
 from modular_hyperteacher.cli import script
 from modular_hyperteacher.figures.library import measured
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.learning_dynamics import linear
 from modular_hyperteacher.studies.learning_dynamics import supports
 from modular_hyperteacher.studies.learning_dynamics import theory
@@ -83,7 +84,9 @@ def half_times(table: pd.DataFrame) -> pd.DataFrame:
   loss = table[table['quantity'] == 'loss']
   for key, curve in loss.groupby([*CELL, 'seed'], sort=False):
     times = [
-        theory.time_to_level(curve['time'].to_numpy(), values, values[0] / 2)
+        stats.first_reach(
+            curve['time'].to_numpy(), -values, -values[0] / 2, never=np.inf
+        )
         for values in (
             curve['trained'].to_numpy(),
             curve['closed_form'].to_numpy(),

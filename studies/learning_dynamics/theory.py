@@ -144,19 +144,3 @@ def unlearned(directions: np.ndarray, basis: np.ndarray) -> np.ndarray:
   [M-hat, X] is orthonormal.
   """
   return 1 - ((basis @ directions) ** 2).sum(0)
-
-
-def time_to_level(times: np.ndarray, values: np.ndarray, level: float) -> float:
-  """Returns when values first reach a level from above, interpolated.
-
-  The first time if they start there; infinite if they never get there. Times
-  [n] increase.
-  """
-  below = np.flatnonzero(values <= level)
-  if not len(below):
-    return float('inf')
-  i = below[0]
-  if i == 0:
-    return float(times[0])
-  part = (values[i - 1] - level) / (values[i - 1] - values[i])
-  return float(times[i - 1] + part * (times[i] - times[i - 1]))

@@ -8,6 +8,7 @@ import pandas as pd
 
 from modular_hyperteacher.figures.judging import comparisons
 from modular_hyperteacher.figures.library import pick
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.outer_gradients import costs
 
 TRAINING, LONG = 'cr_training', 'cr_long'
@@ -120,9 +121,10 @@ def time_to(
   """
   where = cell_long(gradient, last)
   table = over_time(curves, where, gradient, last)
+  times = table.index.to_numpy(float)
   values = {
       seed: np.log10(
-          first_reach(table.index.to_numpy(float), y.to_numpy(), level, never)
+          max(1e-3, stats.first_reach(times, y.to_numpy(), level, never))
       )
       for seed, y in table.items()
   }
@@ -131,17 +133,3 @@ def time_to(
   )
   seconds = pd.Series(values, dtype=float)
   return comparisons.of_curves(curves, where, name, seconds)
-
-
-def first_reach(
-    times: np.ndarray, values: np.ndarray, level: float, never: float
-) -> float:
-  """Returns when values first rise to a level, interpolated; or `never`."""
-  above = np.flatnonzero(values >= level)
-  if not len(above):
-    return never
-  i = above[0]
-  if i == 0:
-    return max(float(times[0]), 1e-3)
-  share = (level - values[i - 1]) / (values[i] - values[i - 1])
-  return float(times[i - 1] + share * (times[i] - times[i - 1]))

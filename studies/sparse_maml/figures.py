@@ -19,7 +19,6 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'sparse_maml'
-TITLE_WHERE = 'Where do gates close during training?'
 # Gates -> label, colour.
 VARIANTS = {
     'readout': ('ANIL', style.COLOURS['anil']),
@@ -147,7 +146,6 @@ def draw_where(library: data.Library) -> cells.Drawn:
   }
   figure = lines.draw(
       panels,
-      title=TITLE_WHERE,
       x_title='outer steps',
       y_title='share of closed gates',
       y_range=(0, 1),
@@ -200,7 +198,9 @@ FIGURES = {
         beside_name='with AdamW, second order',
         **_fields,
     ),
-    'sm_where': described.Figure(TITLE_WHERE, (EXPERIMENT,), draw_where),
+    'sm_where': described.Figure(
+        'Where do gates close during training?', (EXPERIMENT,), draw_where
+    ),
     'sm_steps': described.line_grid(
         title='How many inner steps do sparse gates need?',
         panels=_by_steps,

@@ -5,13 +5,18 @@ import math
 import pathlib
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from modular_hyperteacher.figures import described
+from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import lines
+from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 from tests.helpers import made_up
@@ -97,12 +102,32 @@ def _seeds(*values: float) -> pd.Series:
   return pd.Series(values, index=range(len(values)), dtype=float)
 
 
+@pytest.mark.parametrize(
+    'values, level, expected',
+    [
+        # From above, as negative values.
+        ([-1.0, -0.75, -0.5], -1.0, 0.0),
+        ([-1.0, -0.75, -0.5], -2.0, 0.0),
+        ([-1.0, -0.75, -0.5], -0.7, 12.0),
+        ([0.0, 0.4, 0.8], 0.6, 15.0),
+        ([0.0, 0.4, 0.8], 0.9, 99.0),
+        ([0.7, 0.9, 0.7], 0.8, 5.0),  # The first time counts.
+        ([0.9, 0.7, 0.9], 0.8, 0.0),
+    ],
+)
+def test_a_level_is_reached_between_evaluations(
+    values: list[float], level: float, expected: float
+) -> None:
+  x = np.array([0.0, 10.0, 20.0])
+  found = stats.first_reach(x, np.array(values), level, never=99.0)
+  assert found == pytest.approx(expected)
+
+
 def test_bars_stand_at_their_means_beside_their_seeds() -> None:
   shown = bars.Bar('a<br>b', '#000000', _seeds(0.2, 0.4), beside=(0.5, 0.1))
   hidden = bars.Bar('c', '#000000', _seeds(), missing='no such run')
   figure = bars.draw(
       {'one': [shown, hidden], 'two': [shown]},
-      title='t',
       y_title='y',
       caption=['first', 'second ' * 20],
   )
@@ -129,7 +154,6 @@ def test_lines_are_means_within_their_errors() -> None:
           'two': [lines.Line('a', '#000000', seeds)],
           'three': [lines.Line('a', '#000000', seeds.iloc[:0])],
       },
-      title='t',
       x_title='x',
       y_title='y',
       caption=['scale'],
@@ -152,7 +176,6 @@ def test_heat_maps_name_what_is_missing_and_leave_out_what_cannot_be() -> None:
   }
   figure = heatmaps.draw(
       {'one': grid},
-      title='t',
       x_title='x',
       y_title='y',
       z_title='z',
@@ -173,7 +196,6 @@ def test_heat_maps_side_by_side_have_the_same_rows_and_columns() -> None:
   }
   figure = heatmaps.draw(
       {'small': small, 'large': large},
-      title='t',
       x_title='x',
       y_title='y',
       z_title='z',
@@ -197,3 +219,19 @@ def test_whatever_is_missing_is_an_empty_cell() -> None:
       '| a |  | 1 |',
       '|  | 2.0e-05 |  |',
   ]
+
+
+def test_a_figure_sets_its_title_in_lines() -> None:
+  seeds = pd.DataFrame({2020: [0.1]}, index=[1])
+  panels = {'': [lines.Line('a', '#000000', seeds)]}
+
+  def draw(_: data.Library) -> cells.Drawn:
+    drawn = lines.draw(panels, x_title='x', y_title='y', caption=['scale'])
+    return drawn, pd.DataFrame({'preset': ['laptop']})
+
+  title = 'Do words ' + 'of a title ' * 10 + 'stay whole?'
+  figure, _ = described.Figure(title, (), draw).make(data.Library('/nowhere'))
+  assert figure is not None
+  text = made_up.layout(figure).title.text
+  assert text.replace('<br>', ' ') == title
+  assert max(map(len, text.split('<br>'))) <= 90

@@ -286,7 +286,7 @@ def test_figure_3a_shows_a_task_that_combines_modules(
 
 
 def test_a_task_of_the_published_teacher_sums_modules_in_both_layers() -> None:
-  figure, table = fig3a.draw_task(3, 'a title', 'paper')
+  figure, table = fig3a.draw_task(3, 'paper')
   mask, *generated, _ = [
       np.asarray(trace.z) for trace in made_up.traces(figure)
   ]

@@ -127,12 +127,11 @@ def test_every_world_has_a_figure(tmp_path: pathlib.Path) -> None:
       f'predictions_hyperteacher_{experiment}_laptop' for experiment in expected
   ]
   assert len({title for title, _, _ in found.values()}) == 2
-  for (_, (experiment,), draw), accuracy in zip(
+  for (title, (experiment,), draw), accuracy in zip(
       found.values(), expected.values()
   ):
-    figure: Any
-    figure, table = draw(data.Library(tmp_path))
-    assert experiment in figure.layout.title.text
+    _, table = draw(data.Library(tmp_path))
+    assert experiment in title
     rows = table.set_index('model')
     assert rows.loc['mine', 'accuracy_mean'] == accuracy
     cell = {

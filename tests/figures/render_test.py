@@ -35,7 +35,7 @@ def _is_way(path: Any, walls: np.ndarray) -> bool:
 
 def test_goals() -> None:
   """The way leads from the agent to the goal, past all of five objects."""
-  figure, table = fig4a.draw_goals(3, 'a title')
+  figure, table = fig4a.draw_goals(3)
   panels = _panels(figure)
   assert len(panels) == 2
   for i, (points, walls) in enumerate(panels, start=1):
@@ -53,7 +53,7 @@ def test_goals() -> None:
 
 
 def test_preferences() -> None:
-  figure, table = fig4a.draw_preferences(3, 'a title')
+  figure, table = fig4a.draw_preferences(3)
   for points, walls in _panels(figure):
     path = points['optimal path']
     assert walls.shape == (7, 7)
@@ -83,7 +83,7 @@ def test_preferences() -> None:
 
 
 def test_seeds_differ_and_are_reproducible() -> None:
-  drawn = [fig4a.draw_goals(seed, '')[1] for seed in (3, 3, 4)]
+  drawn = [fig4a.draw_goals(seed)[1] for seed in (3, 3, 4)]
   assert drawn[0].equals(drawn[1]) and not drawn[0].equals(drawn[2])
 
 
@@ -128,7 +128,7 @@ def test_writes_a_page(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_function_of_fuzzy_logic_is_the_maximum_of_its_terms() -> None:
-  figure, table = fuzzy_logic_picture.draw(3, 'a title')
+  figure, table = fuzzy_logic_picture.draw(3)
   first, second = (table[name] for name in table.columns[2:4])
   assert table.columns[2].count('x') == 4 and not first.equals(second)
   np.testing.assert_array_equal(table['maximum'], np.maximum(first, second))
@@ -147,7 +147,7 @@ def test_a_function_of_fuzzy_logic_is_the_maximum_of_its_terms() -> None:
 
 def test_an_instance_of_sraven_follows_its_rules() -> None:
   """And what is shown has the same features in each panel, but not in order."""
-  figure, table = sraven_picture.draw(3, 'a title')
+  figure, table = sraven_picture.draw(3)
   for (_, rule), rows in table.groupby(['feature', 'rule']):
     values = rows['in_order'].to_numpy().reshape(3, 3)
     assert sraven_test.follows(sraven.RULES.index(rule), values, 8)

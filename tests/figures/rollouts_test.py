@@ -97,7 +97,7 @@ def test_a_perfect_agent_takes_a_shortest_path() -> None:
     seen['actions'] = _towards(lengths, int(factors[1]))
     return jax.nn.one_hot(seen['actions'][scenes.agent[0]], 6)
 
-  figure, table = rollouts.draw_goals(_agent('goals', predict), 'ood', _KEY, '')
+  figure, table = rollouts.draw_goals(_agent('goals', predict), 'ood', _KEY)
   # Agents start at least as many moves away as a maze is wide.
   least = real.config['task']['grid_size'] + 1
   assert len(table['optimal'].dropna()) == len(table['model'].dropna())
@@ -111,7 +111,7 @@ def test_a_perfect_agent_takes_a_shortest_path() -> None:
 def test_an_agent_that_walks_against_a_wall_does_not_succeed() -> None:
   side = _untrained('goals').config['task']['grid_size']
   up = lambda scenes: jax.nn.one_hot(jnp.zeros(side**2, int), 6)
-  figure, table = rollouts.draw_goals(_agent('goals', up), 'test', _KEY, '')
+  figure, table = rollouts.draw_goals(_agent('goals', up), 'test', _KEY)
   assert ': does not succeed' in made_up.texts(figure)
   cells = table['model'].dropna().tolist()
   assert cells[-1] == cells[-2]  # Where it repeats itself.
@@ -137,7 +137,7 @@ def _optimal_values(scenes: observations.Scenes) -> jax.Array:
 @pytest.mark.slow
 def test_an_agent_with_optimal_values_earns_the_optimal_return() -> None:
   agent = _agent('preferences', _optimal_values)
-  figure, table = rollouts.draw_preferences(agent, 'ood', _KEY, '')
+  figure, table = rollouts.draw_preferences(agent, 'ood', _KEY)
   returns = table.set_index('agent')['return']
   assert returns['model'] == pytest.approx(returns['optimal']) and returns.all()
   assert _path(figure, 'optimal path') == _path(figure, "the model's path")
@@ -153,7 +153,7 @@ def test_an_agent_with_optimal_values_earns_the_optimal_return() -> None:
 def test_an_agent_that_stays_earns_nothing() -> None:
   stay = lambda scenes: jax.nn.one_hot(jnp.zeros(scenes.agent.shape[1], int), 5)
   agent = _agent('preferences', stay)
-  _, table = rollouts.draw_preferences(agent, 'ood', _KEY, '')
+  _, table = rollouts.draw_preferences(agent, 'ood', _KEY)
   assert table.set_index('agent')['return']['model'] == 0.0
 
 
@@ -161,15 +161,15 @@ def test_an_agent_that_stays_earns_nothing() -> None:
 def test_models_can_be_drawn(world: str) -> None:
   trained = _untrained(world)
   draw = rollouts.WORLDS[world]
-  figure, _ = draw(trained, 'ood', _KEY, 'a title')
+  figure, _ = draw(trained, 'ood', _KEY)
   assert _path(figure, "the model's path")[0] == _path(figure, 'agent')[0]
-  again, _ = draw(trained, 'ood', _KEY, 'a title')
+  again, _ = draw(trained, 'ood', _KEY)
   assert again.to_json() == figure.to_json()
 
 
 def test_what_is_decoded_is_drawn_beside_the_latent() -> None:
   trained = _untrained('hyperteacher')
-  figure, table = rollouts.draw_latent(trained, 'ood', _KEY, 'a title')
+  figure, table = rollouts.draw_latent(trained, 'ood', _KEY)
   task = trained.sample('ood', _KEY)
   np.testing.assert_array_equal(made_up.traces(figure)[0].y, task.latent[0])
   expected = trained.fit_decoder()(trained.adapt(task))

@@ -28,9 +28,7 @@ def draw(library: data.Library) -> cells.Drawn:
       ]
       for split, title in (('test', 'seen pairs'), ('ood', 'new pairs'))
   }
-  figure = bars.draw(
-      panels, title=_TITLE, y_title='loss', caption=trained.caption()
-  )
+  figure = bars.draw(panels, y_title='loss', caption=trained.caption())
   return figure, cells.make_table(trained, {'ood': ('ood', 'loss')})
 
 

@@ -14,7 +14,7 @@ _REST = 0.6  # What all but the first two variables are.
 _GRID = np.linspace(0, 1, 41)
 
 
-def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
+def draw(seed: int) -> tuple[go.Figure, pd.DataFrame]:
   """Returns each term and their maximum over two variables, and a table.
 
   The function is a new combination; all other variables are constant.
@@ -43,7 +43,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
   figure.update_yaxes(title_text='x2', col=1)
   figure.update_layout(coloraxis={'cmin': 0, 'cmax': 1})
   caption = [f'All other variables are {_REST}.']
-  layout.finish(figure, title=title, caption=caption)
+  layout.finish(figure, caption=caption)
   return figure, pd.DataFrame(
       {'x1': inputs[:, 0], 'x2': inputs[:, 1], **surfaces}
   )

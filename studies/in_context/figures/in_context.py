@@ -62,7 +62,6 @@ def draw(library: data.Library) -> cells.Drawn:
   }
   figure = lines.draw(
       panels,
-      title=TITLE,
       x_title='training steps',
       y_title='R²',
       y_range=(-0.5, 1),

@@ -61,7 +61,6 @@ def _lines() -> Sequence[learners.Line]:
 draw = functools.partial(
     learners.draw,
     comparison=learners.Comparison(
-        TITLE,
         rows=_rows,
         exact=True,
         lines=_lines,

@@ -17,7 +17,7 @@ _ORDERS = {
 }
 
 
-def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
+def draw(seed: int) -> tuple[go.Figure, pd.DataFrame]:
   """Returns nine panels, drawn twice, and a table of their features.
 
   The rules are a multiset that training never shows. What a learner has to
@@ -67,7 +67,7 @@ def draw(seed: int, title: str) -> tuple[go.Figure, pd.DataFrame]:
   caption = [
       f'Rules: {", ".join(names)}. Sums are modulo {num_values}.',
   ]
-  layout.finish(figure, title=title, caption=caption)
+  layout.finish(figure, caption=caption)
   rows, columns, features = np.indices(drawn['shown'].shape).reshape(3, -1)
   table = pd.DataFrame({
       'row': rows + 1,

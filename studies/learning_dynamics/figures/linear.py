@@ -34,7 +34,6 @@ def draw(library: data.Library) -> cells.Drawn:
     ]
   figure = lines.draw(
       panels,
-      title=TITLE,
       x_title='time',
       y_title='unlearned share',
       y_range=(0, 1),

@@ -46,7 +46,6 @@ def draw(library: data.Library) -> cells.Drawn:
     )
   figure = lines.draw(
       {'': shown},
-      title=TITLE,
       x_title='M, modules',
       y_title=f'outer steps to a loss of {measures.LEVEL_MODULES:g} nats',
       x_type='log',

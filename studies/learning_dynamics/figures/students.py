@@ -15,12 +15,12 @@ from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import theory_cells
+from modular_hyperteacher.figures.plotting import points
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.studies.learning_dynamics import measures
 from modular_hyperteacher.studies.learning_dynamics import supports
-from modular_hyperteacher.studies.learning_dynamics.figures import points
 
-TITLES = {
+_TITLES = {
     'ld_times': (
         'Does the smallest eigenvalue tell how long it takes to find the'
         ' modules?'
@@ -45,7 +45,6 @@ def draw_times(library: data.Library) -> cells.Drawn:
     )
   figure = points.draw(
       {'': [_points(key, rows) for key, rows in kept.items()]},
-      title=TITLES['ld_times'],
       x_title="1 / smallest eigenvalue of E[z z']",
       y_title=f'outer steps to alignment {measures.ALIGNED:g}',
       caption=grid.caption(
@@ -82,7 +81,6 @@ def draw_order(
   }
   figure = points.draw(
       panels,
-      title=TITLES['ld_order'],
       x_title='predicted time, 1 / eigenvalue',
       y_title='outer steps',
       caption=grid.caption(
@@ -116,7 +114,6 @@ def draw_collapse(library: data.Library) -> cells.Drawn:
     )
   figure = points.draw(
       {f'{kind} latents': groups for kind, groups in panels.items()},
-      title=TITLES['ld_collapse'],
       x_title='relative loss on training families',
       y_title='relative loss on new combinations',
       caption=grid.caption(
@@ -208,7 +205,7 @@ def _table(grid: cells.Cells) -> pd.DataFrame:
 
 
 FIGURES = {
-    name: described.Figure(TITLES[name], (measures.EXPERIMENT,), draw)
+    name: described.Figure(_TITLES[name], (measures.EXPERIMENT,), draw)
     for name, draw in (
         ('ld_times', draw_times),
         ('ld_order', draw_order),

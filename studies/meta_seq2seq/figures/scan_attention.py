@@ -57,12 +57,8 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           ('decoder', actions, words),
       )
   }
-  figure = _draw(
-      maps,
-      TITLES[name],
-      shown.caption('Rows sum to one; if not, the rest is on padding.'),
-  )
-  return figure, make_table(maps)
+  caption = shown.caption('Rows sum to one; if not, the rest is on padding.')
+  return _draw(maps, caption), make_table(maps)
 
 
 @functools.cache
@@ -115,9 +111,7 @@ def make_table(maps: Mapping[str, Map]) -> pd.DataFrame:
   return pd.DataFrame(rows, columns=['attention', 'step', 'to', 'share'])
 
 
-def _draw(
-    maps: Mapping[str, Map], title: str, caption: Sequence[str]
-) -> go.Figure:
+def _draw(maps: Mapping[str, Map], caption: Sequence[str]) -> go.Figure:
   figure = layout.make_row(maps, horizontal_spacing=0.16)
   for column, (means, row_names, names) in enumerate(maps.values(), start=1):
     if means is None:
@@ -153,5 +147,5 @@ def _draw(
           'colorbar': {'title': {'text': 'share', 'side': 'right'}},
       }
   )
-  layout.finish(figure, title=title, caption=caption, plot_height=480)
+  layout.finish(figure, caption=caption, plot_height=480)
   return figure

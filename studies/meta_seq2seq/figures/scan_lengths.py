@@ -53,7 +53,6 @@ def draw(library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
     caption.append(f'No finished run: {", ".join(missing)}.')
   figure = lines.draw(
       panels,
-      title=TITLE,
       x_title='actions',
       y_title='accuracy (fraction of rows)',
       caption=caption,

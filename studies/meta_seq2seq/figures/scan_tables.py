@@ -89,7 +89,6 @@ def draw(name: str, library: data.Library) -> tuple[go.Figure, pd.DataFrame]:
           title: [_bar(frames[row.trained.experiment], row) for row in rows]
           for title, rows in panels.items()
       },
-      title=TITLES[name],
       y_title=cells.ACCURACY,
       y_range=(0, 1),
       caption=cells.caption(read),

@@ -1,17 +1,13 @@
 """Figures of this study, and its rows in the comparison of all learners."""
 
 from modular_hyperteacher.experiments import plugins
-from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.studies.outer_gradients import measures
 from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 from modular_hyperteacher.studies.outer_gradients.figures import constructed
 from modular_hyperteacher.studies.outer_gradients.figures import trained
 
-FIGURES = {
-    name: described.Figure(constructed.TITLES[name], (), draw)
-    for name, draw in constructed.DRAW.items()
-} | trained.FIGURES
+FIGURES = {**constructed.FIGURES, **trained.FIGURES}
 _BUNDLED = plugins.bundled_root(measures.TRAINING) / measures.TRAINING
 # Rows appear when their runs are bundled.
 LEARNERS = tuple(

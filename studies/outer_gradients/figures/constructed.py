@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -18,11 +19,6 @@ from modular_hyperteacher.studies.outer_gradients import measures
 from modular_hyperteacher.studies.outer_gradients import quadratic
 from modular_hyperteacher.studies.outer_gradients import surrogates
 
-TITLES = {
-    'cr_toy': 'Quadratic problem: which contrast meets the outer gradient?',
-    'cr_fidelity': 'Hypernetwork: which contrast meets the outer gradient?',
-    'cr_costs': 'What does a step of each outer gradient cost?',
-}
 _TOY = ((10, 10), (50, 25), (1000, 500))  # N, T.
 _SHOWN = tuple(surrogates.CONTRASTS)
 _LAST = 10  # T of figure `cr_fidelity`.
@@ -51,7 +47,6 @@ def draw_toy(library: data.Library) -> cells.Drawn:
       for num_free, num_last in _TOY
   }
   figure = _draw(
-      'cr_toy',
       panels,
       'relative error',
       [
@@ -105,7 +100,6 @@ def draw_fidelity(library: data.Library) -> cells.Drawn:
           for stopped in (False, True)
       ]
   figure = _draw(
-      'cr_fidelity',
       panels,
       '',
       [
@@ -150,7 +144,6 @@ def draw_costs(library: data.Library) -> cells.Drawn:
       ]
   figure = bars.draw(
       panels,
-      title=TITLES['cr_costs'],
       y_title='share of the largest',
       caption=[
           (
@@ -180,7 +173,6 @@ def _line(
 
 
 def _draw(
-    name: str,
     panels: Mapping[str, Sequence[lines.Line]],
     y_title: str,
     caption: Sequence[str],
@@ -188,7 +180,6 @@ def _draw(
 ) -> Any:
   figure = lines.draw(
       panels,
-      title=TITLES[name],
       x_title='beta',
       y_title=y_title,
       x_type='log',
@@ -200,8 +191,18 @@ def _draw(
   return figure
 
 
-DRAW = {
-    'cr_toy': draw_toy,
-    'cr_fidelity': draw_fidelity,
-    'cr_costs': draw_costs,
+FIGURES = {
+    'cr_toy': described.Figure(
+        'Quadratic problem: which contrast meets the outer gradient?',
+        (),
+        draw_toy,
+    ),
+    'cr_fidelity': described.Figure(
+        'Hypernetwork: which contrast meets the outer gradient?',
+        (),
+        draw_fidelity,
+    ),
+    'cr_costs': described.Figure(
+        'What does a step of each outer gradient cost?', (), draw_costs
+    ),
 }

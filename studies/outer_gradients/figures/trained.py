@@ -16,8 +16,6 @@ from modular_hyperteacher.studies.outer_gradients import measures
 from modular_hyperteacher.studies.outer_gradients.configs import cr_long
 from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 
-_TITLE = 'Which outer gradients train students that recompose?'
-_TITLE_LONG = 'Fifty inner steps: which outer gradient is accurate soonest?'
 # Panel -> model, rules, further fields of the cell.
 _PANELS = {
     'Linear': ('linear_hypernetwork', cr_training.ALL, {}),
@@ -75,7 +73,6 @@ def draw_long(library: data.Library) -> cells.Drawn:
     })
   figure = lines.draw(
       {'': shown},
-      title=_TITLE_LONG,
       x_title='CPU seconds of training, per seed',
       x_type='log',
       y_title='OOD accuracy',
@@ -91,7 +88,7 @@ def draw_long(library: data.Library) -> cells.Drawn:
 
 FIGURES = {
     'cr_training': described.bar_grid(
-        title=_TITLE,
+        title='Which outer gradients train students that recompose?',
         experiment=measures.TRAINING,
         cell=measures.CELL,
         panels=_bars,
@@ -112,5 +109,9 @@ FIGURES = {
         beside_name='on seen combinations',
         tick_angle=-90,
     ),
-    'cr_long': described.Figure(_TITLE_LONG, (measures.LONG,), draw_long),
+    'cr_long': described.Figure(
+        'Fifty inner steps: which outer gradient is accurate soonest?',
+        (measures.LONG,),
+        draw_long,
+    ),
 }

@@ -283,8 +283,9 @@ def test_published_accuracies_are_compared_at_their_scale(
       run_id='longer',
       **{'training.num_outer_steps': 10**6},
   )
-  both = agreement.count(pd.concat([frame, longer_runs], ignore_index=True))
-  assert len(both.compared) == 60 and both.num_seeds == 3
+  both = pd.concat([frame, longer_runs], ignore_index=True)
+  ours = [value.ours for value in agreement.compare(both, 'fig3e')]
+  assert sorted(mean.num_seeds for mean in ours) == [0] * 124 + [3] * 60
   made_up.write_by_rule(
       tmp_path / 'b', 'fig3e', made_up_rules.constant, **options
   )
@@ -294,23 +295,31 @@ def test_published_accuracies_are_compared_at_their_scale(
   assert summarise('c').split('\n') == told
 
 
-def test_a_perfect_reproduction_misses_some() -> None:
-  assert len(agreement.published()) == 184
-  low, high = agreement.misses_by_chance(agreement.published(), 3)
+def _published(folder: pathlib.Path) -> list[agreement.Value]:
+  frame = results.library(folder).every_preset('fig3e')
+  return list(agreement.compare(frame, 'fig3e'))
+
+
+def test_a_perfect_reproduction_misses_some(tmp_path: pathlib.Path) -> None:
+  values = _published(tmp_path)
+  assert len(values) == 184
+  low, high = agreement.misses_by_chance(values, 3)
   assert 0 <= low < 10 < high < 40
-  assert agreement.misses_by_chance(agreement.published(), 100)[1] < high
-  assert agreement.misses_by_chance(agreement.published()[:28], 3)[1] < 28
+  assert agreement.misses_by_chance(values, 100)[1] < high
+  assert agreement.misses_by_chance(values[:28], 3)[1] < 28
   assert f'misses {low} to {high}' in _PAGE.read_text()
 
 
-def test_tasks_of_all_modules_are_evaluated_though_trained_on() -> None:
+def test_tasks_of_all_modules_are_evaluated_though_trained_on(
+    tmp_path: pathlib.Path,
+) -> None:
   """Else Tables A4 and A8 have eight values without any of ours."""
   columns = fig3e.CELL[1:]
   last_rows = [
-      value.cell
-      for value in agreement.published()
-      if value.split == f'ood_k{value.cell[columns[0]]}'
-      and len({value.cell[column] for column in columns}) == 1
+      {column: value.fields[column] for column in fig3e.CELL}
+      for value in _published(tmp_path)
+      if value.split == f'ood_k{value.fields[columns[0]]}'
+      and len({value.fields[column] for column in columns}) == 1
   ]
   assert len(last_rows) == 8
   repeated = [

@@ -128,7 +128,6 @@ def test_each_claim_is_judged_by_its_longer_runs(
   for claim in judged:
     assert f'{claim.id}: SUPPORTED' in made_up.texts(figure)
   assert set(table['preset']) == {'laptop'}
-  assert made_up.layout(figure).title.text == over_training.TITLE_PARTS
 
 
 @pytest.mark.parametrize(

@@ -201,14 +201,6 @@ def test_times_of_a_lone_direction() -> None:
   )
 
 
-@pytest.mark.parametrize(
-    'level, expected', [(1.0, 0.0), (2.0, 0.0), (0.7, 1.2), (0.1, np.inf)]
-)
-def test_time_to_a_level(level: float, expected: float) -> None:
-  times, values = np.array([0.0, 1.0, 2.0]), np.array([1.0, 0.75, 0.5])
-  assert theory.time_to_level(times, values, level) == pytest.approx(expected)
-
-
 # The package's own training.
 
 

@@ -218,12 +218,6 @@ def test_products_are_those_of_the_specification(
   assert costs.products(costs.Measured(*rule)) == products
 
 
-def test_a_level_is_reached_between_evaluations() -> None:
-  times, values = np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])
-  assert measures.first_reach(times, values, 0.6, 99.0) == pytest.approx(15.0)
-  assert measures.first_reach(times, values, 0.9, 99.0) == 99.0
-
-
 @pytest.mark.parametrize('rule', cr_training.ALL)
 def test_the_page_has_the_accuracies_of_the_bundled_runs(rule: str) -> None:
   frame = data.Library(data.BUNDLED / 'nothing').values(measures.TRAINING)
