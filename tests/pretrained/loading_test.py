@@ -161,7 +161,8 @@ def test_a_shared_run_of_other_seeds_is_found(tmp_path: pathlib.Path) -> None:
         ['model=linear_hypernetwork', 'task_support=random'],
     )
     folder = tmp_path / 'fig3b' / 'laptop' / run.run_id
-    (folder / 'checkpoints' / '1').mkdir(parents=True)
+    (folder / 'checkpoints').mkdir(parents=True)
+    (folder / 'checkpoints' / '1.npz').touch()
     (folder / 'config.json').write_text(json.dumps(run.config))
     (folder / 'summary.json').write_text('{}')
   fields = {'model': 'linear_hypernetwork', 'max_active': 3, 'num_support': 32}
@@ -172,7 +173,7 @@ def test_a_shared_run_of_other_seeds_is_found(tmp_path: pathlib.Path) -> None:
         bundled_root=tmp_path / 'no',
         **fields,
     )
-  with pytest.raises(errors.UserError, match=f'{run.run_id}/.* cannot be read'):
+  with pytest.raises(errors.UserError, match=f'{run.run_id}/.* is damaged'):
     pretrained.load(
         'fig_a4/laptop',
         results_root=tmp_path,
