@@ -27,7 +27,7 @@ from modular_hyperteacher.experiments import sweeps
 WORKSTATION = presets.WORKSTATION
 DESKTOP = presets.DESKTOP
 # Rule 2 of docs/verdicts.md.
-_DESKTOP_STEPS = {'anil': 4000}
+_DESKTOP_STEPS = {'anil': 4000, 'maml': 8000}
 
 
 def get_config(preset: str = 'laptop') -> experiment.Config:
