@@ -120,7 +120,7 @@ def run(
   """
 
   def checked(argv: list[str]) -> int:
-    # JAX and Orbax log details that users do not need.
+    # JAX logs details that users do not need.
     logging.set_verbosity(logging.WARNING)
     try:
       check(argv)
