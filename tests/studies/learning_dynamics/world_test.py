@@ -125,7 +125,7 @@ def test_a_step_is_taken_and_measured() -> None:
   metrics, adapted = compiled.evaluate(state.meta_params)
   metrics = programs.fetch(metrics)
   assert np.isfinite(metrics['pooled_relative_loss']).all()
-  analyse = built.system.make_analyse(drawn, roots)
+  analyse = programs.over_seeds(built.system.analyse, drawn, roots)
   assert analyse is not None
   analysed = analyse(
       programs.fetch(state.meta_params), programs.fetch_divided(adapted)
