@@ -14,8 +14,6 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
-# Lake's text leaves out padding, and his code does not: both are published.
-_NOT_SHOWN = ('training.seeds', 'model.mask_padding')
 
 
 def announce(
@@ -29,7 +27,7 @@ def announce(
   changes: dict[str, list[str]] = {}
   for run in planned:
     for field, change in sweeps.deviations(run.spec, paper_runs).items():
-      if field not in _NOT_SHOWN:
+      if field != 'training.seeds':
         changes.setdefault(field, []).append(
             f'{change["value"]} (published {change["published"]})'
         )

@@ -188,6 +188,8 @@ def _make_model(
   make = components.choose(components.known_models(), 'model', fields)
   if text not in _made or _made[text][0] is not make:
     model = checked.call(make, 'model', fields, models.MetaModel)
+    if len(_made) >= models.MAX_COUNTED:
+      del _made[next(iter(_made))]  # The oldest.
     _made[text] = make, model if model.reads_compact else models.densify(model)
   return _made[text][1]
 

@@ -1,7 +1,7 @@
 """What predictors score that know all training functions, without composing.
 
 'nearest' and 'mix' choose with knowledge of the new task's function, so their
-scores are upper bounds. 'teacher' composes and is there for comparison.
+scores are upper bounds. 'teacher', which composes, is the task itself: 1.
 
   mean      the mean of all training functions
   nearest   the training function with the smallest error

@@ -34,7 +34,7 @@ MEASURED = measured.Table(pathlib.Path(__file__).parent / 'data' / 'costs.csv')
 _ROUNDS, _STEPS = 3, 4
 
 
-class Measured(NamedTuple):
+class Case(NamedTuple):
   """A rule, the inner steps N, and its own steps T, if it has any."""
 
   gradient: str
@@ -42,15 +42,15 @@ class Measured(NamedTuple):
   num_last_steps: int | None
 
 
-def rules() -> Iterator[Measured]:
+def rules() -> Iterator[Case]:
   """Yields what is measured: the rules of both configs."""
   for gradient, last in (cr_training.ALL | cr_training.LEARNED).items():
-    yield Measured(gradient, cr_training.NUM_STEPS, last or None)
+    yield Case(gradient, cr_training.NUM_STEPS, last or None)
   for gradient, last in cr_long.RULES:
-    yield Measured(gradient, cr_long.NUM_STEPS, last)
+    yield Case(gradient, cr_long.NUM_STEPS, last)
 
 
-def products(rule: Measured) -> int:
+def products(rule: Case) -> int:
   """Returns the products of support rows with an adapted weight matrix.
 
   One for a forward pass, three with the gradient, six for a product with the
@@ -75,7 +75,7 @@ def products(rule: Measured) -> int:
   return 3 * n + more[rule.gradient]
 
 
-def config_of(rule: Measured, preset: str = 'laptop') -> dict[str, Any]:
+def config_of(rule: Case, preset: str = 'laptop') -> dict[str, Any]:
   """Returns the config of a run of one seed."""
   made = blocks.base(preset, num_seeds=1)
   model = blocks.proximal(
@@ -91,7 +91,7 @@ def config_of(rule: Measured, preset: str = 'laptop') -> dict[str, Any]:
   return run.config
 
 
-def measure(rule: Measured) -> dict[str, Any]:
+def measure(rule: Case) -> dict[str, Any]:
   """Returns the row of a rule."""
   config = config_of(rule)
   built = build.build(config, num_devices=1)

@@ -124,7 +124,7 @@ def time_to(
   times = table.index.to_numpy(float)
   values = {
       seed: np.log10(
-          max(1e-3, stats.first_reach(times, y.to_numpy(), level, never))
+          max(stats.first_reach(times, y.to_numpy(), level, never), 1e-3)
       )
       for seed, y in table.items()
   }

@@ -70,12 +70,14 @@ def test_a_checkpoint_of_an_earlier_version_is_refused(
   store = _saved(tmp_path, steps=(9,))
   (tmp_path / '10' / 'default').mkdir(parents=True)
   assert store.steps() == [9]
-  for newest_only in (False, True):
-    with pytest.raises(
-        errors.UserError, match='/10 is from .*finish.*delete the folder'
-    ):
+  for newest_only, end in ((False, f' delete {tmp_path}.'), (True, 'read it.')):
+    with pytest.raises(errors.UserError, match=f'/10 is from .*{end}$'):
       store.restore(_tree(0), newest_only)
   assert (tmp_path / '10' / 'default').exists()
+  # A newer one of this version is all that is needed.
+  store.save(11, _tree(11))
+  _assert_equal(store.restore(_tree(0)), _tree(11))
+  (tmp_path / '11.npz').unlink()
   (tmp_path / '10' / 'default').rmdir()
   (tmp_path / '10').rmdir()
   _assert_equal(store.restore(_tree(0)), _tree(9))

@@ -215,7 +215,7 @@ def test_every_run_of_fifty_steps_has_its_costs() -> None:
 def test_products_are_those_of_the_specification(
     rule: tuple[Any, ...], products: int
 ) -> None:
-  assert costs.products(costs.Measured(*rule)) == products
+  assert costs.products(costs.Case(*rule)) == products
 
 
 @pytest.mark.parametrize('rule', cr_training.ALL)
