@@ -15,7 +15,6 @@ from modular_hyperteacher.runs import records
 from modular_hyperteacher.runs import runner
 
 
-
 def announce(
     planned: list[runner.PlannedRun], paper_runs: list[sweeps.Run]
 ) -> None:
