@@ -199,6 +199,10 @@ class Job:
     try:
       return train(self._runs, self._settings, tuple(handled))
     except preemption.Interrupted as interruption:
+      if interruption.signal_number != signal.SIGTERM:
+        # SLURM sends it to all processes of a requeued job, so also to the
+        # `scontrol requeue` that submitit waits for, which inherits this.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
       signal.raise_signal(interruption.signal_number)
       os._exit(128 + interruption.signal_number)
 

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 from typing import Any
@@ -122,6 +123,18 @@ def _array_task(run_folder: pathlib.Path) -> str:
   )
 
 
+def _slow_scontrol(folder: pathlib.Path) -> dict[str, str]:
+  """Returns variables with an scontrol that takes a second too long."""
+  folder.mkdir()
+  script = folder / 'scontrol'
+  script.write_text(
+      f'#!/bin/bash\n{shutil.which("scontrol")} "$@"; code=$?; sleep 1;'
+      ' exit $code\n'
+  )
+  script.chmod(0o755)
+  return {'PATH': f'{folder}:{os.environ["PATH"]}'}
+
+
 def _has_processes(job_id: str) -> bool:
   """Whether SLURM still has a process for a step of this job on this node."""
   pattern = rf'^slurmstepd: \[{job_id}\.'
@@ -140,7 +153,8 @@ def test_a_job_that_is_queued_again_goes_on_and_every_run_is_finished(
     tmp_path: pathlib.Path, slurm_variables: dict[str, str], command: str
 ) -> None:
   results = tmp_path / 'results'
-  process = _start_on_slurm(tmp_path, slurm_variables, '--runs_per_task=2')
+  variables = slurm_variables | _slow_scontrol(tmp_path / 'slow')
+  process = _start_on_slurm(tmp_path, variables, '--runs_per_task=2')
   commands.wait_until(lambda: _saved(results), process, timeout=300)
   path, *_ = _saved(results)
   run_folder = path.parents[1]
