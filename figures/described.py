@@ -26,11 +26,13 @@ class Figure(NamedTuple):
     experiments: those whose finished runs it reads; may be ().
     draw: library -> (figure, table of the plotted numbers). The figure is None
       for Tables A1, A10, A11 and A12, which are shown as tables.
+    preset: the scale of the runs, if it is fixed.
   """
 
   title: str
   experiments: tuple[str, ...]
   draw: Callable[[data.Library], tuple[go.Figure | None, pd.DataFrame]]
+  preset: str | None = None
 
   def make(
       self, library: data.Library
@@ -44,7 +46,7 @@ class Figure(NamedTuple):
       presets = dict.fromkeys(
           preset
           for experiment in self.experiments
-          for preset in library.values(experiment)['preset'].unique()
+          for preset in library.values(experiment, self.preset)['preset']
       )
       scale = 'constructed' if not self.experiments else ' and '.join(presets)
       table = table.assign(preset=scale or 'no run')
@@ -64,6 +66,7 @@ def _describe(
     ticks: Sequence[int] | Callable[[cells.Cells], Sequence[int]] = (),
     adjust: Callable[[go.Figure, cells.Cells], Any] = lambda *_: None,
     read: Callable[..., pd.DataFrame] = data.Library.values,
+    preset: str | None = None,
     **options: Any,
 ) -> Figure:
   """Returns a figure of panels, with the table of what it shows.
@@ -78,12 +81,14 @@ def _describe(
     notes: lines below the figure, or functions of the runs that return some.
     ticks: the ticks of the x axis, or a function of the runs that returns them.
     adjust: changes the figure, given the runs.
-    read: library, experiment -> runs; values at the last step, or curves.
+    read: library, experiment, preset -> runs; values at the last step, or
+      curves.
+    preset: the scale that is shown, in place of the one with most runs.
     **options: of `plot`.
   """
 
   def draw(library: data.Library) -> cells.Drawn:
-    grid = cells.select(experiment, read(library, experiment), cell)
+    grid = cells.select(experiment, read(library, experiment, preset), cell)
     caption = grid.caption(
         *(x for n in notes for x in (n(grid) if callable(n) else [n]))
     )
@@ -95,7 +100,7 @@ def _describe(
       return figure, measures(grid)
     return figure, cells.make_table(grid, measures)
 
-  return Figure(title, (experiment,), draw)
+  return Figure(title, (experiment,), draw, preset)
 
 
 bar_grid = functools.partial(_describe, bars.draw)

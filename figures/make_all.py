@@ -111,13 +111,9 @@ def main() -> None:
   flag = '--site' if flags.FLAGS.site else '--output'
   output = files.locate(flags.FLAGS.site or flags.FLAGS.output, flag)
   _print_origins(names, _library(root))
-  try:
+  with files.writing_to(output, flag):
     output.mkdir(parents=True, exist_ok=True)
     _write_all(names, root, output)
-  except OSError as error:
-    raise errors.UserError(
-        f'{flag}: cannot write to {output} ({error.strerror}).'
-    ) from error
 
 
 def _write_all(
@@ -230,11 +226,12 @@ def _make(name: str, root: pathlib.Path, output: pathlib.Path) -> report.Drawn:
 
 def _print_origins(names: Iterable[str], library: data.Library) -> None:
   """Prints where results come from, or how to train some."""
-  read = [e for name in names for e in registry.figures()[name].experiments]
-  for experiment in dict.fromkeys(read):
-    frame = library.values(experiment)
+  figures = [registry.figures()[name] for name in names]
+  read = [(e, figure.preset) for figure in figures for e in figure.experiments]
+  for experiment, preset in dict.fromkeys(read):
+    frame = library.values(experiment, preset)
     if frame.empty:
-      flag = sweeps.config_flag(experiment, 'laptop')
+      flag = sweeps.config_flag(experiment, preset or 'laptop')
       print(
           f'{experiment}: no finished run; train with python -m'
           f' modular_hyperteacher.main {flag}'

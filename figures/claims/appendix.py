@@ -31,12 +31,15 @@ def more_tasks_for_more_modules(
 ) -> comparisons.Comparisons:
   """Returns slopes of log2 tasks over M, each at the level of `_level`.
 
-  They need at least `num_sizes` values of M.
+  They need at least `num_sizes` values of M, and runs of all those that the
+  config describes.
   """
   selected = cells.select(experiment, curves, fig_a3.CELL)
   groups: Any = fig_a3.make_table(selected, levels).groupby(['model', 'K'])
   for (model, max_active), table in groups:
-    level, sizes = _level(table), sorted(table['M'].unique())
+    level = _level(table)
+    of_model = selected.find(name=model, max_active=max_active)
+    sizes = sorted({int(cell['task.num_modules']) for cell in of_model})
     if len(sizes) < num_sizes or level is None:
       continue
     if model in style.HYPERNETWORKS:
@@ -113,7 +116,7 @@ def _values(
     name: str,
 ) -> list[Any]:
   """Returns the values of a field, in the config or in runs, in order."""
-  grid = cells.select(str(frame['experiment'].iloc[0]), frame, columns)
+  grid = cells.of(frame, columns)
   kept = [c for c in grid.cells if c.items() >= cell.items()]
   return sorted({c[f'task.{name}'] for c in kept})
 
@@ -147,7 +150,7 @@ def _correlation(table: pd.DataFrame) -> pd.Series:
       pd.DataFrame(half, table.index)
       for half in np.split(table.to_numpy(), 2, axis=1)
   )
-  return x.corrwith(y, axis=1).dropna()
+  return x.corrwith(y, axis=1)
 
 
 def _decodability_mirrors_accuracy(

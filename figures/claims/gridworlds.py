@@ -89,8 +89,7 @@ def _pairs_of_sizes(
     frame: pd.DataFrame,
 ) -> Iterator[tuple[cells.Cell, cells.Cell]]:
   """Yields the ordered pairs of sizes of a model, at their best rates."""
-  experiment = str(frame['experiment'].iloc[0])
-  grid = cells.select(experiment, frame, student_size.CELL_GRIDWORLDS)
+  grid = cells.of(frame, student_size.CELL_GRIDWORLDS)
   for model in style.HYPERNETWORKS:
     yield from itertools.permutations(student_size.best_rates(grid, model), 2)
 

@@ -74,8 +74,7 @@ def _needs_combined_modules(frame: pd.DataFrame) -> comparisons.Comparisons:
 
 def sizes(frame: pd.DataFrame) -> list[tuple[int, int]]:
   """Returns the pairs (M, K) that the config describes or that have runs."""
-  experiment = str(frame['experiment'].iloc[0])
-  grid = cells.select(experiment, frame, fig3e.CELL).cells
+  grid = cells.of(frame, fig3e.CELL).cells
   m, k = fig3e.CELL[1:]
   return sorted({(int(cell[m]), int(cell[k])) for cell in grid})
 
@@ -86,8 +85,7 @@ def _best_in_between(frame: pd.DataFrame) -> comparisons.Comparisons:
   For each seed, the best size is chosen by OOD accuracy on the other seeds.
   Choosing on the same seed would bias the comparison upwards.
   """
-  experiment = str(frame['experiment'].iloc[0])
-  grid = cells.select(experiment, frame, student_size.CELL)
+  grid = cells.of(frame, student_size.CELL)
   for model in style.HYPERNETWORKS:
     by_size = student_size.best_rates(grid, model)
     if len(by_size) < 3:

@@ -119,9 +119,17 @@ def _students(
   for output_dim, of_size in groups:
     if len(of_size) > 1:
       cell = dict(zip(theory_students.CELL_THEOREM, (task_support, output_dim)))
-      values = measure(of_size.set_index('seed')).dropna()
-      shown = f'{name}, outputs: {output_dim}'
-      sample = comparisons.Sample(shown, values, frame, cell, 'ood', name)
+      values = measure(of_size.set_index('seed'))
+      is_lost = ~np.isfinite(values)
+      sample = comparisons.Sample(
+          f'{name}, outputs: {output_dim}',
+          values[~is_lost],
+          frame,
+          cell,
+          'ood',
+          name,
+          tuple(values.index[is_lost]),
+      )
       yield output_dim, sample
 
 

@@ -143,6 +143,9 @@ def at_steps(
 
   At the last step these are the comparisons of the verdict.
   """
+  entry = verdicts.evaluate(claim, library)
+  if (preset := entry['preset']) in entry['scales']:
+    library = library.at_scale(claim.experiment, preset)
   where = claim.experiment, claim.cell, library
   made = verdicts.compare(claim, library)
   runs = [s.runs for comparison in made for s in comparison.samples]

@@ -78,16 +78,30 @@ def pairs(
           yield modular_cell, cell
 
 
-def best_width(
+def best_widths(
     frame: pd.DataFrame,
-    model: str,
+    models: Sequence[str],
     rest: Mapping[str, Any],
     metric: str = 'accuracy',
 ) -> pd.Series:
-  """Returns a metric of OOD tasks, by seed, at the width that is best."""
+  """Returns a metric of OOD tasks on the seeds that all models have.
+
+  If a model has several widths, the one with the best mean counts.
+
+  Returns:
+    A row per seed, a column per model that was trained.
+  """
+  frame, _ = pick.select_conditions(frame, (MODEL, WIDTH, SUPPORT))
   best: Any = min if metric == 'loss' else max
-  values = (
-      pick.values(frame, cell, 'ood', metric=metric)
-      for cell in widths(frame, model, rest)
-  )
-  return best(values, key=lambda seeds: seeds.mean())
+  seeds = {
+      model: best(
+          (
+              pick.values(frame, cell, 'ood', metric=metric)
+              for cell in widths(frame, model, rest)
+          ),
+          key=lambda values: values.mean(),
+      )
+      for model in models
+  }
+  trained = {model: values for model, values in seeds.items() if len(values)}
+  return pd.DataFrame(trained).dropna()

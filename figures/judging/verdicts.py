@@ -154,13 +154,15 @@ def compare(claim: Claim, library: data.Library) -> _Comparisons:
 def evaluate(claim: Claim, library: data.Library) -> Entry:
   """Returns a claim's entry of claims.json; not to be changed.
 
-  Its verdict is that of the scale nearest to the published one that has a
-  verdict from enough seeds; without any, that of the runs that figures show.
+  Its verdict is that of a user's own runs, if they decide it. If not, it is
+  that of the scale nearest to the published one whose comparisons all have
+  enough seeds; without any, that of the runs that figures show.
   """
   experiment = claim.experiment
+  shown = _evaluate(claim, library)
   presets = [p for p in library.presets(experiment) if p != 'smoke']
   if len(presets) < 2:
-    return _evaluate(claim, library)
+    return shown
   entries = {
       preset: _evaluate(claim, library.at_scale(experiment, preset))
       for preset in presets
@@ -168,15 +170,20 @@ def evaluate(claim: Claim, library: data.Library) -> Entry:
   enough = [
       entry
       for entry in entries.values()
-      if entry['verdict'] != NOT_RUN and entry['num_seeds'] >= _ENOUGH_SEEDS
+      if entry['verdict'] != NOT_RUN and _fewest_seeds(entry) >= _ENOUGH_SEEDS
   ]
-  entry, *_ = enough or [_evaluate(claim, library)]
+  own_decide = shown['source'] == 'own' and shown['verdict'] != NOT_RUN
+  entry = shown if own_decide else [*enough, shown][0]
   scales = {preset: one['verdict'] for preset, one in entries.items()}
   others = [
       f'{p} scale: {v}' for p, v in scales.items() if p != entry['preset']
   ]
   note = '; '.join([entry['note'], *others])
   return {**entry, 'note': note, 'scales': scales}
+
+
+def _fewest_seeds(entry: Entry) -> int:
+  return min((one['num_seeds'] for one in entry['comparisons']), default=0)
 
 
 def _evaluate(claim: Claim, library: data.Library) -> Entry:

@@ -131,6 +131,11 @@ def select(
   return Cells(frame, cells, num_described, left_out, preset, flag=flag)
 
 
+def of(frame: pd.DataFrame, columns: Sequence[str]) -> Cells:
+  """Returns the cells of a table that has rows."""
+  return select(str(frame['experiment'].iloc[0]), frame, columns)
+
+
 def excluded(
     frame: pd.DataFrame, left_out: Mapping[str, tuple[Any, ...]]
 ) -> list[str]:

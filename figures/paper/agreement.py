@@ -16,12 +16,12 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import fig3e
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.figures.plotting import tables
 
-EXPERIMENT = 'fig3e'
-CELL = ('model.name', 'task.num_modules', 'task.max_active')
+EXPERIMENT, CELL = fig3e.EXPERIMENT, fig3e.CELL
 SPLITS = ('train', 'test', 'ood', 'ood_k1', 'ood_k2', 'ood_k4', 'ood_k8')
 _NUM_PUBLISHED_SEEDS = 3
 _NUM_DRAWS = 4000

@@ -159,7 +159,8 @@ FIGURES_TASKS = {
         ),
         y_title='OOD accuracy, R²',
         y_range=(0.4, 1),
-        read=lambda library, name: library.curves(name, presets.DESKTOP),
+        read=data.Library.curves,
+        preset=presets.DESKTOP,
         **_OF_CURVES,
     ),
     'fig3b_tasks': described.line_grid(

@@ -42,7 +42,7 @@ _MODELS = (*style.MONOLITHIC, *style.HYPERNETWORKS)
 _PANELS = {
     'theory': ('Theory (Figure 2C)', 'alignment with the teacher'),
     fig3b.EXPERIMENT: (
-        'Hyperteacher, K = 3 (3B)',
+        'Hyperteacher{} (3B)',
         'accuracy on new combinations',
     ),
     fig4e.EXPERIMENT: (
@@ -79,7 +79,9 @@ class _Bar(NamedTuple):
 def draw(library: data.Library) -> cells.Drawn:
   """Returns the figure and the table of what it shows."""
   every = list(_bars(library))
-  titles = [title for title, _ in _PANELS.values()]
+  max_active = library.values(fig3b.EXPERIMENT).get('task.max_active', ())
+  of_k = ''.join(f', K = {k:g}' for k in dict.fromkeys(max_active))
+  titles = [title.format(of_k) for title, _ in _PANELS.values()]
   figure = subplots.make_subplots(
       1, len(_PANELS), subplot_titles=titles, horizontal_spacing=0.115
   )
@@ -89,13 +91,18 @@ def draw(library: data.Library) -> cells.Drawn:
     figure.update_yaxes(title_text=y_title, col=column)
   figure.update_yaxes(range=(0, 1.02), dtick=0.25)
   scales = ' and '.join(dict.fromkeys(b.preset for b in every if b.preset))
-  layout.finish(
-      figure,
-      caption=[
-          f'Ours, {scales or "no"} scale: means and standard errors over seeds;'
-          ' circles are seeds.'
-      ],
-  )
+  caption = [
+      f'Ours, {scales or "no"} scale: means and standard errors over seeds;'
+      ' circles are seeds.'
+  ]
+  missing = [
+      f'{b.name} ({b.group.replace("<br>", " ")})'
+      for b in every
+      if b.seeds.empty
+  ]
+  if missing:
+    caption.append(f'Not finished: {", ".join(missing)}.')
+  layout.finish(figure, caption=caption)
   figure.update_layout(barmode='overlay')
   return figure, pd.DataFrame([bar.row for bar in every])
 
@@ -113,12 +120,11 @@ def _bars(library: data.Library) -> Iterator[_Bar]:
     preset = ' and '.join(frame['preset'].unique())
     for support, group in _SUPPORTS.items():
       cell = {students.SUPPORT: support}
-      every = {m: students.best_width(frame, m, cell) for m in _MODELS}
-      # A comparison needs the seeds that all models have.
-      shared = pd.DataFrame(every).dropna()
+      shared = students.best_widths(frame, _MODELS, cell)
+      shared = shared.reindex(columns=list(_MODELS))
       for model in _MODELS:
         look = style.MODEL_NAMES[model], style.COLOURS[model]
-        yield _Bar(experiment, group, *look, shared[model], preset)
+        yield _Bar(experiment, group, *look, shared[model].dropna(), preset)
 
 
 def _fill(figure: go.Figure, of_panel: list[_Bar], column: int) -> None:

@@ -20,7 +20,7 @@ _FOLDER = pathlib.Path(__file__).parent
 # Why claims are not supported by the bundled results, or only with a caveat.
 EXPLANATIONS = _FOLDER / 'explanations.csv'
 _TABLE: Any = pd.read_csv(_FOLDER / 'findings.csv', index_col='artefact')
-# Part of the paper -> what it says, 'published', what we find at laptop scale,
+# Part of the paper -> what it says, 'published', what bundled results say,
 # 'here', and where docs/ has the evidence, 'page'. `readme.py` fills in the
 # numbers of 'here'.
 FINDINGS: Mapping[str, Mapping[str, str]] = _TABLE.to_dict('index')
@@ -165,17 +165,14 @@ def _level(
 ) -> float:
   """Returns the lowest or highest mean of some models on OOD tasks.
 
-  Means are at the last step, over the seeds that all models have. If a model
-  has several widths, the one with the best mean counts. A group is a model or
-  one of `_GROUPS`.
+  Means are at the last step. A group is a model or one of `_GROUPS`.
   """
-  frame = library.values(experiment)
-  cell = {students.SUPPORT: task_support}
-  seeds = {
-      model: students.best_width(frame, model, cell, metric)
-      for model in (*style.HYPERNETWORKS, *style.MONOLITHIC)
-  }
-  shared = pd.DataFrame(seeds).dropna(axis='columns', how='all').dropna()
+  shared = students.best_widths(
+      library.values(experiment),
+      [*style.HYPERNETWORKS, *style.MONOLITHIC],
+      {students.SUPPORT: task_support},
+      metric,
+  )
   means = shared.mean().reindex(_GROUPS.get(group, (group,)))
   return float(means.min() if end == 'min' else means.max())
 

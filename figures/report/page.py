@@ -140,6 +140,7 @@ class Report:
 
   def _describe(self, name: str) -> dict[str, Any]:
     figure, table = self.drawn[name]
+    shown = registry.figures()[name]
     return {
         'claims': [
             self._described[c.id] for c, _ in self.judged if c.figure == name
@@ -148,17 +149,24 @@ class Report:
         'num_rows': len(table),
         'findings': self._findings(name),
         'runs': [
-            {'config': plugins.config_of(e), 'list': _facts(e, self.library)}
-            for e in registry.figures()[name].experiments
+            {
+                'config': plugins.config_of(e),
+                'list': _facts(e, self.library, shown.preset),
+            }
+            for e in shown.experiments
         ],
-        **_picture(name, registry.figures()[name].title, figure),
+        **_picture(name, shown.title, figure),
     }
 
   def _findings(self, name: str) -> list[str]:
     """Returns what was found on the parts of the paper that a figure shows.
 
-    Findings are of the bundled results: a user's own runs have none.
+    Findings are of the bundled results: there are none if a user's own runs
+    are drawn.
     """
+    for experiment in registry.figures()[name].experiments:
+      if (self.library.values(experiment)['source'] == 'own').any():
+        return []
     judged = [
         (claim, entry)
         for claim, entry in self.judged
@@ -307,11 +315,13 @@ def _configs(figure: str) -> dict[str, tuple[str, str]]:
   }
 
 
-def _facts(experiment: str, library: data.Library) -> dict[str, str]:
-  """Returns scale, command, cost and origin of an experiment's runs."""
-  frame = library.values(experiment)
+def _facts(
+    experiment: str, library: data.Library, preset: str | None
+) -> dict[str, str]:
+  """Returns scale, command, cost and origin of the runs that are drawn."""
+  frame = library.values(experiment, preset)
   if frame.empty:
-    flag = sweeps.config_flag(experiment, 'laptop')
+    flag = sweeps.config_flag(experiment, preset or 'laptop')
     return {'Runs': 'none finished', 'Command': f'{_TRAIN} {flag}'}
   runs = frame.drop_duplicates('run_id')
   preset = runs['preset'].iloc[0]

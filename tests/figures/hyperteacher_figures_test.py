@@ -12,6 +12,7 @@ from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import fig3a
 from modular_hyperteacher.figures.paper import fig3c
 from modular_hyperteacher.figures.paper import fig_a3
@@ -81,6 +82,26 @@ def test_what_the_laptop_preset_leaves_out_is_said(
 
 
 # Single figures.
+
+
+def test_the_summary_takes_one_condition_per_model(
+    tmp_path: pathlib.Path,
+) -> None:
+  changed = {('anil', 'random'): 0.9}
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
+  longer = {'training.num_outer_steps': 6000}
+  made_up.write_runs(tmp_path, changed, override=longer)
+  _, table = registry.figures()['summary'].draw(results.library(tmp_path))
+  shown = {'panel': 'fig3b', 'group': 'every module in training'}
+  shown['model'] = 'ANIL'
+  (mean,) = pick.rows(table, shown)['value_mean']
+  assert mean == pytest.approx(0.9, abs=0.02)
+  for folder in tmp_path.glob('fig3b/laptop/*anil-*'):
+    (folder / 'summary.json').unlink()
+  figure, table = registry.figures()['summary'].draw(results.library(tmp_path))
+  assert 'ANIL (every module in training)' in made_up.texts(figure)
+  shown['model'] = 'MAML'  # It is still there.
+  assert pick.rows(table, shown)['value_mean'].notna().all()
 
 
 def test_targets_without_r2_are_listed(tmp_path: pathlib.Path) -> None:

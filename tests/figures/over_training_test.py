@@ -55,6 +55,21 @@ def test_effects_are_those_of_each_evaluation(tmp_path: pathlib.Path) -> None:
   assert by_step[3000] == [c['effect'] for c in entry['comparisons']]
 
 
+def test_effects_are_of_the_scale_of_the_verdict(
+    tmp_path: pathlib.Path,
+) -> None:
+  seeds, spread = tuple(range(2020, 2025)), (-0.01, 0.0, 0.01, 0.005, -0.005)
+  for preset in ('laptop', 'desktop'):
+    made_up.write_runs(tmp_path, made_up.AS_CLAIMED, preset, seeds, spread)
+  library = data.Library(tmp_path / 'nothing', tmp_path)
+  *_, (step, preset, compared) = over_training.at_steps(
+      _CLAIMS['3B-1'], library
+  )
+  assert (step, preset) == (30_000, 'desktop')
+  entry = verdicts.evaluate(_CLAIMS['3B-1'], library)
+  assert entry['comparison'] in [one.name for one in compared]
+
+
 def test_effects_are_shown_where_training_analyses(
     tmp_path: pathlib.Path,
 ) -> None:

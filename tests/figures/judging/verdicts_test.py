@@ -190,7 +190,8 @@ def test_the_scale_nearest_to_the_paper_decides_with_five_seeds(
       if support == 'random'
   }
   made_up.write_runs(tmp_path, upside_down, 'desktop', five[:num_seeds], spread)
-  entry = results.entry(tmp_path, '3B-1')
+  bundled = data.Library(tmp_path / 'nothing', tmp_path)
+  entry = results.judge('3B-1', bundled)
   assert (entry['preset'], entry['verdict']) == (preset, verdict)
   assert entry['scales'] == {'desktop': 'CONTRADICTED', 'laptop': 'SUPPORTED'}
   assert any(
@@ -199,7 +200,22 @@ def test_the_scale_nearest_to_the_paper_decides_with_five_seeds(
       if other != preset
   )
   # One that desktop cannot decide is decided at laptop scale.
-  assert results.entry(tmp_path, '3B-2')['preset'] == 'laptop'
+  assert results.judge('3B-2', bundled)['preset'] == 'laptop'
+  # A user's own runs decide first: those that figures show.
+  own = results.entry(tmp_path, '3B-1')
+  assert (own['preset'], own['verdict']) == ('laptop', 'SUPPORTED')
+
+
+def test_all_comparisons_need_five_seeds(tmp_path: pathlib.Path) -> None:
+  five = tuple(range(2020, 2025))
+  spread = (-0.01, 0.0, 0.01, 0.005, -0.005)
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED, seeds=five, spread=spread)
+  for model, support in made_up.AS_CLAIMED:
+    seeds = five[: 3 if model == 'maml' else 5]
+    one = {(model, support): made_up.AS_CLAIMED[model, support]}
+    made_up.write_runs(tmp_path, one, 'desktop', seeds, spread[: len(seeds)])
+  bundled = data.Library(tmp_path / 'nothing', tmp_path)
+  assert results.judge('3B-1', bundled)['preset'] == 'laptop'
 
 
 def test_published_values_are_judged_at_the_published_scale_only(
