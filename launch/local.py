@@ -151,9 +151,10 @@ class _Pool:
     for bundle in plan.bundles:
       self._queue.put(attempts.attempt(bundle))
     self.unfinished: dict[str, str] = {}
+    self.fault: Exception | None = None  # what ended a thread
     self._stopping = threading.Event()
     self._threads = [
-        threading.Thread(target=self._serve, args=(one,), daemon=True)
+        threading.Thread(target=self._run, args=(one,), daemon=True)
         for one in self._workers
     ]
     for thread in self._threads:
@@ -163,6 +164,13 @@ class _Pool:
   def busy(self) -> bool:
     """Whether anything is left to do."""
     return any(thread.is_alive() for thread in self._threads)
+
+  def _run(self, one: _Worker) -> None:
+    try:
+      self._serve(one)
+    except Exception as fault:  # pylint: disable=broad-exception-caught
+      self.fault = fault
+    one.stop(save=False)
 
   def _serve(self, one: _Worker) -> None:
     # Another worker's bundle may be queued again until all are done.
@@ -181,7 +189,6 @@ class _Pool:
         self._stopping.wait(attempts.HELD_AGAIN_S if again.held else 0)
         self._queue.put(again)
       self._queue.task_done()
-    one.stop(save=False)
 
   def stop(self) -> None:
     """Stops all workers, which save, and waits for them."""
@@ -196,12 +203,16 @@ def launch(plan: plans.Plan) -> plans.Outcome:
   """Trains all bundles; returns which runs are unfinished, and why."""
   with preemption.Guard() as guard:
     pool = _Pool(plan, _slots())
-    with progresses.Progress(plan) as progress:
-      while pool.busy and not guard.received:
-        time.sleep(0.2)
-        progress.update()
-    if number := guard.received:
+    try:
+      with progresses.Progress(plan) as progress:
+        while pool.busy and not (guard.received or pool.fault):
+          time.sleep(0.2)
+          progress.update()
+    finally:
       pool.stop()
+    if pool.fault:
+      raise pool.fault
+    if number := guard.received:
       return plans.stopped(number)
   return plans.Outcome(pool.unfinished)
 

@@ -53,7 +53,10 @@ def pack(root: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
     saved = run_folder.RunFolder(config.parent).checkpoints
     steps = checkpoints.Checkpoints(saved).steps()
     paths += [saved / f'{step}.npz' for step in steps[:1]]
-    paths += [config.with_name('metrics.csv'), *config.parent.glob('*.json')]
+    paths += [
+        config.with_name('metrics.csv'),
+        *config.parent.glob('[!.]*.json'),
+    ]
   errors.require(paths, '--results', f"'{root}'", 'it has no runs to pack')
   files.create_folder(folder, '--pack')
   rule = 'it must not have parts already'

@@ -62,7 +62,8 @@ def need(module: str, extra: str) -> Any:
     if {'--help', '--helpfull'} & set(sys.argv):
       return None
     print(
-        f"error: {module} is not installed: pip install -e '.[{extra}]'",
+        f'error: {module} is not installed: pip install'
+        f" 'modular_hyperteacher[{extra}]'",
         file=sys.stderr,
     )
     sys.exit(2)

@@ -55,8 +55,6 @@ class _Tasks:
   """The sweep's Ray tasks."""
 
   def __init__(self, plan: plans.Plan) -> None:
-    # Nodes have the package, but not the folder launch/.
-    ray.cloudpickle.register_pickle_by_value(worker)
     self._settings = plans.settings(plan, flags.FLAGS.num_cpus)
     shared = 0 < flags.FLAGS.num_gpus < 1
     variables = plans.share_of_gpu(flags.FLAGS.num_gpus) if shared else {}
@@ -70,9 +68,7 @@ class _Tasks:
         resources={'TPU': flags.FLAGS.num_tpus}
         if flags.FLAGS.num_tpus
         else None,
-        # If a node or a worker is lost; `take_back` counts failures that tasks
-        # report themselves.
-        max_retries=flags.FLAGS.retries,
+        max_retries=0,  # `take_back` decides.
         runtime_env={'env_vars': variables},
     )
     self._running: dict[Any, attempts.Attempt] = {}  # by Ray's reference

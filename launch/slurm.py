@@ -155,6 +155,8 @@ class _Jobs:
     self._queued: dict[Any, attempts.Attempt] = {}  # by job
     self._held: list[attempts.Attempt] = []
     self._looked = time.monotonic()
+    # Jobs that are sent together.
+    self._size = self._largest = _max_array_size()
     self._accepted = False  # whether SLURM has ever accepted a job
     self._refusal = ''
     self.unfinished: dict[str, str] = {}
@@ -193,7 +195,7 @@ class _Jobs:
     held, free = [], []
     for one in self._held:
       left = [run for run in one.bundle if not run.folder.finished]
-      if any(self._locks.is_free(run.folder) for run in left):
+      if any(self._locks.holder(run.folder) is None for run in left):
         free.append(attempts.attempt(left, one.failures))
       elif left:
         held.append(one)
@@ -202,15 +204,17 @@ class _Jobs:
 
   def _send(self) -> None:
     """Queues what is left, as far as SLURM accepts it now."""
-    size = _max_array_size() if self._left else 1
     while self._left:
-      part = self._left[:size]
+      part = self._left[: self._size]
       try:
         jobs = self._executor.submit_array([
             worker.Job(plans.as_json(one.bundle), self._settings)
             for one in part
         ])
       except submitit.core.utils.FailedJobError as error:
+        if len(part) > 1:  # A limit on a user's jobs refuses the whole array.
+          self._size = len(part) // 2
+          continue
         reason = ' '.join(str(error).split())
         if not self._accepted:
           raise errors.UserError(f'SLURM accepts no jobs: {reason}') from error
@@ -223,7 +227,8 @@ class _Jobs:
       self._accepted, self._refusal = True, ''
       print(f'queued {len(jobs)} jobs from {jobs[0].job_id} on', flush=True)
       self._queued.update(zip(jobs, part))
-      del self._left[:size]
+      del self._left[: len(part)]
+      self._size = min(2 * self._size, self._largest)
 
 
 def _outcomes(job: Any, bundle: list[runner.PlannedRun]) -> dict[str, str]:

@@ -52,7 +52,7 @@ class Ahead:
     """Returns the index of the next run that this process may train, if any."""
     for i in range(index + 1, len(self._planned)):
       folder = self._planned[i].folder
-      if not folder.finished and self._locks.is_free(folder):
+      if not folder.finished and self._locks.holder(folder) is None:
         return [i]
     return []
 

@@ -26,6 +26,7 @@ from typing import NamedTuple, TypedDict
 import uuid
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.runs import run_folder
 
@@ -67,7 +68,7 @@ class Lock:
 
   def check(self) -> None:
     """Raises LostError if another process has taken over the run."""
-    if not self._path.exists():
+    if not files.exists(self._path):
       raise LostError(
           f'{self._path.parent}: this process was suspended for so long that'
           ' another one took over the run.'
@@ -119,10 +120,6 @@ class Locks:
         or (path in self._seen and self._seen[path].has_changed)
         for path in self._find(folder.path)
     )
-
-  def is_free(self, folder: run_folder.RunFolder) -> bool:
-    """Whether all locks of a run, if any, are known to be stale."""
-    return all(self._is_stale(path) for path in self._find(folder.path))
 
   def _find(self, path: pathlib.Path) -> set[pathlib.Path]:
     paths = set(path.glob(_PATTERN))

@@ -193,6 +193,37 @@ def test_a_worker_that_cannot_be_started_holds_up_nothing(
     assert 'cannot be started (Cannot allocate memory)' in reason
 
 
+def test_a_fault_of_the_launcher_ends_it_and_its_workers(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  """Such as a results folder that cannot be read any more."""
+  stopped = []
+
+  def fail(*_: Any) -> None:
+    raise errors.UserError('damaged')
+
+  monkeypatch.setattr(local._Worker, 'train', lambda *_: {})
+  monkeypatch.setattr(local._Worker, 'stop', lambda *_, **__: stopped.append(1))
+  monkeypatch.setattr(local, '_slots', lambda: [([0], {})] * 2)
+  plan = plans.make_plan(_sweep(tmp_path), 1)
+  for module, function in (
+      (local.attempts, 'take_back'),
+      (local.progresses.Progress, 'update'),
+  ):
+    with monkeypatch.context() as patch:
+      patch.setattr(module, function, fail)
+      with pytest.raises(errors.UserError, match='damaged'):
+        local.launch(plan)
+    assert stopped
+    stopped.clear()
+    monkeypatch.setattr(local._Worker, 'train', _refuse_all)
+
+
+def _refuse_all(_: Any, bundle: list[dict[str, Any]]) -> dict[str, str]:
+  time.sleep(1)
+  return {run['run_id']: 'refused' for run in bundle}
+
+
 def test_after_a_workers_death_its_runs_are_tried_one_by_one(
     tmp_path: pathlib.Path,
 ) -> None:

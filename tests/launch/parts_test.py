@@ -69,6 +69,8 @@ def fixture_small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_goes_on_elsewhere_bit_for_bit(
     whole: pathlib.Path, stopped: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
+  (config,) = stopped.glob('*/*/*/config.json')
+  config.with_name('.lock-0.json').write_text('{}')  # Of a killed process.
   packed = parts.pack(stopped, tmp_path / 'parts')
   assert len(packed) > 1
   assert all(0 < path.stat().st_size <= 10_000 for path in packed)

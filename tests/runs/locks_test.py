@@ -47,7 +47,7 @@ def test_a_run_is_held_by_one_and_released(
   first, second = locks.Locks(), locks.Locks()
   lock = first.acquire(folder)
   assert second.acquire(folder) is None and first.acquire(folder) is None
-  assert lock is not None and not first.is_free(folder)
+  assert lock is not None and first.holder(folder)
   assert f'process {os.getpid()} on' in str(second.holder(folder))
   lock.check()
   lock.release()
