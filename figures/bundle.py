@@ -76,12 +76,19 @@ def main() -> None:
   if experiment is None:
     raise errors.UserError('--experiment is missing; try --experiment=fig3b.')
   untrusted.check_name(experiment, '--experiment')
+  for flag in ('only', 'without', 'num_seeds'):
+    rule = 'it selects parameters: give --parameters, too'
+    unused = flags.FLAGS[flag].present and not flags.FLAGS.parameters
+    errors.require(not unused, f'--{flag}', flags.FLAGS[flag].value, rule)
   source = command_line.read_root() / experiment / flags.FLAGS.preset
   output = plugins.bundled_root(experiment)
   if flags.FLAGS.output:
     output = files.locate(flags.FLAGS.output, '--output')
   target = output / experiment / flags.FLAGS.preset
   if not (bundles.has_results(source) or bundles.has_results(target)):
+    if not source.parent.exists():
+      known = plugins.experiments()
+      errors.require_choice('--experiment', experiment, known)
     raise errors.UserError(
         f'--results: there is no finished run in {source}; train one, or'
         ' choose another --results, --experiment or --preset.'
@@ -159,6 +166,8 @@ def _fates(
       continue
     elif again >= {*run.keys}:
       fates[run] = 'replaced, as its seeds were trained again', None
+    elif not plugins.find_config(run.where[0]):
+      continue  # A user's own config, which is not known here.
     elif not run.is_described(*run.where):
       homes = [f for f in others if run.is_described(f.parent.name, f.name)]
       home = homes[0] if homes else None

@@ -78,6 +78,10 @@ def main() -> None:
   seed = flags.FLAGS.seed
   rule = 'it must be at least 0 and below 2^32'
   errors.require(0 <= seed < 2**32, '--seed', seed, rule)
+  for flag in ('model', 'task_support', 'split'):
+    unused = flags.FLAGS[flag].present and not flags.FLAGS.run
+    rule = 'it says what to draw of a run: give --run, too'
+    errors.require(not unused, f'--{flag}', flags.FLAGS[flag].value, rule)
   if flags.FLAGS.run:
     figure, title, name = _draw_run(seed)
   else:
@@ -95,7 +99,7 @@ def main() -> None:
   figure.update_layout(title_text=title)
   folder = files.locate(flags.FLAGS.output, '--output')
   obstacle = None
-  try:
+  with files.writing_to(folder, '--output'):
     folder.mkdir(parents=True, exist_ok=True)
     if 'html' in formats:
       images.write_script(folder)
@@ -103,10 +107,6 @@ def main() -> None:
       files.write_atomically(folder / f'{name}.html', page)
     static = [ending for ending in formats if ending != 'html']
     obstacle = images.export({name: figure}, static, folder)
-  except OSError as error:
-    raise errors.UserError(
-        f'--output: cannot write to {folder} ({error.strerror}).'
-    ) from error
   written = [e for e in formats if e == 'html' or not obstacle]
   for ending in written:
     print(folder / f'{name}.{ending}')

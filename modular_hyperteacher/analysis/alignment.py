@@ -115,7 +115,7 @@ def make_analysis(
   '..._residual' and '..._flipped' take the pseudoinverse of the exact
   regression as the map between latents. '..._residual_direct' fits that map
   directly, and weights units by the square of their readout. All are NaN if the
-  modules or the split's latents are not finite.
+  modules, the split's latents or their regression are not finite.
 
   Raises:
     UserError: if the model has no modules, or fewer hidden units than the
@@ -126,7 +126,8 @@ def make_analysis(
   if not isinstance(student, dict) or 'modules' not in student:
     raise errors.UserError(
         "model.name must be 'modular_student' with task.name"
-        " 'teacher_student', whose analysis compares modules."
+        " 'teacher_student', whose analysis compares modules; this model has"
+        ' none.'
     )
   width = student['modules'].shape[-1]
   least = jax.eval_shape(task.init, key).modules.shape[-1]
@@ -144,15 +145,15 @@ def _measure(adapted: base.Adapted) -> base.Metrics:
   metrics = {}
   for split, latents in adapted.latents.items():
     student, student_latents = modules, adapted.fast_params[split]
-    is_lost = not base.is_finite(student, student_latents)
-    if is_lost:
-      # It must not cost other seeds: of NaN, NumPy and SciPy would raise. Ones
-      # stand in, as only the names of their metrics count.
-      student = jnp.ones_like(student)
-      student_latents = np.ones_like(student_latents)
     by_name, regression = _split_metrics(
         teacher, student, student_latents, latents[:, 0]
     )
+    is_lost = not base.is_finite(student, student_latents, regression)
+    if is_lost:
+      # It must not cost other seeds: of NaN, NumPy and SciPy would raise. Ones
+      # stand in, as only the names of their metrics count.
+      student, regression = jnp.ones_like(student), jnp.ones_like(regression)
+      student_latents = np.ones_like(student_latents)
     both = np.asarray(teacher), np.asarray(student)
     by_regression = identification.identify(
         *both, np.linalg.pinv(np.asarray(regression))

@@ -266,7 +266,7 @@ def parse(argv: list[str]) -> list[str]:
     except (flags.Error, AttributeError, KeyError, TypeError) as error:
       raise errors.UserError(' '.join(str(error).split())) from error
   except errors.UserError as error:
-    print(f'error: {error}', file=sys.stderr)
+    print(errors.line(f'error: {error}'), file=sys.stderr)
     sys.exit(2)
 
 

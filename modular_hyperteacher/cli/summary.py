@@ -87,7 +87,8 @@ def print_table(
   """Prints the results of all runs: last evaluation, mean ± standard error."""
   rows = [_row(run, paper_runs) for run in planned]
   print()
-  print(pd.DataFrame(rows).fillna('').to_string(index=False))
+  table = pd.DataFrame(rows, dtype=object).fillna('')
+  print(table.to_string(index=False))
   print(
       '\nAccuracy (or loss) at the last step: mean ± standard error over seeds.'
       ' "best": at the lowest validation loss. "published": mean ± dispersion'

@@ -1,7 +1,7 @@
 """Builds the task, model and learner of a bilevel run from its config.
 
-A new task or model needs a file and a line in a table here, or a function in
-another package; docs/extending.md shows one of each.
+A new task or model needs a file and a line in a table of `components`, or a
+function in another package; docs/extending.md shows one of each.
 """
 
 from collections.abc import Callable, Mapping
@@ -90,10 +90,10 @@ def build(
       'model.inner',
       checked.block(config['model'], 'inner'),
   )
-  inner_loop.check(inner, task.objective)
   outer_class = _outer_config(checked.block(config['model'], 'outer'))
   outer = checked.call_outer(outer_class, config['model'], training)
   model = _make_model(config['model'], task)
+  inner_loop.check(inner, task.objective, model)
   _check_start(inner, model)
   _check_fit(config['model'], model, task)
   if execution.task_chunk_size is None:

@@ -64,7 +64,7 @@ def build(config: Mapping[str, Any], num_devices: int) -> settings.Experiment:
   execution = checked.call(
       settings.ExecutionConfig, 'execution', config['execution']
   )
-  settings.check_division(training, execution, num_devices)
+  settings.check_sizes(training, execution, num_devices)
   built = _builder(config).build(config, training, execution, num_devices)
   splits = built.system.evaluation_splits
   if 'valid' not in splits:

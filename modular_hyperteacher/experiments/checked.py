@@ -75,4 +75,8 @@ def call_outer(
       'meta_batch_size': training.meta_batch_size,
       'num_outer_steps': training.num_outer_steps,
   }
-  return call(function, 'model.outer', block(model, 'outer') | sizes)
+  outer = block(model, 'outer')
+  for name in sorted({*sizes, 'task_chunk_size'}.intersection(outer)):
+    rule = 'it must be absent, as training or execution sets it'
+    errors.require(False, f'model.outer.{name}', outer[name], rule)
+  return call(function, 'model.outer', outer | sizes)

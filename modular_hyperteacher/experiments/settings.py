@@ -11,6 +11,8 @@ from modular_hyperteacher.learning import programs
 from modular_hyperteacher.untrusted import rules
 
 _Number = Annotated[int, rules.at_least(1)]
+# Logged steps of all seeds; each takes about 200 bytes of metrics.csv.
+_MAX_LOGGED = 10**6
 
 
 def _check_seeds(seeds: Sequence[Any], field: str) -> None:
@@ -57,9 +59,9 @@ class ExecutionConfig(rules.Record):
 
   log_every: _Number  # outer steps between rows of training metrics
   checkpoint_every_s: rules.NotNegative
-  # Tasks computed together on a device, which bounds memory; None for the best
-  # number on the platform.
-  task_chunk_size: int | None = None
+  # Tasks computed together on a device, at most, which bounds memory; None for
+  # the best number on the platform.
+  task_chunk_size: _Number | None = None
   # False compiles faster but runs slower, for runs of a few steps. Ignored
   # except by a single process on a CPU.
   optimise: bool = True
@@ -79,16 +81,17 @@ def is_analysed(step: int, evaluate_every: int) -> bool:
   return (step // evaluate_every).bit_count() == 1
 
 
-def check_division(
+def check_sizes(
     training: TrainingConfig, execution: ExecutionConfig, num_devices: int
 ) -> None:
-  """Raises UserError unless devices and chunks divide the batches."""
+  """Raises UserError unless devices divide the batches and rows are few."""
   for field in ('meta_batch_size', 'num_evaluation_tasks'):
     value = getattr(training, field)
     rule = f'it must be a multiple of the {num_devices} devices'
     errors.require(value % num_devices == 0, f'training.{field}', value, rule)
-  chunk = execution.task_chunk_size
-  share = training.meta_batch_size // num_devices
-  divides = chunk is None or (chunk >= 1 and share % min(chunk, share) == 0)
-  rule = f'it must divide the {share} tasks per device'
-  errors.require(divides, 'execution.task_chunk_size', chunk, rule)
+  least = -(-training.num_outer_steps * len(training.seeds) // _MAX_LOGGED)
+  every = execution.log_every
+  rule = (
+      f'it must be at least {least}, or metrics.csv becomes too large to read'
+  )
+  errors.require(every >= least, 'execution.log_every', every, rule)

@@ -3,7 +3,7 @@
 Nothing is pickled.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import contextlib
 import hashlib
 import io
@@ -18,6 +18,7 @@ import uuid
 import numpy as np
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import untrusted
 
 # Names of files that are being written, or that a killed process left.
 UNFINISHED = '.writing-%s'
@@ -43,12 +44,28 @@ def locate(name: str | os.PathLike[str], field: str) -> pathlib.Path:
 
 
 def create_folder(folder: pathlib.Path, flag: str) -> None:
-  """Creates a folder, with its parents; UserError if it is not writable."""
-  try:
+  """Creates a folder, with its parents.
+
+  Raises:
+    UserError: if it is not writable; names the flag.
+    StorageError: if the disk is full, or the file system fails.
+  """
+  with writing_to(folder, flag):
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
       pass
+
+
+@contextlib.contextmanager
+def writing_to(folder: pathlib.Path, flag: str) -> Iterator[None]:
+  """Raises errors of files in a folder as `create_folder` does."""
+  try:
+    yield
+  except errors.MachineError:
+    raise
   except OSError as error:
+    if error.errno in untrusted.FAULTS:
+      raise errors.StorageError(folder, error) from error
     raise errors.UserError(
         f'{flag}: cannot write to {folder} ({error.strerror}); choose a'
         ' writable folder.'
@@ -93,13 +110,19 @@ def write_together(files: Mapping[pathlib.Path, str | bytes]) -> None:
 
 
 def exists(path: pathlib.Path) -> bool:
-  """Returns whether a path exists; UserError if it cannot be looked up."""
+  """Returns whether a path exists.
+
+  Raises:
+    UserError: if it cannot be looked up: no permission, or too long a name.
+    MachineError: if the file system fails.
+  """
   try:
-    return path.exists()
-  except OSError as error:  # No permission, or too long a name.
-    raise errors.UserError(
-        f'{path} cannot be read ({error.strerror}).'
-    ) from error
+    path.stat()  # Path.exists hides faults from Python 3.14 on.
+  except (FileNotFoundError, NotADirectoryError):
+    return False
+  except OSError as error:
+    raise untrusted.unreadable(path, error) from error
+  return True
 
 
 def encode_record(value: Any) -> str:

@@ -105,8 +105,10 @@ class InnerConfig(rules.Record):
       self.require(fits, 'learning_rate', 'it must be positive')
 
 
-def check(config: InnerConfig, objective: tasks.Objective) -> None:
-  """Raises UserError if this inner loop cannot minimise this objective."""
+def check(
+    config: InnerConfig, objective: tasks.Objective, model: models.MetaModel
+) -> None:
+  """Raises UserError if this inner loop cannot adapt a model to a task."""
   if config.solver == 'adamw':
     errors.require(
         config.eps_root > 0 or not (config.second_order and config.num_steps),
@@ -115,12 +117,11 @@ def check(config: InnerConfig, objective: tasks.Objective) -> None:
         'it must be positive, or outer gradients are NaN',
     )
   elif config.solver == 'levenberg_marquardt':
-    errors.require(
-        objective.residuals,
-        'model.inner.solver',
-        f"'{config.solver}'",
-        'the loss of this task is not a sum of squares, so choose adamw',
-    )
+    field, value = 'model.inner.solver', f"'{config.solver}'"
+    rule = 'the loss of this task is not a sum of squares, so choose adamw'
+    errors.require(objective.residuals, field, value, rule)
+    rule = 'this model has gates or a penalty, so choose adamw'
+    errors.require(not (model.gate or model.penalty), field, value, rule)
 
 
 def make_optimizer(config: InnerConfig) -> optax.GradientTransformation:

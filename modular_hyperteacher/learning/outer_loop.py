@@ -134,8 +134,13 @@ def _adamw(
   """Returns AdamW with the config's clipping and decay of the rate."""
   rate: optax.ScalarOrSchedule = learning_rate
   if config.final_fraction != 1.0:
+    num_steps = config.num_outer_steps
+    if num_steps is None:
+      raise errors.UserError(
+          'model.outer.num_outer_steps is None; a final_fraction needs it.'
+      )
     rate = optax.cosine_decay_schedule(
-        learning_rate, cast(int, config.num_outer_steps), config.final_fraction
+        learning_rate, num_steps, config.final_fraction
     )
   return adamw(rate, weight_decay, config.clip_norm, config.decay_vectors)
 
@@ -252,8 +257,8 @@ def make_training(
   """Returns training by the mean gradient over the tasks of a meta-batch.
 
   All devices together take `meta_batch_size` tasks per step. To bound memory, a
-  device processes `task_chunk_size` of its tasks at a time, None for all, and
-  keeps only the sum of gradients.
+  device processes at most `task_chunk_size` of its tasks at a time, None for
+  all, and keeps only the sum of gradients.
 
   `loss(params, task_params, keys, step_key)` returns the mean loss of the tasks
   of these keys, and mean metrics; `step_key` is the same for all of a step.
@@ -269,7 +274,8 @@ def make_training(
     params = state.meta_params
     step_key = jax.random.fold_in(data_key, state.step)
     keys = device_shard(jax.random.split(step_key, meta_batch_size))
-    chunk_size = min(task_chunk_size or len(keys), len(keys))
+    most = min(task_chunk_size or len(keys), len(keys))
+    chunk_size = max(n for n in range(1, most + 1) if len(keys) % n == 0)
     chunks = keys.reshape(-1, chunk_size)
 
     def add_chunk(total: Any, chunk: jax.Array) -> tuple[Any, Metrics]:

@@ -21,6 +21,9 @@ from modular_hyperteacher.untrusted import rules
 NumModules = Annotated[
     int, rules.at_least(2, ': an embedding of one number is normalised away')
 ]
+HiddenDim = Annotated[
+    int, rules.at_least(2, ': a layer of one unit is normalised away')
+]
 
 
 def _trunk(num_hidden: int, hidden_dim: int) -> hk.Transformed:
@@ -48,7 +51,7 @@ def make(
     hidden_dim: rules.Count,
     num_modules: NumModules,
     generator_num_hidden: rules.Layers,
-    generator_hidden_dim: rules.Count,
+    generator_hidden_dim: HiddenDim,
 ) -> base.MetaModel:
   """Returns a nonlinear hypernetwork with embeddings of `num_modules`."""
   trunk = _trunk(generator_num_hidden, generator_hidden_dim)

@@ -145,6 +145,12 @@ class Student(Rebuilt):
           f'it must be {["N", *expected[1:]]}'.replace("'", ''),
       )
       jax_settings.warn_of_nan(f"the support set's {name}", array)
+    parts = tasks.dense(support.inputs), support.targets, support.mask
+    lengths = {len(part) for part in parts}
+    rule = 'inputs, targets and mask must have the same number of examples'
+    errors.require(
+        len(lengths) == 1, 'N of the support set', sorted(lengths), rule
+    )
 
   @jax_settings.always
   def predict(self, fast_params: models.FastParams, inputs: Any) -> jax.Array:

@@ -85,29 +85,17 @@ class Checkpoints:
       newest_only: do not fall back to an older checkpoint.
 
     Raises:
-      UserError: if all checkpoints are damaged, or the newest is of an earlier
-        version. They are left unchanged.
+      UserError: if all checkpoints are damaged. They are left unchanged.
       MachineError: if reading fails because of a possibly temporary fault.
     """
     restored = None
     if multihost.is_primary():
-      self._refuse_earlier(newest_only)
       restored = self._newest_sound(like, newest_only)
     if not multihost.broadcast_from_primary(np.array(restored is not None)):
       return None
     return multihost.broadcast_from_primary(
         like if restored is None else restored
     )
-
-  def _refuse_earlier(self, newest_only: bool) -> None:
-    newest = max([-1, *self.steps()])
-    for path in self._folder.glob('[0-9]*'):
-      if path.name.isdecimal() and path.is_dir() and int(path.name) > newest:
-        advice = f' To start again, delete {self._folder}.'
-        raise errors.UserError(
-            f'checkpoint {path} is from an earlier version, which used Orbax;'
-            f' only that version can read it.{"" if newest_only else advice}'
-        )
 
   def _newest_sound(self, like: Any, newest_only: bool) -> Any | None:
     damaged = []

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 import datetime
 import functools
 from importlib import metadata
+import os
 import pathlib
 import platform
 import subprocess
@@ -69,12 +70,21 @@ def _processor() -> str:
 
 
 def commit(folder: pathlib.Path) -> str | None:
-  """Returns a folder's commit, with '+' if files in it differ."""
+  """Returns a folder's commit, with '+' if files in it differ.
+
+  So do Python files in the folders that links in it point to.
+  """
+  linked = [
+      f':(glob){os.path.relpath(path.resolve(), folder)}/**/*.py'
+      for path in folder.glob('*')
+      if path.is_symlink()
+  ]
   try:
     # Installed into somebody else's repository, it is not part of that.
     _git(folder, 'ls-files', '--error-unmatch', '.')
     commit = _git(folder, 'rev-parse', '--short=12', 'HEAD')
-    return commit + ('+' if _git(folder, 'status', '--porcelain', '.') else '')
+    status = _git(folder, 'status', '--porcelain', '.', *linked)
+    return commit + ('+' if status else '')
   except OSError:
     return None  # There is no git.
   except subprocess.CalledProcessError as error:

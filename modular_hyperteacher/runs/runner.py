@@ -53,7 +53,9 @@ class PlannedRun:
   @property
   def tasks(self) -> list[programs.SeedTasks]:
     """Every seed's tasks; ValueError if they cannot be drawn."""
-    key = repr((self.spec.config['task'], self.experiment.training))
+    # Systems may draw other splits of the same task.
+    splits = self.experiment.system.evaluation_splits
+    key = repr((self.spec.config['task'], self.experiment.training, splits))
     if key not in self.drawn:
       with memory.reported():
         drawn = build.draw_tasks(self.experiment)

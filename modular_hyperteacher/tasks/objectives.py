@@ -57,7 +57,7 @@ def half_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   return masked_mean(error, batch.mask)
 
 
-def mean_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+def half_mean_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   """Returns half the squared error, averaged over examples and outputs.
 
   Source: Appendix C.1; the factor 0.5 is the released code's.
@@ -131,6 +131,8 @@ ACTION_VALUES = base.Objective(
     residuals=masked_residuals,
 )
 REGRESSION = base.Objective(
-    loss=mean_squared_error, metrics=relative_errors, residuals=masked_residuals
+    loss=half_mean_squared_error,
+    metrics=relative_errors,
+    residuals=masked_residuals,
 )
 ACTIONS = base.Objective(loss=action_cross_entropy, metrics=action_accuracies)

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
       arguments = _parser().parse_args(argv)
       arguments.run(arguments)
   except errors.UserError as error:
-    print(f'error: {error}', file=sys.stderr)
+    print(errors.line(f'error: {error}'), file=sys.stderr)
     return 2
   except KeyboardInterrupt:
     print('SIGINT: stopped.', file=sys.stderr)

@@ -175,7 +175,7 @@ def make_nonlinear(
     hidden_dim: rules.Count,
     num_modules: nonlinear_hypernetwork.NumModules,
     generator_num_hidden: rules.Layers,
-    generator_hidden_dim: rules.Count,
+    generator_hidden_dim: nonlinear_hypernetwork.HiddenDim,
     encoder_hidden_dim: rules.Count,
     encoder_num_hidden: rules.Layers,
     encoder_num_queries: rules.Count,

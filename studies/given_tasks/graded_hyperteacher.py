@@ -48,7 +48,7 @@ class GradedParams(NamedTuple):
 
 def squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   """Returns the squared error, averaged over examples and outputs."""
-  return 2 * objectives.mean_squared_error(outputs, batch)
+  return 2 * objectives.half_mean_squared_error(outputs, batch)
 
 
 def explained(outputs: jax.Array, batch: base.Batch) -> dict[str, jax.Array]:

@@ -210,6 +210,8 @@ def test_a_lost_student_has_no_numbers() -> None:
       (student, z_hat, ()),
       (student, lost, ('ood',)),
       (student * np.inf, z_hat, ('test', 'ood')),
+      # Too large to be regressed on.
+      (student, z_hat * np.float32(1e20), ('ood',)),
   ):
     metrics = measure(
         base.Adapted(

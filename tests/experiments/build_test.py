@@ -125,6 +125,21 @@ def _with(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
             {'model': {'num_modules': 1}},
             'model.num_modules is 1; it must be at least 2',
         ),
+        (
+            'fig3b',
+            'maml',
+            {
+                'execution': {'log_every': 1},
+                'training': {'num_outer_steps': 10**7},
+            },
+            'execution.log_every is 1; it must be at least ',
+        ),
+        (
+            'fig3b',
+            'maml',
+            {'model': {'outer': {'num_outer_steps': 5}}},
+            'model.outer.num_outer_steps is 5; it must be absent',
+        ),
     ],
 )
 def test_what_could_not_learn_is_refused(

@@ -386,14 +386,14 @@ def test_folders_that_cannot_be_read_are_left_out(
 ) -> None:
   made_up.write_runs(tmp_path, made_up.AS_CLAIMED)
   made_up.write_by_rule(tmp_path, 'fig_a4', lambda *_: 0.5)
-  exists = pathlib.Path.exists
+  stat = pathlib.Path.stat
 
-  def refuse(path: pathlib.Path) -> bool:
+  def refuse(path: pathlib.Path, **options: Any) -> Any:
     if 'fig_a4' in path.parts:
       raise PermissionError(errno.EACCES, 'Permission denied')
-    return exists(path)
+    return stat(path, **options)
 
-  monkeypatch.setattr(pathlib.Path, 'exists', refuse)
+  monkeypatch.setattr(pathlib.Path, 'stat', refuse)
   library = results.library(tmp_path)
   assert 'cannot be read (Permission denied)' in capsys.readouterr().err
   assert len(library.values('fig3b'))

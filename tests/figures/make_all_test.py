@@ -58,7 +58,7 @@ def test_make_all_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert 'id="fig3b-plot"' in (output / 'report.html').read_text()
   entries = json.loads((output / 'claims.json').read_text())
   verdict = {entry['id']: entry['verdict'] for entry in entries}
-  assert (verdict['3B-1'], verdict['3B-2']) == ('UNDECIDED', 'SUPPORTED')
+  assert (verdict['3B-1'], verdict['3B-2']) == ('SUPPORTED', 'SUPPORTED')
   assert set(entries[0]) == set(verdicts.Entry.__annotations__)
   assert '| 3B-1 | Figure 3B |' in (output / 'claims.md').read_text()
 
@@ -128,9 +128,23 @@ def test_bundle_from_end_to_end(tmp_path: pathlib.Path) -> None:
   assert list(weights.read_index(own / name)) == [moved]
   assert (own / name / f'{moved}.npz').exists()
   assert not list(rest.rglob('*.npz'))
-  run = run_script('bundle', *arguments, '--experiment=fig9')
-  assert run.returncode == 2
-  assert run.stderr.startswith('error: --results: there is no finished run in')
+
+
+def test_what_cannot_be_bundled_is_told(tmp_path: pathlib.Path) -> None:
+  refused = {
+      '--experiment=fig9': "--experiment is 'fig9'; choose one of bridges,",
+      '--experiment=fig3b': '--results: there is no finished run in',
+      '--experiment=fig3b --only=model=anil': (
+          "--only is ['model=anil']; it selects parameters: give --parameters"
+      ),
+  }
+  where = f'--results={tmp_path}', f'--output={tmp_path}/new'
+  forks.assert_refused(
+      tmp_path,
+      [[*where, *arguments.split()] for arguments in refused],
+      list(refused.values()),
+      'figures.bundle',
+  )
 
 
 def test_a_run_with_the_seeds_of_others_replaces_them(
@@ -173,6 +187,23 @@ def test_a_run_with_the_seeds_of_others_replaces_them(
   assert run.stdout.count("deleted, as no bundle's config describes it") == 1
   (new,) = after.keys() - before.keys()
   assert after[new].config['training']['seeds'] == [2020, 2021, 2022, 2023]
+
+
+def test_runs_of_an_unknown_config_stay_bundled(
+    tmp_path: pathlib.Path,
+) -> None:
+  small = tmp_path / 'small/mine/laptop'
+  for number, model in enumerate(('anil', 'maml')):
+    one = {(model, 'random'): 0.5}
+    root = made_up.write_runs(tmp_path / str(number), one)
+    (root / 'fig3b').rename(root / 'mine')
+    run = run_script(
+        'bundle',
+        *('--experiment=mine', f'--results={root}'),
+        f'--output={tmp_path / "small"}',
+    )
+    assert run.returncode == 0, run.stderr
+  assert len(bundles.read(small).runs) == 2
 
 
 def test_parameters_stay_with_the_runs_that_they_gave(

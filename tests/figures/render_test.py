@@ -98,6 +98,9 @@ _REFUSED = {
     ),
     '--format=gif': "--format is 'gif'; choose one of html, svg",
     '--seed=-1': '--seed is -1; it must be at least 0',
+    '--split=nope': (
+        '--split is nope; it says what to draw of a run: give --run'
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher.learning import inner_loop
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+from modular_hyperteacher.tasks import objectives
 from tests.helpers import tiny
 
 # A model without a network: the output is the fast parameter itself.
@@ -155,3 +156,19 @@ def test_drawing_ahead_changes_nothing(
     updates, state = optimizer.update(gradient, state, phi)
     phi = phi + cast(jax.Array, updates)
   np.testing.assert_allclose(adapted, phi, rtol=1e-5)
+
+
+@pytest.mark.parametrize('part', ['gate', 'penalty'])
+def test_least_squares_take_neither_gates_nor_penalties(part: str) -> None:
+  """They would have no effect."""
+  config = inner_loop.InnerConfig(
+      num_steps=1, solver='levenberg_marquardt', second_order=False
+  )
+  model = tiny.MODELS['maml']()
+  inner_loop.check(config, objectives.REGRESSION, model)
+  with pytest.raises(errors.UserError, match='gates or a penalty, so choose'):
+    inner_loop.check(
+        config,
+        objectives.REGRESSION,
+        model._replace(**{part: lambda *_: 1.0}),
+    )

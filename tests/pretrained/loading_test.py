@@ -300,6 +300,7 @@ def test_support_sets_of_another_form_are_told(root: pathlib.Path) -> None:
           r'inputs is \[20, 3\].*\[N, 8\]',
       ),
       (tasks.examples(inputs, targets[:, 0]), r'targets is \[20\].*\[N, 8\]'),
+      (tasks.examples(inputs, targets[:1]), r'N of .* is \[1, 20\]; .* same'),
   ):
     with pytest.raises(errors.UserError, match=told):
       trained.adapt(support)

@@ -64,25 +64,6 @@ def test_folders_that_are_no_steps_are_ignored(tmp_path: pathlib.Path) -> None:
   assert not checkpoints.Checkpoints(tmp_path).steps()
 
 
-def test_a_checkpoint_of_an_earlier_version_is_refused(
-    tmp_path: pathlib.Path,
-) -> None:
-  store = _saved(tmp_path, steps=(9,))
-  (tmp_path / '10' / 'default').mkdir(parents=True)
-  assert store.steps() == [9]
-  for newest_only, end in ((False, f' delete {tmp_path}.'), (True, 'read it.')):
-    with pytest.raises(errors.UserError, match=f'/10 is from .*{end}$'):
-      store.restore(_tree(0), newest_only)
-  assert (tmp_path / '10' / 'default').exists()
-  # A newer one of this version is all that is needed.
-  store.save(11, _tree(11))
-  _assert_equal(store.restore(_tree(0)), _tree(11))
-  (tmp_path / '11.npz').unlink()
-  (tmp_path / '10' / 'default').rmdir()
-  (tmp_path / '10').rmdir()
-  _assert_equal(store.restore(_tree(0)), _tree(9))
-
-
 def test_another_save_of_a_step_replaces_it(tmp_path: pathlib.Path) -> None:
   store = _saved(tmp_path)
   before = (tmp_path / '3.npz').stat().st_ino

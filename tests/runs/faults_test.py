@@ -191,15 +191,48 @@ def test_metrics_are_mended_from_the_checkpoint(
   run_folder.RunFolder(tmp_path).read_metrics()
 
 
+@pytest.mark.parametrize(
+    ('number', 'kind', 'told'),
+    [
+        (errno.EACCES, errors.UserError, 'Permission denied'),
+        (errno.ESTALE, errors.MachineError, 'Stale file handle'),
+    ],
+)
 def test_a_folder_that_may_not_be_read_is_named(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    kind: type[Exception],
+    told: str,
 ) -> None:
-  def refuse(path: pathlib.Path) -> bool:
-    raise PermissionError(errno.EACCES, 'Permission denied', str(path))
+  def refuse(path: pathlib.Path) -> None:
+    raise OSError(number, told, str(path))
 
-  monkeypatch.setattr(pathlib.Path, 'exists', refuse)
-  with pytest.raises(errors.UserError, match='cannot be read .Permission den'):
+  monkeypatch.setattr(pathlib.Path, 'stat', refuse)
+  with pytest.raises(kind, match=f'summary.json cannot be read .{told}'):
     _ = run_folder.RunFolder(tmp_path).finished
+
+
+@pytest.mark.parametrize(
+    ('number', 'kind'),
+    [
+        (errno.EROFS, errors.UserError),
+        (errno.ENOSPC, errors.StorageError),
+        (errno.EDQUOT, errors.StorageError),
+    ],
+)
+def test_a_full_disk_is_no_mistake_of_the_user(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    kind: type[Exception],
+) -> None:
+  def refuse(path: pathlib.Path, **_: bool) -> None:
+    raise OSError(number, os.strerror(number), str(path))
+
+  monkeypatch.setattr(pathlib.Path, 'mkdir', refuse)
+  with pytest.raises(kind, match=os.strerror(number)):
+    run_folder.RunFolder(tmp_path / 'run').create()
 
 
 def test_results_without_their_config_are_not_finished(

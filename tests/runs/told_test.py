@@ -61,22 +61,38 @@ def test_another_version_of_jax_is_told() -> None:
   assert told == [f'jax is 0.1, was {before["versions"]["jax"]}']
 
 
+def _commit(folder: pathlib.Path) -> None:
+  for arguments in (
+      ['init', '-q'],
+      ['add', '.'],
+      ['-c', 'user.name=a', '-c', 'user.email=b', 'commit', '-qm', 'one'],
+  ):
+    subprocess.run(['git', *arguments], cwd=folder, check=True)
+
+
 def test_a_commit_says_whether_files_differ(tmp_path: pathlib.Path) -> None:
   assert (provenance.ROOT / 'main.py').exists()  # All code.
   assert provenance.commit(tmp_path) is None
   source = tmp_path / 'models' / 'maml.py'
   source.parent.mkdir()
   source.write_text('one')
-  for arguments in (
-      ['init', '-q'],
-      ['add', '.'],
-      ['-c', 'user.name=a', '-c', 'user.email=b', 'commit', '-qm', 'one'],
-  ):
-    subprocess.run(['git', *arguments], cwd=tmp_path, check=True)
+  _commit(tmp_path)
   commit = provenance.commit(tmp_path)
   assert commit is not None and re.fullmatch('[0-9a-f]{12}', commit)
   source.write_text('two')
   assert provenance.commit(tmp_path) == f'{commit}+'
+  # Code that a link in the folder points to counts, its data does not.
+  source.write_text('one')
+  package = source.parent
+  (tmp_path / 'studies').mkdir()
+  (package / 'studies').symlink_to('../studies')
+  _commit(tmp_path)
+  clean = provenance.commit(package)
+  assert clean is not None and not clean.endswith('+')
+  (tmp_path / 'studies' / 'results.csv').write_text('1')
+  assert provenance.commit(package) == clean
+  (tmp_path / 'studies' / 'rule.py').write_text('x = 1')
+  assert provenance.commit(package) == f'{clean}+'
   # Such as a wheel that is installed into an environment inside.
   (tmp_path / 'installed').mkdir()
   assert provenance.commit(tmp_path / 'installed') is None

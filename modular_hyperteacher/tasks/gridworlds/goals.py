@@ -217,9 +217,9 @@ def draw_split(
         )
       return jnp.asarray(shuffled), jnp.asarray(num_train)
   raise errors.UserError(
-      f'task.fraction_ood leaves {num_train} training goals: none of'
-      f' {_MAX_REDRAWS} random splits has every value of every factor in'
-      ' training; it must be smaller.'
+      f'task.fraction_ood is {num_ood / NUM_GOALS:g}, which leaves {num_train}'
+      f' training goals: none of {_MAX_REDRAWS} random splits has every value'
+      ' of every factor in training; it must be smaller.'
   )
 
 

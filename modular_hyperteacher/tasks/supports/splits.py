@@ -179,6 +179,8 @@ def _random(sizes: _Sizes) -> _Sets:
       f' combinations; allowed are {2**31 - 1}',
   )
   tables = (combinations.masks_up_to(num_modules, max_active),) * num_layers
+  rule = 'with one combination, none can be held out'
+  errors.require(total > 1, 'task.num_modules', num_modules, rule)
   num_ood = int(fraction_ood * total) if 0 < fraction_ood < 1 else 0
   errors.require(
       num_ood,

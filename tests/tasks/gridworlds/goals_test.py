@@ -108,7 +108,7 @@ def test_random_splits_differ_and_are_redrawn_until_they_cover(
 
 
 def test_a_split_that_cannot_cover_is_refused() -> None:
-  with pytest.raises(ValueError, match='task.fraction_ood leaves 4 training'):
+  with pytest.raises(ValueError, match='fraction_ood is 0.98, which leaves 4'):
     goals.draw_split(jax.random.key(0), 'random', 196)
 
 
