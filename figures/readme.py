@@ -114,13 +114,14 @@ def figure_table(
     of_artefact = [j for j in judged if j[0].artefact == artefact]
     # Tables A2 to A8 make no claim.
     verdict = _verdict(of_artefact) or agreement.summarise(library)[0]
-    experiment = [*(c.experiment for c, _ in of_artefact), agreement.EXPERIMENT]
+    trained = [(c.experiment, e['preset'] or '') for c, e in of_artefact]
+    flags = [_flag(*one) for one in trained or [(agreement.EXPERIMENT, '')]]
     rows.append({
         'figure': artefact,
         'the paper': finding['published'],
         'here': overview.found_here(artefact, library, of_artefact),
         'verdict': f'[{verdict}](docs/{finding["page"]})',
-        'trained by': _flag(experiment[0]),
+        'trained by': ', '.join(dict.fromkeys(flags)),
     })
   return tables.to_markdown(pd.DataFrame(rows))
 
@@ -233,7 +234,7 @@ def _flag(experiment: str, preset: str = '') -> str:
 def _cost(
     library: data.Library,
     claim: verdicts.Claim,
-    seen: dict[str, str],
+    seen: dict[tuple[str, str], str],
     preset: str,
 ) -> str:
   """Returns the time of the bundled runs; `seen` has whose row says it."""
@@ -241,8 +242,8 @@ def _cost(
   described = sweeps.described_conditions(experiment, preset)
   if not described:
     return ''
-  if seen.setdefault(experiment, claim.id) != claim.id:
-    return f'as {seen[experiment]}'
+  if (first := seen.setdefault((experiment, preset), claim.id)) != claim.id:
+    return f'as {first}'
   runs = library.values(experiment, preset).drop_duplicates('run_id')
   runs = runs[runs['condition'].isin(described)]
   if runs.empty:
