@@ -81,14 +81,14 @@ def _describe(
     notes: lines below the figure, or functions of the runs that return some.
     ticks: the ticks of the x axis, or a function of the runs that returns them.
     adjust: changes the figure, given the runs.
-    read: library, experiment, preset -> runs; values at the last step, or
-      curves.
+    read: library, experiment -> runs; values at the last step, or curves.
     preset: the scale that is shown, in place of the one with most runs.
     **options: of `plot`.
   """
 
   def draw(library: data.Library) -> cells.Drawn:
-    grid = cells.select(experiment, read(library, experiment, preset), cell)
+    shown = library.at_scale(experiment, preset) if preset else library
+    grid = cells.select(experiment, read(shown, experiment), cell)
     caption = grid.caption(
         *(x for n in notes for x in (n(grid) if callable(n) else [n]))
     )

@@ -19,6 +19,7 @@ from modular_hyperteacher.tasks.supports import combinations
 from modular_hyperteacher.tasks.supports import families
 
 _MAX_REDRAWS = 1000
+_NOT_CONNECTED = ('non_compositional', 'disconnected')
 _MAX_MASKS = 2**23
 _MAX_CANDIDATES = 512  # Per side, for a swap.
 
@@ -70,7 +71,7 @@ def draw(
   seed = np.asarray(jax.random.key_data(key))
   drawing = _Draw(masks, num_ood, fraction_ood, np.random.default_rng(seed))
   rule = RULES[task_support]
-  if task_support in ('non_compositional', 'disconnected'):
+  if task_support in _NOT_CONNECTED:
     return _split(masks, rule(drawing))
   for _ in range(_MAX_REDRAWS):
     train = rule(drawing)
@@ -110,6 +111,13 @@ def check(
   """Raises UserError for a field that no split can have."""
   errors.require_choice('task.task_support', task_support, RULES)
   combinations.check_masks(num_modules, max_active)
+  errors.require(
+      max_active > 1 or task_support in _NOT_CONNECTED,
+      'task.max_active',
+      max_active,
+      f"single modules are not connected: with task_support '{task_support}' it"
+      ' must be at least 2',
+  )
   number = combinations.num_masks(num_modules, max_active)
   rule = f'{number} masks have up to {max_active} active modules; allowed are'
   errors.require(

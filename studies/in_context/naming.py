@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pandas as pd
 from scipy import optimize
 from scipy import special
 
@@ -50,9 +51,15 @@ class Naming(NamedTuple):
     """The metric of always naming the class that is fitted most often."""
     return f'{self.what}_f1_majority'
 
-  def metric(self, block: int) -> str:
+  def metric(self, block: int | str) -> str:
     """Returns the metric of a block's codes."""
     return f'{self.what}_f1_block_{block}'
+
+  def num_blocks(self, frame: pd.DataFrame) -> int:
+    """Returns the number of blocks whose codes were read; at least 1."""
+    start = self.metric('')
+    metrics = [m for m in set(frame['metric']) if m.startswith(start)]
+    return 1 + max((int(m.removeprefix(start)) for m in metrics), default=0)
 
 
 TERMS = Naming('term', tuple(fuzzy_logic.FIXED_CONTEXT))

@@ -168,9 +168,10 @@ class ScanEpisodes(episodes.EpisodeDistribution):
       query = np.setdiff1d(query, support)
       episodes.check_distinct('task.num_query', self._num_query, len(query))
     if self.has_support:
-      number = self._num_support
-      number += 0 if self._split == 'length' else self._num_query
-      episodes.check_distinct('task.num_support', number, len(support))
+      field, number = 'task.num_support', self._num_support
+      if self._split != 'length':
+        field, number = f'{field} + num_query', number + self._num_query
+      episodes.check_distinct(field, number, len(support))
     return {'support': support, 'query': query}
 
   def init(self, key: episodes.Key) -> dict[str, Any]:
@@ -290,9 +291,8 @@ class ScanEpisodes(episodes.EpisodeDistribution):
 
   def example(self) -> episodes.Episode:
     """Returns one command, and a support set of the split."""
-    query = self.encode(
-        [_pair(tuple(_EXAMPLES[self._split].split()))], self._max_actions
-    )
+    pair = _pair(tuple(_EXAMPLES[self._split].split()))
+    query = self.encode([pair], max(len(pair.actions), self._max_actions))
     (support,) = self._supports(query, [jax.random.key(0)])
     return jax.tree.map(jnp.asarray, episodes.Episode(support, query))
 

@@ -42,11 +42,10 @@ def make_system(
   Raises:
     UserError: if only one of distribution and network uses a support set.
   """
-  if distribution.has_support != network.config.use_memory:
-    raise errors.UserError(
-        'model.name and task.meanings do not fit: meta_seq2seq needs episodes'
-        ' with a support set, and seq2seq needs episodes without one.'
-    )
+  uses = 'meta_seq2seq' if network.config.use_memory else 'seq2seq'
+  fits = 'meta_seq2seq' if distribution.has_support else 'seq2seq'
+  rule = f"episodes of this task need '{fits}'"
+  errors.require(uses == fits, 'model.name', f"'{uses}'", rule)
   errors.require(
       distribution.has_support or not outer.support_loss,
       'model.outer.support_loss',

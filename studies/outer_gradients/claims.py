@@ -7,7 +7,7 @@ contradict the paper. The inner rate and lambda of `fidelity.py` were changed
 after a first measurement, which had no bilevel gradient; see README.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -149,107 +149,87 @@ def _truncated_as_good(curves: pd.DataFrame) -> comparisons.Comparisons:
       yield as_good.across(*measures.OF_RULES)
 
 
-def _claim(
-    number: int,
-    sentence: str,
-    figure: str,
-    compare: verdicts.Compare,
-    ours: bool = False,
-    **fields: Any,
-) -> verdicts.Claim:
-  return verdicts.Claim(
-      f'CR-{number}',
-      ("Ours, not the paper's: " if ours else '') + sentence,
-      figure,
-      compare,
-      artefact=verdicts.OURS if ours else _PUBLISHED,
-      **fields,
-  )
-
-
-_measured = functools.partial(
-    _claim,
-    figure='cr_fidelity',
-    experiment=fidelity.EXPERIMENT,
-    cell=fidelity.CELL,
-    read=fidelity.MEASURED.read,
-)
-_trained = functools.partial(_claim, figure='cr_training', cell=measures.CELL)
-_long = functools.partial(
-    _claim,
-    figure='cr_long',
-    cell=measures.CELL_LONG,
-    read=data.Library.curves,
-)
-
-
-def _nothing(frame: pd.DataFrame) -> Sequence[Any]:
-  del frame
-  return ()
-
+_published = functools.partial(verdicts.Claim, artefact=_PUBLISHED)
+_measured: Mapping[str, Any] = {
+    'figure': 'cr_fidelity',
+    'experiment': fidelity.EXPERIMENT,
+    'cell': fidelity.CELL,
+    'read': fidelity.MEASURED.read,
+}
+_trained: Mapping[str, Any] = {'figure': 'cr_training', 'cell': measures.CELL}
+_long: Mapping[str, Any] = {
+    'figure': 'cr_long',
+    'cell': measures.CELL_LONG,
+    'read': data.Library.curves,
+}
 
 CLAIMS = (
-    _measured(
-        1,
+    _published(
+        'CR-1',
         "the contrastive rule's error has its minimum at an inner beta, which"
         ' is larger after a free phase of 10 steps than of 200'
         f' ({_LONG_T} nudged steps).',
         compare=_inner_minimum,
+        **_measured,
     ),
-    _measured(
-        2,
+    _published(
+        'CR-2',
         f'at beta = {_SMALL:g}, the symmetric rule is closer to the bilevel'
         ' gradient than the standard one, after 10, 50 and 200 free steps.',
         compare=_symmetric_closer,
+        **_measured,
     ),
-    _trained(
-        3,
+    _published(
+        'CR-3',
         'where strengths of the proximal term are learned, the symmetric rule'
         ' ends with a query loss no higher than T1-T2, conjugate gradients and'
         f' Neumann series (to within {_SAME_LOSS:g} nats).',
         compare=_learns_strengths,
+        **_trained,
     ),
-    _trained(
-        4,
+    _published(
+        'CR-4',
         'the symmetric rule reaches the OOD accuracy of unrolled gradients (to'
         f' within {_SAME_ACCURACY:g}), with both hypernetworks.',
         compare=_as_unrolled,
+        **_trained,
     ),
-    _trained(
-        5,
+    _published(
+        'CR-5',
         'the symmetric rule has a higher OOD accuracy than first-order'
         ' gradients, with both hypernetworks, MAML and ANIL.',
         compare=_above_first_order,
+        **_trained,
     ),
-    _long(
-        6,
+    verdicts.ours(
+        'CR-6',
         'with 50 inner steps, the symmetric rule (T = 10) gets to'
         f' {_OF_UNROLLED:g} of the OOD accuracy with which unrolling ends in'
         ' less CPU time than unrolling.',
         compare=_faster,
-        ours=True,
+        **_long,
     ),
-    _long(
-        7,
+    verdicts.ours(
+        'CR-7',
         'at equal products, truncated unrolling is at least as accurate on OOD'
         f' tasks as contrastive rules (to within {_SAME_ACCURACY:g}).',
         compare=_truncated_as_good,
-        ours=True,
+        **_long,
     ),
-    _measured(
-        8,
+    verdicts.ours(
+        'CR-8',
         'after ten free steps and with beta up to 0.03, the contrastive rule'
         ' points away from the unrolled gradient (negative cosine); the'
         ' symmetric one and a control run do not.',
         compare=_points_away,
-        ours=True,
+        **_measured,
     ),
-    _claim(
-        9,
+    _published(
+        'CR-9',
         'on few-shot images, with spiking networks and on bandits, the rule is'
         ' on a par with or better than reference algorithms.',
         'cr_training',
-        _nothing,
+        lambda frame: (),
         experiment='cr_images',
         cell=measures.CELL,
     ),

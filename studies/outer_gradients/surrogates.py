@@ -148,7 +148,7 @@ def contrastive(
 
   def nudge(strength: jax.Array) -> models.FastParams:
     def loss(fast_params: models.FastParams) -> jax.Array:
-      if contrast.linear:
+      if contrast.linear:  # Linear in the parameters, so never clipped.
         outer = optax.tree.vdot(pull, fast_params)
       else:
         outer = clip(fixed.outer(fast_params))

@@ -7,6 +7,7 @@ inner loop, first-order outer gradients, compositional support. But they take
 ten inner steps in place of 35.
 """
 
+import functools
 from typing import Any
 
 import pandas as pd
@@ -96,19 +97,17 @@ def _claim(
     figure: str = 'sm_accuracy',
     ours: bool = False,
 ) -> verdicts.Claim:
-  source = (
-      "Ours, not the paper's: with ten inner steps,"
-      if ours
-      else 'Analogue on the hyperteacher, with ten inner steps if not stated:'
-  )
-  return verdicts.Claim(
-      id=f'SM-{number}',
-      sentence=f'{source} {sentence}',
-      artefact=verdicts.OURS if ours else _PUBLISHED,
+  how = 'Analogue on the hyperteacher, with ten inner steps if not stated:'
+  make: Any = functools.partial(verdicts.Claim, artefact=_PUBLISHED)
+  if ours:
+    how, make = 'with ten inner steps,', verdicts.ours
+  return make(
+      f'SM-{number}',
+      f'{how} {sentence}',
+      figure,
+      compare,
       experiment=figures.EXPERIMENT,
-      figure=figure,
       cell=figures.CELL,
-      compare=compare,
   )
 
 

@@ -81,7 +81,10 @@ def _terms_can_be_named(frame: pd.DataFrame) -> comparisons.Comparisons:
   (split,) = naming.TERMS.scored
   for kind in fuzzy_logic.BY_CODES:
     f1 = functools.partial(_r2, frame, kind, split)
-    blocks = [f1(metric=naming.TERMS.metric(block)) for block in range(2)]
+    blocks = [
+        f1(metric=naming.TERMS.metric(block))
+        for block in range(naming.TERMS.num_blocks(frame))
+    ]
     best = comparisons.best_of(f'best block of {kind}', blocks)
     yield best - f1(metric=naming.TERMS.majority) > 0.2
 

@@ -199,7 +199,7 @@ CLAIMS = (
         "Ours, not the paper's: on these pairs the transformer with a"
         ' bottleneck has a higher R2 than the best linear mix of training'
         ' functions, and the plain transformer a lower one.',
-        artefact='Kobayashi et al. (2024), Figure 2A',
+        artefact=verdicts.OURS,
         compare=_more_than_a_mix,
     ),
     _claim(

@@ -7,10 +7,13 @@ known terms; beside each bar stands R^2 on seen ones.
 from collections.abc import Sequence
 import functools
 
+import pandas as pd
+
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
+from modular_hyperteacher.studies.in_context import fuzzy_logic
 from modular_hyperteacher.studies.in_context import naming
 
 EXPERIMENT = 'fuzzy_logic'
@@ -35,16 +38,20 @@ COLOURS = {'softmax': '#0072B2', 'linear': '#E69F00', 'hyla': '#009E73'}
 _ABLATION = '#999999'
 BY_CODES = ('softmax', 'hyla')  # Whose codes are decoded.
 (_SCORED,) = naming.TERMS.scored
-_MEASURES = {
-    'test': ('test', METRIC),
-    'ood': ('ood', METRIC),
-    'ood_unknown_terms': ('ood_unknown_terms', METRIC),
-    'decoding': ('ood', 'decoding_r2'),
-    **{
-        name: (_SCORED, name)
-        for name in (*map(naming.TERMS.metric, range(2)), naming.TERMS.majority)
-    },
-}
+
+
+def _table(grid: cells.Cells) -> pd.DataFrame:
+  blocks = range(naming.TERMS.num_blocks(grid.frame))
+  names = (*map(naming.TERMS.metric, blocks), naming.TERMS.majority)
+  return cells.make_table(
+      grid,
+      {
+          split: (split, METRIC)
+          for split in ('test', 'ood', fuzzy_logic.UNKNOWN_TERMS)
+      }
+      | {'decoding': ('ood', 'decoding_r2')}
+      | {name: (_SCORED, name) for name in names},
+  )
 
 
 def make_cell(
@@ -109,7 +116,7 @@ def _panels_decoding(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
               split=_SCORED,
           )
           for kind in BY_CODES
-          for block in range(2)
+          for block in range(naming.TERMS.num_blocks(grid.frame))
       ],
   }
 
@@ -132,7 +139,7 @@ _describe = functools.partial(
     described.bar_grid,
     experiment=EXPERIMENT,
     cell=CELL,
-    measures=_MEASURES,
+    measures=_table,
     y_range=(0, 1),
 )
 _NEW = 'R² on new combinations'

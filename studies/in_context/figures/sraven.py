@@ -5,7 +5,6 @@ rules that training never shows; beside each bar stands that on seen ones.
 """
 
 import functools
-import re
 
 import pandas as pd
 
@@ -25,14 +24,6 @@ UNPERMUTED = naming.RULES.scored[0]
 def make_cell(attention: str, num_heads: int, num_features: int) -> cells.Cell:
   """Returns a cell."""
   return dict(zip(CELL, (attention, num_heads, num_features)))
-
-
-def num_blocks(frame: pd.DataFrame) -> int:
-  """Returns the number of blocks whose codes were read; at least 1."""
-  of_a_block = naming.RULES.metric(0).removesuffix('0')
-  pattern = re.compile(of_a_block + '([0-9]+)')
-  matches = [pattern.fullmatch(metric) for metric in frame['metric'].unique()]
-  return 1 + max((int(match[1]) for match in matches if match), default=0)
 
 
 def _bar(
@@ -80,7 +71,7 @@ def _decoding(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
               naming.RULES.metric(block),
               f'block {block + 1}',
           )
-          for block in range(num_blocks(grid.frame))
+          for block in range(naming.RULES.num_blocks(grid.frame))
       ]
       for kind in MAIN
   }
@@ -95,7 +86,7 @@ def _majority(grid: cells.Cells) -> list[str]:
 
 
 def _table(grid: cells.Cells) -> pd.DataFrame:
-  metrics = map(naming.RULES.metric, range(num_blocks(grid.frame)))
+  metrics = map(naming.RULES.metric, range(naming.RULES.num_blocks(grid.frame)))
   names = (*metrics, naming.RULES.majority)
   return cells.make_table(
       grid,

@@ -62,7 +62,7 @@ def blocks(
 def scan_task(
     split: str, meanings: str, num_extra: int = 0, **fields: Any
 ) -> experiment.Block:
-  """Sections 4.3 to 4.6; see `seq2seq/scan_episodes.py`."""
+  """Sections 4.3 to 4.6; see `scan_episodes.py`."""
   return {
       'name': 'scan',
       # What is tested: 'add_jump', 'around_right' or 'length'.

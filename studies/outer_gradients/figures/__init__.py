@@ -1,6 +1,5 @@
 """Figures of this study, and its rows in the comparison of all learners."""
 
-from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.studies.outer_gradients import measures
 from modular_hyperteacher.studies.outer_gradients.configs import cr_training
@@ -8,8 +7,6 @@ from modular_hyperteacher.studies.outer_gradients.figures import constructed
 from modular_hyperteacher.studies.outer_gradients.figures import trained
 
 FIGURES = {**constructed.FIGURES, **trained.FIGURES}
-_BUNDLED = plugins.bundled_root(measures.TRAINING) / measures.TRAINING
-# Rows appear when their runs are bundled.
 LEARNERS = tuple(
     learners.Learner(
         name=f'linear, {measures.label(rule)}',
@@ -18,5 +15,5 @@ LEARNERS = tuple(
         fields=measures.cell('linear_hypernetwork', rule),
         kind=learners.Kind('gradients, not unrolled', '#882255'),
     )
-    for rule in (cr_training.ALL if _BUNDLED.is_dir() else ())
+    for rule in cr_training.ALL
 )

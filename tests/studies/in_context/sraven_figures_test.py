@@ -106,7 +106,7 @@ def test_claims_take_the_size_of_the_runs() -> None:
   }
   frame = _frame(published)
   assert _holds('HY-9', frame)
-  assert sraven.num_blocks(frame) == 4
+  assert naming.RULES.num_blocks(frame) == 4
   assert not _holds('HY-14', frame)
 
 

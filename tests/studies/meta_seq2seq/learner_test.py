@@ -160,7 +160,7 @@ def test_a_network_without_memory_takes_no_episodes() -> None:
       dropout_rate=0.0,
       mask_padding=True,
   )
-  with pytest.raises(errors.UserError, match='do not fit'):
+  with pytest.raises(errors.UserError, match="need 'meta_seq2seq'"):
     make_system(models.make(config), support_loss=False)
 
 
