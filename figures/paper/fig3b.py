@@ -96,6 +96,15 @@ draw = FIGURES[EXPERIMENT].draw
 _STEP, _BATCH = 'training.num_outer_steps', 'training.meta_batch_size'
 
 
+def by_tasks(grid: cells.Cells, cell: cells.Cell, metric: str) -> pd.DataFrame:
+  """Returns an OOD metric: index training tasks, a column per seed."""
+  curve = grid.over_training(cell, metric=metric)
+  curve = curve[curve.index > 0]
+  if len(curve):
+    curve.index *= int(pick.runs(grid.frame, cell)[_BATCH].iloc[0])
+  return curve
+
+
 def _over_tasks(
     grid: cells.Cells, panel: list[cells.Cell], metric: str = 'accuracy'
 ) -> Iterator[lines.Line]:
@@ -104,19 +113,15 @@ def _over_tasks(
     model = cell['model.name']
     widths = {c['model.hidden_dim'] for c in panel if c['model.name'] == model}
     is_wider = len(widths) > 1 and cell['model.hidden_dim'] == max(widths)
-    curve = grid.over_training(cell, metric=metric)
-    curve = curve[curve.index > 0]
-    if len(curve):
-      curve.index *= int(pick.runs(grid.frame, cell)[_BATCH].iloc[0])
     how = ('dash', 'wider') if is_wider else ('solid', '')
-    yield described.model_line(model, curve, *how)
+    yield described.model_line(model, by_tasks(grid, cell, metric), *how)
     if metric == 'accuracy' and (accuracy := published(grid, cell)):
       paper, *_ = reference.described_fields('fig3e', 'paper')
       at_end = pd.DataFrame({0: accuracy[0]}, [paper[_STEP] * paper[_BATCH]])
       yield described.model_line(model, at_end, 'dot', 'published')
 
 
-def _table(grid: cells.Cells, *metrics: str) -> pd.DataFrame:
+def make_curves(grid: cells.Cells, *metrics: str) -> pd.DataFrame:
   """Returns OOD metrics at every evaluation."""
   of = grid.frame['metric'].isin(metrics) & (grid.frame['split'] == 'ood')
   rows = grid.frame[of]
@@ -129,15 +134,13 @@ def _at_desktop(grid: cells.Cells) -> Mapping[str, Any]:
   panel = grid.find(task_support='random')
   return {
       name: list(_over_tasks(grid, panel, metric))
-      for name, metric in (
-          ('OOD accuracy', 'accuracy'),
-          ('R² of decoding', 'r2'),
-      )
+      for name, metric in CURVES.items()
   }
 
 
-_OF_CURVES: dict[str, Any] = {
-    'experiment': EXPERIMENT,
+# Panel -> metric, at 'desktop'.
+CURVES = {'OOD accuracy': 'accuracy', 'R² of decoding': 'r2'}
+OF_CURVES: Mapping[str, Any] = {
     'cell': model_bars.CELL,
     'x_title': 'training tasks (outer steps × tasks per step)',
     'x_type': 'log',
@@ -149,7 +152,8 @@ FIGURES_TASKS = {
     'fig3b_desktop': described.line_grid(
         title="Figure 3B on the paper's own problem: who recomposes, and when?",
         panels=_at_desktop,
-        measures=lambda grid: _table(grid, 'accuracy', 'r2'),
+        experiment=EXPERIMENT,
+        measures=lambda grid: make_curves(grid, *CURVES.values()),
         notes=(
             (
                 f'{_PUBLISHED} R²: how well a linear map reads modules off'
@@ -161,7 +165,7 @@ FIGURES_TASKS = {
         y_range=(0.4, 1),
         read=data.Library.curves,
         preset=presets.DESKTOP,
-        **_OF_CURVES,
+        **OF_CURVES,
     ),
     'fig3b_tasks': described.line_grid(
         title=(
@@ -170,7 +174,8 @@ FIGURES_TASKS = {
         panels=described.split(
             '{task_support}', lambda grid, panel: list(_over_tasks(grid, panel))
         ),
-        measures=lambda grid: _table(grid, 'accuracy'),
+        experiment=EXPERIMENT,
+        measures=lambda grid: make_curves(grid, 'accuracy'),
         notes=(
             (
                 f'{_PUBLISHED} Wider models have as many parameters as the'
@@ -180,7 +185,7 @@ FIGURES_TASKS = {
         y_title='OOD accuracy (fraction of query samples)',
         y_range=(0, 1),
         read=data.Library.curves,
-        **_OF_CURVES,
+        **OF_CURVES,
     ),
 }
 

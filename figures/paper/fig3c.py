@@ -1,7 +1,8 @@
 """Figures 3C and 3D: can the modules of a task be decoded?
 
 R2 of a linear map from adapted parameters to latents, fitted on test tasks and
-scored on OOD tasks, for four kinds of training support.
+scored on OOD tasks, for four kinds of training support. At 'desktop', the
+published problem, it is shown over training.
 """
 
 from collections.abc import Sequence
@@ -9,15 +10,20 @@ import functools
 
 import pandas as pd
 
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import decoding_targets
+from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.paper import model_bars
+from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 CELL = model_bars.CELL
+_DASHES = dict(zip(model_bars.CONNECTED, ('solid', 'dash')))
 _MEASURES = {
     'r2': ('ood', 'r2'),
     'r2_exact': ('ood', 'r2_exact'),
@@ -67,6 +73,23 @@ def _describe(title: str, supports: Sequence[str]) -> described.Figure:
   )
 
 
+def _over_tasks(grid: cells.Cells) -> dict[str, list[lines.Line]]:
+  """Returns a panel per metric: a line per model and support."""
+  return {
+      name: [
+          described.model_line(
+              cell['model.name'],
+              fig3b.by_tasks(grid, cell, metric),
+              _DASHES[cell[model_bars.SUPPORT]],
+              style.SUPPORT_NAMES[cell[model_bars.SUPPORT]],
+          )
+          for cell in grid.cells
+          if cell[model_bars.SUPPORT] in _DASHES
+      ]
+      for name, metric in fig3b.CURVES.items()
+  }
+
+
 FIGURES = {
     'fig3c': _describe(
         'Figure 3C: can modules be decoded if one is left out of training?',
@@ -75,5 +98,22 @@ FIGURES = {
     'fig3d': _describe(
         'Figure 3D: can modules be decoded better with connected support?',
         model_bars.CONNECTED,
+    ),
+    'fig3d_desktop': described.line_grid(
+        "Figure 3D on the paper's own problem: does connected support help?",
+        'fig3c',
+        panels=_over_tasks,
+        measures=lambda grid: fig3b.make_curves(grid, *fig3b.CURVES.values()),
+        notes=(
+            (
+                'R²: how well a linear map reads modules off adapted parameters'
+                ' of new combinations.'
+            ),
+        ),
+        y_title='OOD accuracy, R²',
+        y_range=(0.2, 0.8),
+        read=data.Library.curves,
+        preset=presets.DESKTOP,
+        **fig3b.OF_CURVES,
     ),
 }

@@ -165,10 +165,12 @@ def _level(
 ) -> float:
   """Returns the lowest or highest mean of some models on OOD tasks.
 
-  Means are at the last step. A group is a model or one of `_GROUPS`.
+  Means are at the last step. A group is a model or one of `_GROUPS`; an
+  experiment can have a preset, 'fig3c:desktop'.
   """
+  name, _, preset = experiment.partition(':')
   shared = students.best_widths(
-      library.values(experiment),
+      library.values(name, preset or None),
       [*style.HYPERNETWORKS, *style.MONOLITHIC],
       {students.SUPPORT: task_support},
       metric,
