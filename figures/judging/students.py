@@ -83,7 +83,7 @@ def best_widths(
     models: Sequence[str],
     rest: Mapping[str, Any],
     metric: str = 'accuracy',
-) -> pd.Series:
+) -> pd.DataFrame:
   """Returns a metric of OOD tasks on the seeds that all models have.
 
   If a model has several widths, the one with the best mean counts.

@@ -324,14 +324,14 @@ def _facts(
     flag = sweeps.config_flag(experiment, preset or 'laptop')
     return {'Runs': 'none finished', 'Command': f'{_TRAIN} {flag}'}
   runs = frame.drop_duplicates('run_id')
-  preset = runs['preset'].iloc[0]
+  drawn = str(runs['preset'].iloc[0])
   commits = dict.fromkeys(', '.join(runs['commit'].unique()).split(', '))
   scale = 'the published scale'
   if not runs['published_scale'].all():
     scale = 'not the published scale'
   return {
-      'Scale': f'{preset}, {scale}; {len(runs)} runs',
-      'Command': f'{_TRAIN} {sweeps.config_flag(experiment, preset)}',
+      'Scale': f'{drawn}, {scale}; {len(runs)} runs',
+      'Command': f'{_TRAIN} {sweeps.config_flag(experiment, drawn)}',
       'Cost': _cost(runs),
       'Results': f'{runs["source"].iloc[0]}, of commit {", ".join(commits)}',
   }
