@@ -67,6 +67,7 @@ def _describe(
     adjust: Callable[[go.Figure, cells.Cells], Any] = lambda *_: None,
     read: Callable[..., pd.DataFrame] = data.Library.values,
     preset: str | None = None,
+    keep: tuple[str, Sequence[Any]] | None = None,
     **options: Any,
 ) -> Figure:
   """Returns a figure of panels, with the table of what it shows.
@@ -83,12 +84,14 @@ def _describe(
     adjust: changes the figure, given the runs.
     read: library, experiment -> runs; values at the last step, or curves.
     preset: the scale that is shown, in place of the one with most runs.
+    keep: a column and values; only cells with one of these are shown.
     **options: of `plot`.
   """
 
   def draw(library: data.Library) -> cells.Drawn:
     shown = library.at_scale(experiment, preset) if preset else library
     grid = cells.select(experiment, read(shown, experiment), cell)
+    grid = grid.keep(*keep) if keep else grid
     caption = grid.caption(
         *(x for n in notes for x in (n(grid) if callable(n) else [n]))
     )

@@ -50,6 +50,15 @@ class Cells(NamedTuple):
     shown = excluded(self.frame, self.left_out)
     return [*lines, *shown, *self.notes, *notes]
 
+  def keep(self, column: str, values: Sequence[Any]) -> 'Cells':
+    """Returns the cells and runs with one of these values in a column."""
+    kept = [cell[column] in values for cell in self.cells]
+    return self._replace(
+        frame=self.frame[self.frame[column].isin(values)],
+        cells=[cell for cell, is_kept in zip(self.cells, kept) if is_kept],
+        num_described=sum(kept[: self.num_described]),
+    )
+
   def find(self, **values: Any) -> list[Cell]:
     """Returns the cells with these values in the columns that end in names."""
     return [

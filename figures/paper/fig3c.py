@@ -55,8 +55,7 @@ def _undefined(supports: Sequence[str], grid: cells.Cells) -> list[str]:
 
 
 def _table(supports: Sequence[str], grid: cells.Cells) -> pd.DataFrame:
-  shown = [c for c in grid.cells if c[model_bars.SUPPORT] in supports]
-  return cells.make_table(grid._replace(cells=shown), _MEASURES)
+  return cells.make_table(grid.keep(model_bars.SUPPORT, supports), _MEASURES)
 
 
 def _describe(title: str, supports: Sequence[str]) -> described.Figure:
@@ -84,7 +83,6 @@ def _over_tasks(grid: cells.Cells) -> dict[str, list[lines.Line]]:
               style.SUPPORT_NAMES[cell[model_bars.SUPPORT]],
           )
           for cell in grid.cells
-          if cell[model_bars.SUPPORT] in _DASHES
       ]
       for name, metric in fig3b.CURVES.items()
   }
@@ -114,6 +112,7 @@ FIGURES = {
         y_range=(0.2, 0.8),
         read=data.Library.curves,
         preset=presets.DESKTOP,
+        keep=(model_bars.SUPPORT, model_bars.CONNECTED),
         **fig3b.OF_CURVES,
     ),
 }
