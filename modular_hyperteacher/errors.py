@@ -6,8 +6,18 @@ the machine (exit code 1) the same command can be tried again.
 """
 
 from collections.abc import Iterable
+import errno
 import pathlib
 from typing import Any
+
+# Errors of a file system that are no user's mistake.
+FAULTS = (
+    errno.EIO,
+    errno.ESTALE,
+    errno.ETIMEDOUT,
+    errno.ENOSPC,
+    errno.EDQUOT,
+)
 
 
 class UserError(ValueError):
@@ -39,6 +49,12 @@ def describe(error: BaseException) -> str:
 
 class MachineError(Exception):
   """A fault of the machine; nothing is lost, and a retry may succeed."""
+
+
+def unreadable(path: pathlib.Path, error: OSError) -> Exception:
+  """Returns the error of a path that cannot be read."""
+  kind = MachineError if error.errno in FAULTS else UserError
+  return kind(f'{path} cannot be read ({error.strerror}).')
 
 
 class StorageError(MachineError, OSError):

@@ -18,7 +18,6 @@ import uuid
 import numpy as np
 
 from modular_hyperteacher import errors
-from modular_hyperteacher import untrusted
 
 # Names of files that are being written, or that a killed process left.
 UNFINISHED = '.writing-%s'
@@ -64,7 +63,7 @@ def writing_to(folder: pathlib.Path, flag: str) -> Iterator[None]:
   except errors.MachineError:
     raise
   except OSError as error:
-    if error.errno in untrusted.FAULTS:
+    if error.errno in errors.FAULTS:
       raise errors.StorageError(folder, error) from error
     raise errors.UserError(
         f'{flag}: cannot write to {folder} ({error.strerror}); choose a'
@@ -121,7 +120,7 @@ def exists(path: pathlib.Path) -> bool:
   except (FileNotFoundError, NotADirectoryError):
     return False
   except OSError as error:
-    raise untrusted.unreadable(path, error) from error
+    raise errors.unreadable(path, error) from error
   return True
 
 

@@ -5,7 +5,6 @@ block of a config. A validation library would need a second declaration of every
 component, and would not check names, links and sizes.
 """
 
-import errno
 import functools
 import hashlib
 import json
@@ -25,14 +24,6 @@ MAX_BYTES = 256 * 2**20  # The largest file, packed and unpacked.
 _MAX_NAME_BYTES = 200  # File systems allow 255; temporary names are longer.
 _MAX_INT = 2**63
 _MAX_SHOWN = 80  # A message shows so many characters of a value.
-# Of a machine, not of a user.
-FAULTS = (
-    errno.EIO,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-    errno.ENOSPC,
-    errno.EDQUOT,
-)
 _KINDS = {
     int: 'a whole number of less than 64 bits',
     float: 'a finite number below 1e303',
@@ -108,13 +99,7 @@ def read_bytes(path: pathlib.Path) -> bytes | None:
   except (FileNotFoundError, NotADirectoryError):
     return None
   except OSError as error:
-    raise unreadable(path, error) from error
-
-
-def unreadable(path: pathlib.Path, error: OSError) -> Exception:
-  """Returns the error of a path that cannot be read."""
-  kind = errors.MachineError if error.errno in FAULTS else errors.UserError
-  return kind(f'{path} cannot be read ({error.strerror}).')
+    raise errors.unreadable(path, error) from error
 
 
 def check_digest(
