@@ -12,6 +12,7 @@ this. Time is learning rate times steps.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -79,7 +80,7 @@ def uniform_eigenvalues(
 def smallest_eigenvalue(num_modules: int, max_active: int) -> float:
   """Returns the same for sets of up to K of M modules, all equally likely."""
   active = np.arange(1, max_active + 1)
-  counts = special.comb(num_modules, active)
+  counts: Any = special.comb(num_modules, active)
   smallest = [uniform_eigenvalues(num_modules, int(k))[1] for k in active]
   return float(counts @ smallest / counts.sum())
 

@@ -246,7 +246,7 @@ def test_jobs_are_lost_once_slurm_has_not_had_them_for_a_while(
 
 
 def test_a_later_refusal_ends_no_sweep(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
   submitit = pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
   from modular_hyperteacher.launch import slurm as launcher
@@ -260,10 +260,10 @@ def test_a_later_refusal_ends_no_sweep(
         raise submitit.core.utils.FailedJobError('too many jobs')
       return [submitit.Job('/nowhere', f'1_{i}') for i in range(len(work))]
 
-  monkeypatch.setattr(launcher, '_max_array_size', lambda: 2)
   jobs: Any = launcher._Jobs.__new__(launcher._Jobs)
   jobs._settings, jobs._executor = None, Executor()
   jobs._queued, jobs._accepted, jobs._refusal = {}, False, ''
+  jobs._size = jobs._largest = 2
   jobs._left = [launcher.attempts.Attempt([]) for _ in range(3)]
   jobs._send()
   assert len(jobs._queued) == 2 and jobs.leave()[1] == 1
@@ -272,6 +272,31 @@ def test_a_later_refusal_ends_no_sweep(
   assert capsys.readouterr().err.count('too many jobs') == 1
   jobs._send()
   assert len(jobs._queued) == 1 and jobs.leave()[1] == 0
+
+
+def test_arrays_that_a_limit_refuses_are_sent_in_parts() -> None:
+  submitit = pytest.importorskip('submitit', reason="pip install -e '.[slurm]'")
+  from modular_hyperteacher.launch import slurm as launcher
+
+  sent = []
+
+  class Executor:
+
+    def submit_array(self, work: Sequence[Any]) -> list[Any]:
+      if len(work) > 3:
+        raise submitit.core.utils.FailedJobError('too many jobs')
+      sent.append(len(work))
+      return [
+          submitit.Job('/nowhere', f'{len(sent)}_{i}') for i in range(len(work))
+      ]
+
+  jobs: Any = launcher._Jobs.__new__(launcher._Jobs)
+  jobs._settings, jobs._executor = None, Executor()
+  jobs._queued, jobs._accepted, jobs._refusal = {}, False, ''
+  jobs._size = jobs._largest = 1000
+  jobs._left = [launcher.attempts.Attempt([]) for _ in range(10)]
+  jobs._send()
+  assert sum(sent) == len(jobs._queued) == 10 and max(sent) <= 3
 
 
 @pytest.mark.parametrize(
