@@ -46,7 +46,9 @@ class Figure(NamedTuple):
       presets = dict.fromkeys(
           preset
           for experiment in self.experiments
-          for preset in library.values(experiment, self.preset)['preset']
+          for preset in library.values(experiment, self.preset)[
+              'preset'
+          ].unique()
       )
       scale = 'constructed' if not self.experiments else ' and '.join(presets)
       table = table.assign(preset=scale or 'no run')
