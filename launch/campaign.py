@@ -12,9 +12,10 @@ until the end of the budget.) A run is only started if there is time to take and
 save a step. If a machine is lost, so are the steps since the last checkpoint,
 usually a minute of training.
 
-The default list holds all values of Schug et al. (2024) and Lake (2019) that
-this package can reproduce. To write your own, see launch/campaign_list.py. As
-the list says what is trained, --config, --only and --runs_per_task are refused.
+The default list, `published`, holds all values of Schug et al. (2024) and Lake
+(2019) that this package can reproduce. To write your own, see
+launch/campaign_list.py. As the list says what is trained, --config, --only and
+--runs_per_task are refused.
 
 --on=ray and --on=slurm train on a cluster and accept the flags of
 launch.ray_cluster and launch.slurm (see `--on=ray --help`). For the estimates,
@@ -30,7 +31,6 @@ import importlib
 import itertools
 import json
 import math
-import pathlib
 import shlex
 import subprocess
 import sys
@@ -80,10 +80,9 @@ def define_flags() -> None:
   )
   flags.DEFINE_string(
       'list',
-      str(
-          pathlib.Path(__file__).parents[1] / 'configs/campaigns/published.txt'
-      ),
-      'File that lists what to train; see launch/campaign_list.py.',
+      'published',
+      'What to train: published, gpu (for a GPU that is lent for minutes), or a'
+      ' file of your own; see launch/campaign_list.py.',
   )
   flags.DEFINE_enum('on', 'local', list(_ENGINES), 'Where to train.')
   flags.DEFINE_string(
@@ -293,7 +292,7 @@ def _check(argv: list[str]) -> None:
 
 
 def _run(engine: Any) -> int:
-  lines = campaign_list.read(files.locate(flags.FLAGS.list, '--list'))
+  lines = campaign_list.read(campaign_list.find(flags.FLAGS.list))
   campaign = _Campaign(lines, engine)
   outcome = campaign.measure()
   if not outcome.left:

@@ -15,10 +15,12 @@ import shlex
 from typing import Any, NamedTuple
 
 from modular_hyperteacher import errors
+from modular_hyperteacher import files
 from modular_hyperteacher.cli import user_config
 from modular_hyperteacher.experiments import published
 from modular_hyperteacher.experiments import sweeps
 
+_LISTS = pathlib.Path(__file__).parents[1] / 'configs/campaigns'
 _OPTIONS = ('--only', '--seeds', '--values')
 
 
@@ -29,6 +31,23 @@ class Line(NamedTuple):
   runs: list[sweeps.Run]
   patterns: str  # of values, as written
   values: list[str]  # ids
+
+
+def find(name: str) -> pathlib.Path:
+  """Returns the list of configs/campaigns that has this name, or a user's file.
+
+  Raises:
+    UserError: if there is neither.
+  """
+  lists = {path.stem: path for path in sorted(_LISTS.glob('*.txt'))}
+  if name in lists:
+    return lists[name]
+  path = files.locate(name, '--list')
+  if not path.exists():
+    raise errors.UserError(
+        f"--list is '{name}'; choose one of {', '.join(lists)}, or a file."
+    )
+  return path
 
 
 def read(path: pathlib.Path) -> list[Line]:

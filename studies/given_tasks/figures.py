@@ -30,7 +30,7 @@ from modular_hyperteacher.tasks.supports import combinations
 
 EXPERIMENT = 'scaling'
 GIVEN = 'given_or_inferred'
-R2 = 'prediction_r2'
+R2 = 'r2'
 DECODING = 'decoding_r2'
 CELL = (
     'model.name',

@@ -28,7 +28,7 @@ from tests.helpers import launch_flags
 from tests.helpers import small_sweep
 
 _SMALL = 'tests/helpers/small_sweep.py'
-_PUBLISHED = pathlib.Path('configs/campaigns/published.txt')
+_PUBLISHED = campaign_list.find('published')
 
 
 @pytest.fixture(autouse=True, scope='module')
@@ -40,6 +40,15 @@ def _read(tmp_path: pathlib.Path, text: str) -> list[campaign_list.Line]:
   path = tmp_path / 'list.txt'
   path.write_text(text)
   return campaign_list.read(path)
+
+
+def test_a_list_is_one_of_the_package_or_a_file(tmp_path: pathlib.Path) -> None:
+  path = tmp_path / 'list.txt'
+  message = f"--list is '{path}'; choose one of gpu, published, or a file."
+  with pytest.raises(errors.UserError, match=re.escape(message)):
+    campaign_list.find(str(path))
+  path.touch()
+  assert campaign_list.find(str(path)) == path
 
 
 @pytest.mark.parametrize(

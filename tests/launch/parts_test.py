@@ -172,7 +172,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_list_for_a_lent_gpu_has_the_published_scale() -> None:
-  lines = campaign_list.read(pathlib.Path('configs/campaigns/gpu.txt'))
+  lines = campaign_list.read(campaign_list.find('gpu'))
   order = [run.experiment for line in lines for run in line.runs]
   assert order == ['fig4e'] * 2 + ['fig2c_shared_inputs'] * 4 + ['fig3b'] * 2
   assert all(run.preset == 'paper' for line in lines for run in line.runs)
