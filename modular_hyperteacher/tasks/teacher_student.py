@@ -181,9 +181,8 @@ def list_masks(
   """
   train = families.masks(families_)
   all_masks = combinations.masks_up_to(num_modules, num_modules)
-  seen = (all_masks[:, None] == train[None]).all(-1).any(-1)
   masks = {'train': train, 'valid': train, 'test': train}
-  masks['ood'] = all_masks[~seen]
+  masks['ood'] = combinations.without(all_masks, train)
   for k in range(1, num_modules + 1):
     masks[f'all_k{k}'] = combinations.masks_with(num_modules, k)
   return masks

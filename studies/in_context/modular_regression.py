@@ -96,9 +96,9 @@ def masks_of(task_support: str) -> dict[str, np.ndarray]:
   """
   pairs = combinations.masks_with(families.NUM_MODULES, 2)
   train = families.masks(SUPPORTS[task_support])
-  seen_by = {name: families.masks(s) for name, s in SUPPORTS.items()}
-  ood = _without(pairs, train)
-  common = _without(_without(ood, seen_by['ring']), seen_by['triangles'])
+  compared = families.masks(SUPPORTS['ring'] + SUPPORTS['triangles'])
+  ood = combinations.without(pairs, train)
+  common = combinations.without(ood, compared)
   return {
       'train': train,
       'valid': train,
@@ -191,8 +191,3 @@ def make(
       sample_examples=sample_examples,
       num_combinations=lambda params, split: len(masks[split]),
   )
-
-
-def _without(masks: np.ndarray, others: np.ndarray) -> np.ndarray:
-  """Returns the rows of masks [C, M] that are not among others."""
-  return masks[~(masks[:, None] == others[None]).all(-1).any(-1)]

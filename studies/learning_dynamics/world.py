@@ -54,9 +54,8 @@ def make(
   train = supports.masks(task_support)
   families = np.unique(train, axis=0)
   all_masks = combinations.masks_up_to(num_modules, num_modules)
-  seen = (all_masks[:, None] == families[None]).all(-1).any(-1)
   masks: dict[str, np.ndarray] = {'train': train, 'valid': train, 'test': train}
-  masks['ood'] = all_masks[~seen]
+  masks['ood'] = combinations.without(all_masks, families)
   masks |= {supports.family_split(family): family[None] for family in families}
 
   def sample_latent(params: Any, key: jax.Array, split: str) -> jax.Array:

@@ -49,6 +49,11 @@ def masks_with(num_modules: int, num_active: int) -> np.ndarray:
   return masks
 
 
+def without(masks: np.ndarray, others: np.ndarray) -> np.ndarray:
+  """Returns the rows of masks [C, M] that are not among others [D, M]."""
+  return masks[~(masks[:, None] == others[None]).all(-1).any(-1)]
+
+
 def num_masks(num_modules: int, max_active: int) -> int:
   """Returns the number of masks with 1 to `max_active` ones; lists none."""
   return sum(math.comb(num_modules, k) for k in range(1, max_active + 1))
