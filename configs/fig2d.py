@@ -2,7 +2,7 @@
 
 The student of Figure 2C, grown in hidden units, in modules, and in both, on
 connected families (singles and ring), with discrete and with continuous
-latents. The paper finds that beyond twice the teacher's size alignment falls
+latents. The paper finds that beyond slight overparameterisation alignment falls
 for discrete tasks, and stays for continuous ones. Figure A2 shows the OOD loss
 of the same runs.
 

@@ -7,7 +7,8 @@ that of ANIL and MAML (4E); non-compositional support (the last quadrant held
 out) costs the hypernetworks more than them (4F). The fraction of
 demonstrations that are predicted without a single mistake shows the same (A9).
 'laptop' has mazes of 7 x 7 cells in place of 11 x 11, and hypernetworks of 32
-modules in place of 8, which learn faster at this learning rate (0.003). Figure
+modules in place of 8. At this learning rate (0.003), the linear one then learns
+faster. Figure
 4E draws those of 8 modules at the better rate, 0.01, too. 'workstation' adds
 ANIL and MAML 480 wide, as large as the hypernetworks: a seed of MAML takes
 three hours of a core.

@@ -1,7 +1,7 @@
 """Beyond the paper: do large students fail because inference stops too early?
 
 The paper finds lower alignment for large students of discrete tasks. It infers
-latents by 300 steps of Adam, which can change each by at most 0.9. Here, two
+latents by 300 steps of Adam, which can change each by about 0.9. Here, two
 sizes of student are trained with more and more steps of Levenberg-Marquardt or
 Adam, from a fixed or a random start.
 

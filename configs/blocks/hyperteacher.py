@@ -5,7 +5,8 @@ takes the whole support set at each of its steps, in place of 64 examples) and
 the criterion, and makes the problem one that the students learn well within
 minutes: a teacher with one generated layer of width 8, combinations of up to
 three modules in place of two layers of up to two, 32 + 32 examples, narrower
-students, fewer and smaller outer steps.
+students, fewer and smaller outer steps, and for the linear hypernetwork an
+outer learning rate of 0.003 in place of 0.001.
 """
 
 from typing import Any

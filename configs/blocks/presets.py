@@ -1,8 +1,9 @@
 """Presets: the scales at which an experiment can run.
 
 'paper' has the published values ("Tables" are those of the paper's Appendix C,
-with the values selected in the authors' released configs), 'laptop' changes
-scale only, and 'smoke' takes a few steps of that. Some configs also have
+with the values selected in the authors' released configs), 'laptop' is a
+smaller problem that students learn in minutes (docs/reproducibility.md says
+what differs), and 'smoke' takes a few steps of that. Some configs also have
 'workstation': 'laptop' with more runs, which take it over an hour of two cores.
 They have a constant `WORKSTATION`, and their results count as the laptop's.
 Some figures of the hyperteacher have 'desktop': the published task and models,

@@ -240,9 +240,9 @@ CLAIMS = (
     verdicts.Claim(
         'TH-1',
         "Connected support: students of their teacher's size that fit all"
-        f' training tasks (loss below {theory_students.NEAR_ZERO:g}) fit all'
-        f' others (at most {_LARGEST_RATIO:,} times the loss) and find its'
-        ' modules.',
+        f' training tasks (relative loss below {theory_students.NEAR_ZERO:g})'
+        f' fit all others (at most {_LARGEST_RATIO:,} times the loss) and find'
+        ' its modules.',
         'theorem',
         _fits_everything,
         artefact='Section 3.2',

@@ -53,7 +53,7 @@ class Learner(NamedTuple):
   experiment: str
   fields: Mapping[str, Any]
   kind: Kind
-  decoding: str = 'r2'
+  decoding: str = 'r2_exact'
 
   def run(self, preset: str, task_support: str = 'random') -> sweeps.Run:
     """Returns its first run that the config describes."""
@@ -83,8 +83,6 @@ class Comparison(NamedTuple):
     rows: returns the learners, from top to bottom.
     preset: the preset of the runs that count; None chooses it as other figures
       do.
-    exact: whether R2 of decoding is that of exact ridge regression, where it
-      was measured, or that of 10 iterations.
     scales: presets whose inference was timed.
     lines: returns reference lines.
     notes: further lines of the caption.
@@ -92,14 +90,12 @@ class Comparison(NamedTuple):
 
   rows: Callable[[], Sequence[Learner]]
   preset: str | None = 'laptop'
-  exact: bool = False
   scales: tuple[str, ...] = ('laptop',)
   lines: Callable[[], Sequence[Line]] = tuple
   notes: tuple[str, ...] = ()
 
   def panels(self) -> dict[str, dict[str, str]]:
     """Returns title -> measure -> symbol."""
-    decoding = 'decoding_exact' if self.exact else 'decoding'
     return {
         'Accuracy,<br>all modules trained': {
             'seen': 'circle-open',
@@ -110,8 +106,8 @@ class Comparison(NamedTuple):
             'new_held_out': 'diamond',
         },
         'R² of decoding,<br>new combinations': {
-            decoding: 'circle',
-            f'{decoding}_held_out': 'diamond',
+            'decoding': 'circle',
+            'decoding_held_out': 'diamond',
         },
         'CPU time per task,<br>ms': {
             f'cost_{scale}': _SCALES[scale] for scale in self.scales
@@ -210,8 +206,6 @@ def _row(
 
 def _measures(learner: Learner) -> dict[str, tuple[str, str, str]]:
   """Returns column -> task support, split and metric."""
-  # R2 of in-context learners, and of those that are given the task, is exact.
-  exact = 'r2_exact' if learner.decoding == 'r2' else learner.decoding
   return {
       f'{name}{ending}': (support, split, metric)
       for support, ending in _SUPPORTS.items()
@@ -219,7 +213,6 @@ def _measures(learner: Learner) -> dict[str, tuple[str, str, str]]:
           ('seen', 'test', 'accuracy'),
           ('new', 'ood', 'accuracy'),
           ('decoding', 'ood', learner.decoding),
-          ('decoding_exact', 'ood', exact),
       )
   }
 
@@ -349,12 +342,11 @@ def _caption(read: _Grids, comparison: Comparison) -> list[str]:
     for line in (scale.removeprefix('Ours: '), *others):
       lines.setdefault(line, []).append(experiment)
   timed = inference_cost.MEASURED.load().iloc[0]
-  ridge = 'exact ridge regression' if comparison.exact else 'ridge regression'
   return [
       *(f'{", ".join(names)}: {line}' for line, names in lines.items()),
       (
           'Whiskers: standard error over seeds. R²: modules of new'
-          f' combinations, decoded by {ridge}.'
+          ' combinations, decoded by exact ridge regression.'
       ),
       (
           'CPU time from a support set to fast parameters; in context, or if'

@@ -472,6 +472,6 @@ LEARNERS = (
         experiment=GIVEN,
         fields={'model.name': multitask.NAME},
         kind=learners.Kind('given', style.INK),
-        decoding=f'{DECODING}_last',
+        decoding=f'{DECODING}_exact_layer_2',  # The last hidden one.
     ),
 )

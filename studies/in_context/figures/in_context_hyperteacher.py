@@ -62,7 +62,6 @@ draw = functools.partial(
     learners.draw,
     comparison=learners.Comparison(
         rows=_rows,
-        exact=True,
         lines=_lines,
         notes=(
             (
