@@ -2,7 +2,8 @@
 
 Four models on the hyperteacher, M modules, up to K of them combined in each
 layer of a task. In the paper, hypernetworks solve combinations that they never
-saw if K > 1, and fail for K = 1, where each layer of a task has one module. The same runs make Figures A6 and A7 and Tables A2 to A8.
+saw if K > 1, and fail for K = 1, where each layer of a task has one module. The
+same runs make Figures A6 and A7 and Tables A2 to A8.
 
 'laptop' has a smaller teacher and is thinned: M of 4 and 8; K of 1, 2 and M for
 the hypernetworks; ANIL for M = 8 and K = 2 alone, and no MAML, so its
