@@ -17,6 +17,7 @@ from modular_hyperteacher.analysis import base as analyses
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import chunks
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import contracts
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.learning import estimates
@@ -28,6 +29,7 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.untrusted import rules
 
+SIZES = 'input_dim', 'output_dim'  # Arguments of a model that its task sets.
 # Analyses are skipped if the adapted parameters of evaluation tasks, which stay
 # on the devices, exceed this. In the paper, only MAML's do: 7 to 21 GiB. To
 # concatenate them, the host needs twice as much.
@@ -82,6 +84,7 @@ def build(
   task_block = dict(config['task'])
   entry = components.task_entry(task_block)
   task = checked.call(entry.make, 'task', task_block, tasks.TaskDistribution)
+  task = contracts.of_task(config['task']['name'], task)
   # This system draws the examples of all splits alike.
   splits = [s for s in task.evaluation_splits if s not in task.context_splits]
   task = dataclasses.replace(task, evaluation_splits=tuple(splits))
@@ -186,8 +189,10 @@ def _make_model(
   # loaded again is another one.
   text = json.dumps(fields, sort_keys=True)
   make = components.choose(components.known_models(), 'model', fields)
+  checked.require_parameters(make, 'model', SIZES)
   if text not in _made or _made[text][0] is not make:
     model = checked.call(make, 'model', fields, models.MetaModel)
+    model = contracts.of_model(model_block['name'], model, task.output_dim)
     if len(_made) >= models.MAX_COUNTED:
       del _made[next(iter(_made))]  # The oldest.
     _made[text] = make, model if model.reads_compact else models.densify(model)

@@ -1,6 +1,6 @@
 """Calls components with the fields of a config's blocks, after checks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 import inspect
 from typing import Any, TypeVar
 
@@ -25,15 +25,12 @@ def call(
     UserError: if a field is unknown, missing, not of the declared type or
       breaks its rule, or what is returned is not of this kind.
   """
-  try:
-    parameters = inspect.signature(function).parameters
-  except ValueError as error:  # A function in C may have none.
-    raise errors.UserError(f'{block}.name: {error}.') from error
+  parameters = _parameters(function, block)
   variadic = (
       inspect.Parameter.VAR_KEYWORD,
       inspect.Parameter.VAR_POSITIONAL,
   )
-  takes_any = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+  takes_any = _takes_any(parameters)
   for field in fields:
     if field not in parameters and not takes_any:
       raise errors.UserError(
@@ -55,6 +52,32 @@ def call(
         f' it must return a {kind.__name__}.'
     )
   return made
+
+
+def require_parameters(
+    function: Callable[..., Any], block: str, names: Sequence[str]
+) -> None:
+  """Raises UserError unless a block's function takes these arguments."""
+  parameters = _parameters(function, block)
+  for name in names:
+    if name not in parameters and not _takes_any(parameters):
+      raise errors.UserError(
+          f"{block}.name is a function without the argument '{name}'; it must"
+          f' take {" and ".join(names)}.'
+      )
+
+
+def _parameters(
+    function: Callable[..., Any], block: str
+) -> Mapping[str, inspect.Parameter]:
+  try:
+    return inspect.signature(function).parameters
+  except ValueError as error:  # A function in C may have none.
+    raise errors.UserError(f'{block}.name: {error}.') from error
+
+
+def _takes_any(parameters: Mapping[str, inspect.Parameter]) -> bool:
+  return any(p.kind == p.VAR_KEYWORD for p in parameters.values())
 
 
 def block(model: Mapping[str, Any], name: str) -> Any:

@@ -14,7 +14,6 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
-from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -42,9 +41,6 @@ def make_draw_tasks(
           )
       )
       latents.append(sample(keys))
-      shape = list(latents[-1].shape[1:])
-      rule = 'it must be [L, M], for layers and modules'
-      errors.require(len(shape) == 2, "a latent's shape", shape, rule)
     return jnp.stack(latents)
 
   def draw(root: jax.Array) -> programs.SeedTasks:
