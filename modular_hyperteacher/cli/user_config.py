@@ -57,7 +57,7 @@ def load(argument: str) -> dict[str, Any]:
   except (OSError, ValueError):  # Too long a name, for instance.
     is_file = False
   if not is_file:
-    hint = 'Run from the repository root, whose configs/ lists the configs.'
+    hint = 'Name a config of the package, such as fig3b, or a file.'
     if config := plugins.find_config(path.stem):
       hint = f'Write {config.flag(choice, by_name=True)}.'
     raise errors.UserError(

@@ -160,8 +160,8 @@ def load(
   # In JSON, tuples are lists.
   values = (list(v) if isinstance(v, tuple) else v for v in fields.values())
   only = [f'{field}={value}' for field, value in zip(fields, values)]
-  flag, what = "pretrained.load(**{'FIELD': VALUE})", f'run of {runs[0].name}'
-  runs = sweeps.select(runs, only, flag, what)
+  what = f'run of {runs[0].name}'
+  runs = sweeps.select(runs, only, 'pretrained.load', what)
   if len(runs) > 1:
     raise errors.UserError(
         f'{len(runs)} runs of {name} match; add one of {_differences(runs)}.'

@@ -50,10 +50,12 @@ def make(
     UserError: if there is no such world, or a field is impossible.
   """
   fields = {field: untrusted.plain(x) for field, x in fields.items()}
+  untrusted.check(name, str, 'the world')
   if ':' in name:
     components.allow({'task': {'name': name}, 'model': {}})
   else:
-    errors.require_choice('the world', name, names())
+    choices = *names(), 'package.module:function'
+    errors.require_choice('the world', name, choices)
   described = list(_described(name, preset))
   fitting = [pair for pair in described if fields.items() <= pair[1].items()]
   if fitting:

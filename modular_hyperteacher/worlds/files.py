@@ -104,16 +104,19 @@ def write_predictions(
   argument `seed` of `sample`.
 
   Raises:
-    UserError: if the file cannot be written.
+    UserError: if predictions have another shape or kind, or the file cannot be
+      written.
   """
   path = files.locate(path, 'the file of predictions')
+  predictions = np.asarray(predictions)
   number = len(predictions)
   whole = split in world.fixed_sizes
   num_drawn = number if whole else min(number, _NUM_DIGESTED)
   seed = worlds.check_seed('tasks_seed', tasks_seed)
   tasks = world.sample(split, num_drawn, seed)
+  world.check_predictions(predictions[:num_drawn], tasks)
   spec = _make_spec(world, split, tasks, number, tasks_seed)
-  _write(path, {'predictions': np.asarray(predictions)}, spec)
+  _write(path, {'predictions': predictions}, spec)
 
 
 def _digest(world: worlds.World, tasks: worlds.Tasks) -> draws.Digest:

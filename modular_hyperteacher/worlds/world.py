@@ -144,7 +144,17 @@ class World(abc.ABC):
     Raises:
       UserError: if predictions have another shape or kind.
     """
+    if not isinstance(tasks, Tasks):
+      kind = type(tasks).__name__
+      rule = 'it must be what `sample` returned'
+      errors.require(False, 'tasks', f'of type {kind}', rule)
     predictions = np.asarray(predictions)
+    self.check_predictions(predictions, tasks)
+    jax_settings.warn_of_nan('predictions', predictions)
+    return on_cpu(self._measure)(predictions, tasks)
+
+  def check_predictions(self, predictions: np.ndarray, tasks: Tasks) -> None:
+    """Raises UserError unless predictions have the right shape and kind."""
     wanted = self.prediction(tasks)
     if (
         predictions.shape != wanted.shape
@@ -156,8 +166,6 @@ class World(abc.ABC):
           f' {list(predictions.shape)}; they must be {kind} of shape'
           f' {list(wanted.shape)}.'
       )
-    jax_settings.warn_of_nan('predictions', predictions)
-    return on_cpu(self._measure)(predictions, tasks)
 
   def _num_tasks(self, split: str, num_tasks: int | None, seed: int) -> int:
     """Returns B, or raises UserError if the tasks cannot be drawn."""
@@ -174,7 +182,7 @@ class World(abc.ABC):
           f"num_tasks is {num_tasks}; split '{split}' of {self.name} is drawn"
           f' whole: ask for {size}, or for no number.'
       )
-    rule = f'it must be from 1 to {MAX_TASKS}'
+    rule = f'it must be a whole number from 1 to {MAX_TASKS}'
     return untrusted.whole_number(
         size or num_tasks, 'num_tasks', 1, MAX_TASKS + 1, rule
     )

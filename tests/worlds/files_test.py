@@ -85,6 +85,16 @@ def test_predictions_are_scored_on_the_tasks_drawn_again(
   assert scored.row()['task_support'] == 'random'
 
 
+def test_predictions_that_cannot_be_scored_are_not_written(
+    tmp_path: pathlib.Path,
+) -> None:
+  world = worlds.make('hyperteacher', preset='smoke')
+  logits = world.sample('ood', 9).query_targets[..., :1]
+  with pytest.raises(errors.UserError, match='they must be floats of shape'):
+    worlds.write_predictions(tmp_path / 'a.npz', logits, world, 'ood')
+  assert not list(tmp_path.iterdir())
+
+
 def test_predictions_of_tasks_drawn_otherwise_are_not_scored(
     tmp_path: pathlib.Path,
 ) -> None:
@@ -190,7 +200,7 @@ def test_a_pipe_stays_a_pipe(tmp_path: pathlib.Path) -> None:
         ({'tasks_seed': 2**40}, 'seed is 1099511627776; it must be'),
         ({'split': 'odd'}, "split is 'odd'; mutual_exclusivity has train"),
         ({'num_tasks': True}, _COPY),
-        ({'num_tasks': 0}, 'num_tasks is 0; it must be from 1'),
+        ({'num_tasks': 0}, 'num_tasks is 0; it must be a whole'),
         ({'num_tasks': 10**15}, 'num_tasks is 1000000000000000; it must be'),
         ({'num_tasks': 6}, r'shape \[5, 20, 7\]; it must be integers'),
     ],

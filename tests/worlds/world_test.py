@@ -153,6 +153,8 @@ def test_a_task_of_another_package_is_a_world(
     'fields, message',
     [
         ({'name': 'mazes'}, "the world is 'mazes'; choose one of hyperteacher"),
+        ({'name': 'mine.make'}, 'choose one of .*, package.module:function'),
+        ({'name': 3}, 'the world is 3; it must be text'),
         ({'preset': 'huge'}, "preset is 'huge'; choose one of smoke, laptop"),
         ({'seed': -1}, 'seed is -1; it must be an integer, at least 0'),
         ({'num_suport': 3}, 'task.num_suport does not exist; task has num_mod'),
@@ -172,9 +174,15 @@ def test_wrong_worlds_are_refused(fields: dict, message: str) -> None:
             ('odd', 2),
             "split is 'odd'; hyperteacher has train, valid, test, ood",
         ),
-        (('ood', None), 'num_tasks is None; it must be from 1 to 1048576'),
-        (('ood', 0), 'num_tasks is 0; it must be from 1 to 1048576'),
-        (('ood', 10**12), 'num_tasks is 1000000000000; it must be from 1'),
+        (
+            ('ood', None),
+            'num_tasks is None; it must be a whole number from 1 to 1048576',
+        ),
+        (
+            ('ood', 0),
+            'num_tasks is 0; it must be a whole number from 1 to 1048576',
+        ),
+        (('ood', 10**12), 'num_tasks is 1000000000000; it must be a whole'),
         (('ood', 2**20), r'its arrays would take 4\.\d GiB, and allowed are 2'),
         (('ood', 2, 2**32), 'seed is 4294967296; it must be an integer'),
     ],
@@ -184,6 +192,13 @@ def test_wrong_draws_are_refused(
 ) -> None:
   with pytest.raises(errors.UserError, match=message):
     world.sample(*arguments)
+
+
+def test_predictions_come_before_tasks(world: worlds.World) -> None:
+  tasks: Any = world.sample('ood', 2)
+  message = 'tasks is of type ndarray; it must be what `sample` returned'
+  with pytest.raises(errors.UserError, match=message):
+    world.score(tasks, tasks.query_targets)
 
 
 def test_a_fixed_split_is_drawn_whole(pseudowords: worlds.World) -> None:
