@@ -45,9 +45,12 @@ def test_no_latent_fits_a_new_combination(name: str, ood: Any) -> None:
 
 
 def test_a_faithful_student_would_be_found() -> None:
-  # The search for a latent does find one that fits, where there is one.
+  # Half the teacher's latent fits, from which no search starts.
   example = counterexamples.disconnected_tasks(jax.random.key(0))
-  example = example._replace(student=example.teacher)
+  teacher = example.teacher
+  example = example._replace(
+      student=teacher._replace(modules=2 * teacher.modules)
+  )
   error = counterexamples.best_ood_error(
       example, example.ood_masks['01'], jax.random.key(2)
   )
