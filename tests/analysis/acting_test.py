@@ -7,7 +7,9 @@ from typing import Any, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from modular_hyperteacher import randomness
 from modular_hyperteacher.analysis import acting
 from modular_hyperteacher.analysis import base
 from modular_hyperteacher.models import base as models
@@ -145,31 +147,63 @@ def test_detours_are_counted() -> None:
   assert num_longer
 
 
-def test_an_agent_that_never_moves_reaches_nothing() -> None:
-  world, params = _goals_world()
-  latents = _latents(world, params, 3)
+@functools.lru_cache
+def _goals_analysis() -> base.Analysis:
+  """Agents' fast parameters are their actions in all cells, [121]."""
+  world, _ = _goals_world()
   model = models.MetaModel(
       init=lambda key: (),
-      init_fast=lambda meta_params: jnp.zeros(()),
+      init_fast=lambda meta_params: jnp.zeros(121, int),
       encode=lambda meta_params, inputs: inputs.agent[0],
-      decode=lambda meta_params, fast, encoding: (
-          fast * _one_hot_actions(jnp.full(encoding.shape, 4), 6)
+      decode=lambda meta_params, fast, encoding: _one_hot_actions(
+          fast[encoding], 6
       ),
   )
-  analysis = acting.make_goals_analysis(world, model)
-  measured = analysis.measure(
+  return acting.make_goals_analysis(world, model)
+
+
+def _measure_goals(
+    latents: dict[str, np.ndarray], actions: dict[str, np.ndarray]
+) -> base.Metrics:
+  """Acts on goals, given each split's actions, [tasks, 121]."""
+  return _goals_analysis().measure(
       base.Adapted(
-          task_params=params,
+          task_params=_goals_world()[1],
           meta_params=(),
           latents=latents,
-          fast_params={s: np.ones(3) for s in latents},
+          fast_params=actions,
           key=jax.random.key(0),
       )
   )
-  assert analysis.splits == ('test', 'ood')
-  for split in analysis.splits:
-    assert measured[split]['success'] == 0.0
-    assert np.isnan(measured[split]['path_ratio'])
+
+
+def test_an_agent_that_never_moves_reaches_nothing() -> None:
+  latents = _latents(*_goals_world(), 3)
+  never = {split: np.full((3, 121), 4) for split in latents}
+  measured = _measure_goals(latents, never)
+  assert _goals_analysis().splits == tuple(measured) == ('test', 'ood')
+  for metrics in measured.values():
+    assert metrics['success'] == 0.0
+    assert np.isnan(metrics['path_ratio'])
+
+
+def test_an_optimal_agent_is_measured_as_one() -> None:
+  _, params = _goals_world()
+  latents, actions = _latents(*_goals_world(), 3), {}
+  walls = np.asarray(params.walls)
+  draw = jax.jit(jax.vmap(goals.draw_instance, (None, 0, 0)))
+  for split, latent in latents.items():
+    keys = jax.random.split(randomness.stream(jax.random.key(0), split), 3)
+    factors = latent.argmax(-1)
+    drawn = jax.tree.map(np.asarray, draw(params, keys, factors))
+    actions[split] = np.stack([
+        _optimal_actions(
+            walls, jax.tree.map(lambda x, i=i: x[i], drawn), factors[i]
+        )
+        for i in range(3)
+    ])
+  for metrics in _measure_goals(latents, actions).values():
+    assert metrics == {'success': 1.0, 'path_ratio': pytest.approx(1.0)}
 
 
 def test_means_of_goals() -> None:
@@ -327,8 +361,9 @@ def test_relative_return_of_agents_that_see_one_step_ahead() -> None:
   analysis = acting.make_preferences_analysis(world, model)
   templates = np.asarray(params.templates)
   worth = {split: latent[:, 0] @ templates for split, latent in latents.items()}
-  for factor, low, high in ((1, 0.05, 1.0), (0, 0.0, 0.0), (-1, -9.0, -0.03)):
-    measured = analysis.measure(
+
+  def measure(factor: float) -> base.Metrics:
+    return analysis.measure(
         base.Adapted(
             task_params=params,
             meta_params=(),
@@ -337,8 +372,23 @@ def test_relative_return_of_agents_that_see_one_step_ahead() -> None:
             key=jax.random.key(0),
         )
     )
-    for split in ('test', 'ood'):
-      assert low <= measured[split]['relative_return'] <= high
+
+  @jax.jit
+  @functools.partial(jax.vmap, in_axes=(0, 0, None))
+  def earn(key: jax.Array, worth: jax.Array, factor: float) -> Any:
+    instances = preferences.draw_instances(key, 16)
+    policy = functools.partial(model.predict, (), factor * worth)
+    return acting.earn(instances, worth, policy)
+
+  for factor, low, high in ((1, 0.05, 1.0), (0, 0.0, 0.0), (-1, -9.0, -0.03)):
+    for split, metrics in measure(factor).items():
+      assert low <= metrics['relative_return'] <= high
+      keys = jax.random.split(randomness.stream(jax.random.key(0), split), 20)
+      earned, shown = earn(keys, worth[split], factor)  # [tasks, instances]
+      ratio = pytest.approx(float(earned.sum() / shown.sum()), rel=1e-4)
+      assert metrics['relative_return'] == ratio
+  for metrics in measure(np.nan).values():  # It diverged.
+    assert np.isnan(metrics['relative_return'])
 
 
 def test_analyses_are_combined() -> None:
