@@ -229,6 +229,66 @@ def test_a_lost_student_has_no_numbers() -> None:
       assert is_lost.all() if split in expected else not is_lost.any()
 
 
+def test_every_number_is_what_its_name_says() -> None:
+  """A student of random modules, so that all numbers differ."""
+  rng = np.random.default_rng(6)
+
+  def normal(*shape: int) -> Any:
+    return rng.normal(size=shape).astype(np.float32)
+
+  teacher, student = normal(_M, _X, _H), normal(16, _X, 8)
+  readout = normal(_H, 2)
+  # Ten iterations do not solve for sixteen latents.
+  z = {'test': normal(24, _M), 'ood': normal(24, _M)}
+  z_hat = {split: normal(24, 16) for split in z}
+  measured = alignment.make_analysis(*_theory(hidden_dim=16)).measure(
+      base.Adapted(
+          teacher_student.TeacherParams(
+              jnp.asarray(teacher), jnp.asarray(readout)
+          ),
+          {'modules': student},
+          {split: latents[:, None] for split, latents in z.items()},
+          z_hat,
+          jax.random.key(0),
+      )
+  )
+  for split in z:
+    pair = jnp.asarray(z_hat[split]), jnp.asarray(z[split])
+    regression = alignment.fit_latents(*pair)
+    exact = alignment.fit_latents(*pair, exact=True)
+    found = alignment.align(teacher, student, regression)
+    weights, per_task = alignment.align_weights(teacher, student, *pair[::-1])
+    by_regression = identification.identify(
+        teacher, student, np.linalg.pinv(np.asarray(exact))
+    )
+    direct = identification.identify(
+        teacher,
+        student,
+        identification.fit_latent_map(z[split], z_hat[split]),
+        weights=(readout**2).sum(1),
+    )
+    expected = {
+        'alignment': found['joint_mean'],
+        'alignment_max': found['joint_max'],
+        'alignment_min': found['joint_min'],
+        'alignment_per_module': found['per_module_mean'],
+        'alignment_exact': alignment.align(teacher, student, exact)[
+            'joint_mean'
+        ],
+        'alignment_weights': weights,
+        'alignment_weights_per_task': per_task,
+        'latent_r2': ridge.r2(pair[0] @ regression.T, pair[1]).mean(),
+        'identification_residual': by_regression.residual,
+        'identification_residual_direct': direct.residual,
+        'identification_flipped': by_regression.fraction_flipped,
+    }
+    expected = {name: float(value) for name, value in expected.items()}
+    # Test tasks are like those of training.
+    expected['alignment_fit_train'] = measured['test']['alignment']
+    assert measured[split] == pytest.approx(expected, rel=1e-3)
+  assert np.diff(sorted(measured['ood'].values())).min() > 2e-3
+
+
 def _theory(
     hidden_dim: int,
 ) -> tuple[tasks.TaskDistribution, models.MetaModel]:
