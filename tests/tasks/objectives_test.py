@@ -80,6 +80,31 @@ def test_half_squared_error_is_2_5_times_the_masked_mean() -> None:
   np.testing.assert_allclose(loss, 2.5 * error, rtol=1e-5)
 
 
+def _regression() -> tuple[jax.Array, base.Batch]:
+  """Four examples of two outputs: a target of zero, and one that is masked."""
+  outputs = jnp.array([[2.0, 2.0], [0.0, 3.0], [2.0, 0.0], [9.0, 9.0]])
+  targets = jnp.array([[2.0, 0.0], [0.0, 4.0], [0.0, 0.0], [1.0, 1.0]])
+  return outputs, base.Batch(None, targets, jnp.array([1.0, 1.0, 1.0, 0.0]))
+
+
+def test_relative_errors_by_hand() -> None:
+  # Squared errors 4, 1, 4, summed over outputs; powers 4, 16, 0.
+  errors = objectives.relative_errors(*_regression())
+  assert {name: float(value) for name, value in errors.items()} == {
+      'relative_loss': pytest.approx(0.5 * (4 / 4 + 1 / 16) / 2),
+      'pooled_relative_loss': pytest.approx(0.5 * (4 + 1 + 4) / (4 + 16)),
+  }
+
+
+def test_residuals_by_hand() -> None:
+  outputs, batch = _regression()
+  residuals = objectives.masked_residuals(outputs, batch)
+  assert residuals.tolist() == [0, 2, 0, -1, 2, 0, 0, 0]
+  # Their squared norm is proportional to the loss: 3 examples, 2 outputs.
+  loss = objectives.half_mean_squared_error(outputs, batch)
+  assert float(loss) == pytest.approx(0.5 * float(residuals @ residuals) / 6)
+
+
 def test_the_loss_is_what_is_minimised() -> None:
   outputs, batch = _actions([1, 1, 1])
   objective = base.Objective(
