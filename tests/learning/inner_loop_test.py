@@ -65,6 +65,21 @@ def test_adamw_with_eps_root_by_hand() -> None:
   np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
+def test_momentum_by_hand() -> None:
+  phi, target = np.array([0.3, 0.1, 0.5]), np.array([1.0, -2.0, 0.5])
+  velocity = phi - target
+  expected = phi - 0.1 * velocity
+  velocity = 0.9 * velocity + (expected - target)
+  expected = expected - 0.1 * velocity
+  config = inner_loop.InnerConfig(
+      num_steps=2, learning_rate=0.1, solver='sgd', momentum=0.9
+  )
+  actual = inner_loop.InnerLoop(_POINT, _QUADRATIC, config).adapt(
+      (), jnp.asarray(phi), lambda key: _batch(target), jax.random.key(0)
+  )
+  np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize('eps_root, finite', [(0.0, False), (1e-7, True)])
 def test_eps_root_keeps_second_order_finite(
     eps_root: float, finite: bool
