@@ -97,6 +97,14 @@ def test_teacher_against_numpy() -> None:
     )
 
 
+@pytest.mark.parametrize('teacher_seed', [None, 3])
+def test_a_teacher_seed_is_that_of_all_seeds(teacher_seed: int | None) -> None:
+  world = _make(teacher_seed=teacher_seed)
+  teachers = [world.init(jax.random.key(seed)) for seed in range(2)]
+  for one, other in zip(*teachers):
+    assert np.array_equal(one, other) == (teacher_seed is not None)
+
+
 def test_inputs_have_unit_variance_and_initial_weights_are_cut() -> None:
   world = _make(num_query=4000)
   params = world.init(jax.random.key(0))

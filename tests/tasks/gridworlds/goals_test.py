@@ -264,6 +264,23 @@ def test_no_two_mazes_are_equal() -> None:
   assert redrawn
 
 
+@pytest.mark.parametrize(
+    'maze, longest, is_usable',
+    [
+        ('....# ###.# ....# .#### ....#', 13, True),
+        ('....# ###.# ....# .#### ....#', 12, False),
+        # No two cells are five steps apart.
+        ('##### ##### ##..# ##..# #####', 13, False),
+        # No free cell is in the last two columns.
+        ('...## ##.## ...## .#### ...##', 13, False),
+    ],
+    ids=['usable', 'too long', 'no start', 'no target'],
+)
+def test_usable_mazes(maze: str, longest: int, is_usable: bool) -> None:
+  walls = np.array([[cell == '#' for cell in row] for row in maze.split()])
+  assert goals._is_usable(walls, longest) == is_usable
+
+
 def test_mazes_with_longer_paths_are_drawn_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
