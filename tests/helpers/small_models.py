@@ -24,6 +24,8 @@ def make(name: str, num_hidden: int = 3) -> base.MetaModel:
   sizes: dict[str, int] = dict(
       input_dim=X, output_dim=Y, num_hidden=num_hidden, hidden_dim=H
   )
+  if name == 'modular_student':
+    sizes = dict(input_dim=X, output_dim=Y, hidden_dim=H, num_modules=MODULES)
   if name in HYPERNETWORKS:
     sizes['num_modules'] = MODULES
   if name == 'nonlinear_hypernetwork':

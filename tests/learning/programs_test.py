@@ -1,6 +1,7 @@
 """Seeds side by side, calls of any length, and the evaluation of all splits."""
 
 from collections.abc import Sequence
+import dataclasses
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 
 from modular_hyperteacher import randomness
 from modular_hyperteacher.devices import compilation_options
+from modular_hyperteacher.learning import evaluation
 from modular_hyperteacher.learning import programs
 from modular_hyperteacher.tasks import base as tasks
 from tests.helpers import tiny
@@ -85,15 +87,18 @@ def test_what_is_not_optimised_computes_the_same(
   assert asked == [options, None, options]
 
 
-def test_different_seeds_differ() -> None:
+def test_every_seed_and_step_has_its_own_tasks() -> None:
   world = tiny.task()
   compiled = tiny.make_programs(world, tiny.learner(world), [0, 1])
-  _, metrics = _train(compiled, [1])
-  assert metrics['loss'][0] != metrics['loss'][1]
+  state = compiled.init()
+  # The same parameters, about to take the first step or the second.
+  states = state, state._replace(step=state.step + 1)
+  losses = [programs.fetch(compiled.train(s, 1)[1])['loss'] for s in states]
+  assert len(set(np.ravel(losses))) == 4
 
 
 @pytest.mark.slow
-def test_evaluation_averages_what_judge_returns() -> None:
+def test_evaluation_averages_what_evaluate_task_returns() -> None:
   world = tiny.task()
   algorithm = tiny.learner(world)
   compiled = tiny.make_programs(world, algorithm, [0], num_tasks=16)
@@ -125,12 +130,39 @@ def test_evaluation_averages_what_judge_returns() -> None:
     )
 
 
+@pytest.mark.parametrize('num_devices, task_chunk_size', [(1, None), (2, 2)])
+def test_evaluation_is_the_mean_over_tasks(
+    num_devices: int, task_chunk_size: int | None
+) -> None:
+  """A loss that is a task's latent, without examples or adaptation."""
+  nothing = tasks.examples(jnp.zeros((1, 1)), jnp.zeros((1, 1)))
+  world = dataclasses.replace(
+      tiny.task(), sample_examples=lambda *_: (nothing, nothing)
+  )
+  learner = tiny.learner(world)._replace(
+      evaluate_task=lambda meta_params, task_params, task, key: (
+          {'loss': task.latent[0, 0]},
+          (),
+      )
+  )
+  num_splits = len(world.evaluation_splits)
+  latents = np.random.default_rng(0).normal(size=(num_splits, 8, 1, 1))
+  evaluate = evaluation.make_evaluate(world, learner, task_chunk_size)
+  metrics, _ = tiny.on_devices(evaluate, num_devices)(
+      (), (), jnp.asarray(latents), jax.random.key(0)
+  )
+  np.testing.assert_allclose(
+      metrics['loss'], latents[..., 0, 0].mean(1), rtol=1e-5, atol=1e-6
+  )
+
+
 def test_evaluation_latents_are_those_of_their_split() -> None:
   world = tiny.task(num_modules=4, max_active=2)
   _, ((_, latents),) = tiny.make_seed_tasks(world, [0], 64)
   by_split = dict(zip(world.evaluation_splits, np.asarray(latents)))
   for k in (1, 2, 4):
     assert (by_split[f'ood_k{k}'].sum(-1) == k).all()
+  assert not np.array_equal(by_split['valid'], by_split['test'])
   seen = {row.tobytes() for row in by_split['valid']}
   seen |= {row.tobytes() for row in by_split['test']}
   assert not seen & {row.tobytes() for row in by_split['ood']}

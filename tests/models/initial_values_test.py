@@ -148,7 +148,7 @@ def test_initial_values_of_the_nonlinear_generators() -> None:
     _assert_truncated_normal(generators['heads'][block]['w'], 1 / math.sqrt(32))
 
 
-@pytest.mark.parametrize('name', small_models.NAMES)
+@pytest.mark.parametrize('name', [*small_models.NAMES, 'modular_student'])
 def test_init_follows_the_key(name: str) -> None:
   init = small_models.compiled_init(name)
   one, again, other = (init(jax.random.key(seed)) for seed in (0, 0, 1))
