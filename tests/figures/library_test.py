@@ -469,7 +469,9 @@ def test_bundles_have_six_digits(tmp_path: pathlib.Path) -> None:
   source = tmp_path / 'fig3b' / 'laptop'
   for target in (tmp_path / 'a', tmp_path / 'b'):
     bundles.write_bundle(source, target)
-  for path in sorted((tmp_path / 'a').glob('*.csv.gz')):
+  paths = sorted((tmp_path / 'a').glob('*.csv.gz'))
+  assert [p.name for p in paths] == ['curves.csv.gz', 'results.csv.gz']
+  for path in paths:
     text = gzip.decompress(path.read_bytes()).decode()
     for line in text.splitlines()[1:]:
       value = line.rpartition(',')[2]

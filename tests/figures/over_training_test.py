@@ -144,7 +144,9 @@ def test_derived_metrics_are_derived_at_every_step() -> None:
   library = data.Library(data.BUNDLED / 'nothing')
   claim = _CLAIMS['SG-7']
   curves = library.curves(claim.experiment)
-  for step, _, found in over_training.at_steps(claim, library):
+  compared = list(over_training.at_steps(claim, library))
+  assert len(compared) > 1
+  for step, _, found in compared:
     comparison = found[0]
     means = []
     for sample in comparison.samples:

@@ -93,8 +93,13 @@ def test_what_is_loaded_gives_the_results_that_the_run_reported(
   assert summary is not None
   index = summary['seeds'].index(seed)
   reported = {
-      split: {name: per_seed[index] for name, per_seed in metrics.items()}
+      split: {
+          name: per_seed[index]
+          for name, per_seed in metrics.items()
+          if not name.startswith('r2')  # Of an analysis.
+      }
       for split, metrics in summary['last'].items()
+      if split != 'train'
   }
   _assert_close(loaded.student(seed).evaluate(), reported)
 
@@ -121,7 +126,9 @@ def _assert_close(
     evaluated: Mapping[str, Mapping[str, float]],
     expected: Mapping[str, Mapping[str, float | None]],
 ) -> None:
+  assert evaluated and evaluated.keys() == expected.keys()
   for split, metrics in evaluated.items():
+    assert metrics and metrics.keys() == expected[split].keys()
     for name, value in metrics.items():
       value_expected = expected[split][name]
       if value_expected is None:  # An empty split.
