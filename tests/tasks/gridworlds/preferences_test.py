@@ -192,8 +192,9 @@ def test_instances_are_in_distinct_cells_and_cover_all() -> None:
 
 def test_orders_of_magnitude() -> None:
   """Spec 5.3, K = 3, one draw of templates: mean length 5.4, 21% end at once,
-  Q 0.59 ± 0.58, loss of predicting zero 1.71. What differs between draws of
-  templates is the tolerance (seen over 24 draws)."""
+  Q 0.59 ± 0.58. What differs between draws of templates is the tolerance (seen
+  over 24 draws). The loss of predicting zero, 1.71, is 2.5 times the mean of
+  Q^2, and so follows from these."""
   world = _make(num_support=8)
   sample = jax.jit(
       jax.vmap(lambda p, k: world.sample(p, k, 'train').support, (None, 0))
@@ -209,10 +210,9 @@ def test_orders_of_magnitude() -> None:
         (mask[:, 1] == 0).mean(),
         values.mean(),
         values.std(),
-        0.5 * (values**2).sum(-1).mean(),
     ))
-  difference = np.mean(totals, axis=0) - [5.4, 0.21, 0.59, 0.58, 1.71]
-  spread = np.array([0.5, 0.07, 0.17, 0.14, 1.1])
+  difference = np.mean(totals, axis=0) - [5.4, 0.21, 0.59, 0.58]
+  spread = np.array([0.5, 0.07, 0.17, 0.14])
   assert (np.abs(difference) < 1.5 * spread).all()
 
 
