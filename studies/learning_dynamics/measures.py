@@ -120,7 +120,12 @@ def steps_sample(
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-  """Returns Spearman's rank correlation; 0 if either is constant."""
+  """Returns Spearman's rank correlation; 0 if either is constant.
+
+  Numbers count as equal if they are up to rounding, which differs between
+  versions of linear algebra.
+  """
+  first, second = np.round(first, 9), np.round(second, 9)
   if np.ptp(first) == 0 or np.ptp(second) == 0:
     return 0.0
   correlation: Any = scipy.stats.spearmanr(first, second)
