@@ -37,8 +37,9 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
       params: tasks.TaskParams, key: jax.Array, split: str
   ) -> jax.Array:
     latent = task.sample_latent(params, key, split)
-    rule = 'it must be [L, M], for layers and modules'
-    _require(_ndim(latent) == 2, f'{what}sample_latent', latent, rule)
+    rule = f'it must be [L, {task.num_modules}], for layers and num_modules'
+    allowed = _ndim(latent) == 2 and latent.shape[1] == task.num_modules
+    _require(allowed, f'{what}sample_latent', latent, rule)
     return latent
 
   def sample_examples(

@@ -47,13 +47,18 @@ def test_what_the_interface_says_is_returned_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    'latent, shown', [(jnp.ones(3), r'an array \[3\]'), (None, 'None')]
+    'latent, shown',
+    [
+        (jnp.ones(3), r'an array \[3\]'),
+        (jnp.ones((1, 5)), r'an array \[1, 5\]'),
+        (None, 'None'),
+    ],
 )
 def test_a_latent_has_layers_and_modules(latent: Any, shown: str) -> None:
   task = _task(sample_latent=lambda *_: latent)
   message = (
       f"^task 'mine': sample_latent returns {shown}; it must be"
-      r' \[L, M\], for layers and modules'
+      r' \[L, 3\], for layers and num_modules'
   )
   with pytest.raises(errors.UserError, match=message):
     _sample(task)
