@@ -8,10 +8,9 @@ out) costs the hypernetworks more than them (4F). The fraction of
 demonstrations that are predicted without a single mistake shows the same (A9).
 'laptop' has mazes of 7 x 7 cells in place of 11 x 11, and hypernetworks of 32
 modules in place of 8. At this learning rate (0.003), the linear one then learns
-faster. Figure
-4E draws those of 8 modules at the better rate, 0.01, too. 'workstation' adds
-ANIL and MAML 480 wide, as large as the hypernetworks: a seed of MAML takes
-three hours of a core.
+faster. Figure 4E draws those of 8 modules at the better rate, 0.01, too.
+'workstation' adds ANIL and MAML 480 wide, as large as the hypernetworks: a seed
+of MAML takes three hours of a core.
 
   python -m modular_hyperteacher.main --config=configs/fig4e.py
   python figures/make_all.py --only=fig4e,fig4f,fig_a9

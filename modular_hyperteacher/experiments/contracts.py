@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
@@ -38,7 +38,7 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
   ) -> jax.Array:
     latent = task.sample_latent(params, key, split)
     rule = f'it must be [L, {task.num_modules}], for layers and num_modules'
-    allowed = _ndim(latent) == 2 and latent.shape[1] == task.num_modules
+    allowed = _ndim(latent) == 2 and np.shape(latent)[1] == task.num_modules
     _require(allowed, f'{what}sample_latent', latent, rule)
     return latent
 
@@ -48,18 +48,27 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
     sets: Any = task.sample_examples(params, key, latent, split)
     function = f'{what}sample_examples'
     _require(
-        isinstance(sets, tuple)
+        isinstance(sets, tuple | list)
         and len(sets) == 2
         and all(isinstance(batch, tasks.Batch) for batch in sets),
         function,
         sets,
-        'it must be two tasks.base.Batch, support and query set',
+        'it must be two of tasks.base.Batch, support and query set',
     )
-    for batch in sets:
+    support, query = sets
+    for batch in (support, query):
       _check_batch(function, batch, task)
-    return sets
+    return support, query
+
+  def check_rows(outputs: jax.Array, batch: tasks.Batch) -> None:
+    # One row would be broadcast over all examples.
+    number, wanted = len(outputs), len(batch.mask)
+    rule = f'it must be {wanted}, one for each example'
+    field = f'{what}the number of outputs'
+    errors.require(number == wanted, field, number, rule)
 
   def loss(outputs: jax.Array, batch: tasks.Batch) -> jax.Array:
+    check_rows(outputs, batch)
     value = objective.loss(outputs, batch)
     rule = 'it must be a scalar'
     _require(_ndim(value) == 0, f'{what}objective.loss', value, rule)
@@ -68,6 +77,7 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
   def metrics(
       outputs: jax.Array, batch: tasks.Batch
   ) -> Mapping[str, jax.Array]:
+    check_rows(outputs, batch)
     values = objective.metrics(outputs, batch)
     _require(
         isinstance(values, Mapping)
@@ -89,7 +99,23 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
 def of_model(
     name: str, model: models.MetaModel, output_dim: int
 ) -> models.MetaModel:
-  """Returns a model whose `decode` raises UserError for outputs not [N, Y]."""
+  """Returns a model whose functions check what they return.
+
+  They raise UserError for parameters that are None, and for outputs that are
+  not [N, Y].
+  """
+  what = f"model '{name}': "
+  is_tree = 'it must be a tree of arrays, () for none'
+
+  def init(key: jax.Array) -> models.MetaParams:
+    params = model.init(key)
+    _require(params is not None, f'{what}init', params, is_tree)
+    return params
+
+  def init_fast(meta_params: models.MetaParams) -> models.FastParams:
+    params = model.init_fast(meta_params)
+    _require(params is not None, f'{what}init_fast', params, is_tree)
+    return params
 
   def decode(
       meta_params: models.MetaParams,
@@ -98,14 +124,14 @@ def of_model(
   ) -> jax.Array:
     outputs = model.decode(meta_params, fast_params, encoding)
     _require(
-        _ndim(outputs) == 2 and outputs.shape[1] == output_dim,
-        f"model '{name}': decode",
+        _ndim(outputs) == 2 and np.shape(outputs)[1] == output_dim,
+        f'{what}decode',
         outputs,
         f'it must be [N, {output_dim}], the outputs of N examples',
     )
     return outputs
 
-  return model._replace(decode=decode)
+  return model._replace(init=init, init_fast=init_fast, decode=decode)
 
 
 def _check_batch(
@@ -113,35 +139,31 @@ def _check_batch(
 ) -> None:
   """Checks the shapes of a support or query set."""
   inputs, targets, mask = batch
-  _require(_ndim(mask) == 1, f'{function}, mask', mask, 'it must be [N]')
+  _require(_ndim(mask) == 1, function, mask, 'it must be [N]', 'as mask ')
   num_examples = len(mask)
-  if isinstance(inputs, jax.Array) and task.sequence_lengths is None:
+  is_plain = isinstance(inputs, jax.Array | np.ndarray)
+  if is_plain and task.sequence_lengths is None:
     wanted = num_examples, task.input_dim
     rule = f'it must be {list(wanted)}, by input_dim'
-    _require(inputs.shape == wanted, f'{function}, inputs', inputs, rule)
-  rule = f'it must be {num_examples} rows, one for each example'
-  rows = _ndim(targets) > 0 and len(targets) == num_examples
-  _require(rows, f'{function}, targets', targets, rule)
-  if jnp.issubdtype(targets.dtype, jnp.floating):
-    # Outputs are [N, Y]; a single column would be broadcast over them.
-    columns = targets.shape[1] if targets.ndim == 2 else 0
-    allowed = targets.ndim == 2 and (columns != 1 or task.output_dim == 1)
-    wanted = num_examples, task.output_dim
-    rule = f'it must be {list(wanted)}, by output_dim, or whole numbers'
-    _require(allowed, f'{function}, targets', targets, rule)
+    _require(inputs.shape == wanted, function, inputs, rule, 'as inputs ')
+  rule = f'it must have {num_examples} rows, one for each example'
+  allowed = _ndim(targets) > 0 and len(targets) == num_examples
+  _require(allowed, function, targets, rule, 'as targets ')
 
 
 def _ndim(value: Any) -> int:
-  """Returns the number of axes; -1 for what is no array."""
-  return getattr(value, 'ndim', -1)
+  """Returns the number of axes; -1 for what is no array and no number."""
+  return -1 if value is None or isinstance(value, tuple) else np.ndim(value)
 
 
-def _require(allowed: bool, function: str, value: Any, rule: str) -> None:
+def _require(
+    allowed: bool, function: str, value: Any, rule: str, part: str = ''
+) -> None:
   """Raises UserError unless what a function returns is allowed."""
   if not allowed:
     shown = jax.tree.map(_show, value, is_leaf=lambda x: x is None)
     text = shown if isinstance(shown, str) else untrusted.shorten(shown)
-    raise errors.UserError(f'{function} returns {text}; {rule}.')
+    raise errors.UserError(f'{function} returns {part}{text}; {rule}.')
 
 
 def _show(leaf: Any) -> str:

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy import special
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.tasks import base
 
 
@@ -19,11 +20,26 @@ def masked_mean(values: jax.Array, mask: jax.Array) -> jax.Array:
   return jnp.sum(values * mask) / jnp.sum(mask)
 
 
+def _check(outputs: jax.Array, batch: base.Batch) -> None:
+  """Raises UserError if targets would be broadcast over outputs."""
+  shape = list(batch.targets.shape)
+  rule = f"it must be the outputs', {list(outputs.shape)}"
+  errors.require(
+      shape == list(outputs.shape), "the targets' shape", shape, rule
+  )
+
+
+def _error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
+  _check(outputs, batch)
+  return outputs - batch.targets
+
+
 def soft_label_divergence(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   """Returns KL(targets || softmax(outputs)), in nats (Appendix C.2.2).
 
   Targets are distributions, [N, Y]; 0 log 0 counts as 0.
   """
+  _check(outputs, batch)
   log_probs = jax.nn.log_softmax(outputs)
   divergence = jnp.sum(
       special.xlogy(batch.targets, batch.targets) - batch.targets * log_probs,
@@ -53,7 +69,7 @@ def half_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   Summed over the outputs, [N, Y], and halved, as in the authors' released
   code: Y / 2 times the mean squared error.
   """
-  error = 0.5 * jnp.sum((outputs - batch.targets) ** 2, axis=-1)
+  error = 0.5 * jnp.sum(_error(outputs, batch) ** 2, axis=-1)
   return masked_mean(error, batch.mask)
 
 
@@ -62,7 +78,7 @@ def half_mean_squared_error(outputs: jax.Array, batch: base.Batch) -> jax.Array:
 
   Source: Appendix C.1; the factor 0.5 is the released code's.
   """
-  error = 0.5 * jnp.mean((outputs - batch.targets) ** 2, axis=-1)
+  error = 0.5 * jnp.mean(_error(outputs, batch) ** 2, axis=-1)
   return masked_mean(error, batch.mask)
 
 
@@ -76,7 +92,7 @@ def relative_errors(
   examples, which is 0.5 for outputs that are all zero. Evaluation averages both
   over tasks; the authors take the means of the latter over all tasks, too.
   """
-  error = jnp.mean((outputs - batch.targets) ** 2, axis=-1)
+  error = jnp.mean(_error(outputs, batch) ** 2, axis=-1)
   power = jnp.mean(batch.targets**2, axis=-1)
   pooled = masked_mean(error, batch.mask) / masked_mean(power, batch.mask)
   ratio = error / jnp.where(power > 0, power, 1.0)
@@ -86,7 +102,7 @@ def relative_errors(
 
 def masked_residuals(outputs: jax.Array, batch: base.Batch) -> jax.Array:
   """Returns the errors of all outputs, flattened: [N * Y]."""
-  return ((outputs - batch.targets) * batch.mask[:, None]).ravel()
+  return (_error(outputs, batch) * batch.mask[:, None]).ravel()
 
 
 def action_cross_entropy(outputs: jax.Array, batch: base.Batch) -> jax.Array:

@@ -109,12 +109,12 @@ def write_predictions(
   """
   path = files.locate(path, 'the file of predictions')
   predictions = np.asarray(predictions)
-  number = len(predictions)
+  number = len(np.atleast_1d(predictions))
   whole = split in world.fixed_sizes
   num_drawn = number if whole else min(number, _NUM_DIGESTED)
   seed = worlds.check_seed('tasks_seed', tasks_seed)
   tasks = world.sample(split, num_drawn, seed)
-  world.check_predictions(predictions[:num_drawn], tasks)
+  world.check_predictions(predictions, tasks, number)
   spec = _make_spec(world, split, tasks, number, tasks_seed)
   _write(path, {'predictions': predictions}, spec)
 

@@ -149,22 +149,25 @@ class World(abc.ABC):
       rule = 'it must be what `sample` returned'
       errors.require(False, 'tasks', f'of type {kind}', rule)
     predictions = np.asarray(predictions)
-    self.check_predictions(predictions, tasks)
+    self.check_predictions(predictions, tasks, len(tasks.query_mask))
     jax_settings.warn_of_nan('predictions', predictions)
     return on_cpu(self._measure)(predictions, tasks)
 
-  def check_predictions(self, predictions: np.ndarray, tasks: Tasks) -> None:
-    """Raises UserError unless predictions have the right shape and kind."""
+  def check_predictions(
+      self, predictions: np.ndarray, tasks: Tasks, num_tasks: int
+  ) -> None:
+    """Raises UserError unless predictions of so many tasks have their shape.
+
+    It is that of predictions of `tasks`, which may be fewer.
+    """
     wanted = self.prediction(tasks)
-    if (
-        predictions.shape != wanted.shape
-        or predictions.dtype.kind not in wanted.kinds
-    ):
+    shape = num_tasks, *wanted.shape[1:]
+    if predictions.shape != shape or predictions.dtype.kind not in wanted.kinds:
       kind = 'floats' if 'f' in wanted.kinds else 'integers'
       raise errors.UserError(
           f'predictions are {predictions.dtype} of shape'
           f' {list(predictions.shape)}; they must be {kind} of shape'
-          f' {list(wanted.shape)}.'
+          f' {list(shape)}.'
       )
 
   def _num_tasks(self, split: str, num_tasks: int | None, seed: int) -> int:

@@ -122,10 +122,13 @@ def steps_sample(
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
   """Returns Spearman's rank correlation; 0 if either is constant.
 
-  Numbers count as equal if they are up to rounding, which differs between
-  versions of linear algebra.
+  Numbers count as equal if nine digits are: how the others are rounded differs
+  between libraries of linear algebra.
   """
-  first, second = np.round(first, 9), np.round(second, 9)
+  first, second = (
+      np.array([float(f'{number:.9g}') for number in numbers])
+      for numbers in (first, second)
+  )
   if np.ptp(first) == 0 or np.ptp(second) == 0:
     return 0.0
   correlation: Any = scipy.stats.spearmanr(first, second)

@@ -42,8 +42,14 @@ def _sample(task: base.TaskDistribution) -> Any:
 def test_what_the_interface_says_is_returned_as_it_is() -> None:
   drawn = contracts.of_task('mine', _task()).sample((), _KEY, 'train')
   assert drawn.support is _SET and drawn.query is _SET
-  labels = base.examples(jnp.ones((4, 1)), jnp.ones(4, jnp.int32))
-  _sample(_task(sample_examples=lambda *_: (labels, labels)))
+  # Targets are as the objective expects, metrics may be plain numbers.
+  labels = base.examples(jnp.ones((4, 1)), jnp.ones(4))
+  _sample(_task(sample_examples=lambda *_: [labels, labels]))
+  one: Any = 1.5
+  counting = base.Objective(lambda *_: one, lambda *_: {'n': one})
+  task = contracts.of_task('mine', _task(objective=counting))
+  found = task.objective.measure(jnp.ones((4, 2)), labels)
+  assert found == {'n': 1.5, 'loss': 1.5}
 
 
 @pytest.mark.parametrize(
@@ -67,34 +73,24 @@ def test_a_latent_has_layers_and_modules(latent: Any, shown: str) -> None:
 @pytest.mark.parametrize(
     'sets, message',
     [
-        (None, ' returns None; it must be two tasks.base.Batch'),
+        (None, ' returns None; it must be two of tasks.base.Batch'),
         (_SET, r" returns Batch\(inputs='an array \[4, 1\]'.*; it must be two"),
-        (((1, 2, 3), (1, 2, 3)), ' returns .*; it must be two tasks'),
+        (((1, 2, 3), (1, 2, 3)), ' returns .*; it must be two of tasks'),
         (
             (_SET, _SET._replace(inputs=jnp.ones((4, 3)))),
-            r', inputs returns an array \[4, 3\]; it must be \[4, 1\]',
+            r' returns as inputs an array \[4, 3\]; it must be \[4, 1\]',
         ),
         (
             (_SET, _SET._replace(targets=jnp.ones((3, 2)))),
-            r', targets returns an array \[3, 2\]; it must be 4 rows',
-        ),
-        (
-            (_SET, _SET._replace(targets=jnp.ones((4, 1)))),
-            r', targets returns an array \[4, 1\]; it must be \[4, 2\]',
-        ),
-        (
-            (_SET._replace(targets=jnp.ones(4)), _SET),
-            r', targets returns an array \[4\]; it must be \[4, 2\]',
+            r' returns as targets an array \[3, 2\]; it must have 4 rows',
         ),
         (
             (_SET, _SET._replace(mask=jnp.ones((4, 1)))),
-            r', mask returns an array \[4, 1\]; it must be \[N\]',
+            r' returns as mask an array \[4, 1\]; it must be \[N\]',
         ),
     ],
 )
-def test_sets_that_would_be_broadcast_are_refused(
-    sets: Any, message: str
-) -> None:
+def test_sets_of_other_shapes_are_refused(sets: Any, message: str) -> None:
   task = _task(sample_examples=lambda *_: sets)
   with pytest.raises(errors.UserError, match='sample_examples' + message):
     _sample(task)
@@ -116,6 +112,14 @@ def test_an_objective_has_scalars() -> None:
     task = contracts.of_task('mine', _task(objective=objective))
     with pytest.raises(errors.UserError, match=message):
       task.objective.measure(jnp.ones((4, 2)), _SET)
+
+
+def test_one_row_is_not_broadcast_over_examples() -> None:
+  objective = contracts.of_task('mine', _task()).objective
+  message = "^task 'mine': the number of outputs is 1; it must be 4, one"
+  for function in (objective.loss, objective.metrics):
+    with pytest.raises(errors.UserError, match=message):
+      function(jnp.ones((1, 2)), _SET)
 
 
 def _model(
@@ -151,10 +155,13 @@ def test_outputs_have_a_row_for_each_example() -> None:
 
 @pytest.mark.parametrize('function', ['init', 'init_fast'])
 def test_a_missing_return_is_named(function: str) -> None:
-  model = _model(**{function: lambda argument: None})
-  message = f'^what {function} of the model returns is None; it must be a tree'
+  fields = {'init_fast': lambda meta_params: meta_params['readout']}
+  model = _model(**(fields | {function: lambda argument: None}))
+  if function == 'init_fast':
+    model = model._replace(init=lambda key: {'readout': jnp.ones(2)})
+  message = f"^model 'net': {function} returns None; it must be a tree"
   with pytest.raises(errors.UserError, match=message):
-    models.count_params(model)
+    models.count_params(contracts.of_model('net', model, output_dim=2))
 
 
 def test_a_model_takes_the_sizes_of_its_task() -> None:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from modular_hyperteacher import errors
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import objectives
 
@@ -94,6 +95,25 @@ def test_relative_errors_by_hand() -> None:
       'relative_loss': pytest.approx(0.5 * (4 / 4 + 1 / 16) / 2),
       'pooled_relative_loss': pytest.approx(0.5 * (4 + 1 + 4) / (4 + 16)),
   }
+
+
+@pytest.mark.parametrize(
+    'function',
+    [
+        objectives.soft_label_divergence,
+        objectives.half_squared_error,
+        objectives.half_mean_squared_error,
+        objectives.relative_errors,
+        objectives.masked_residuals,
+    ],
+)
+def test_targets_are_not_broadcast(function: Any) -> None:
+  batch = base.examples(None, jnp.ones((3, 1)))
+  message = (
+      r"^the targets' shape is \[3, 1\]; it must be the outputs', \[3, 2\]"
+  )
+  with pytest.raises(errors.UserError, match=message):
+    function(jnp.ones((3, 2)), batch)
 
 
 def test_residuals_by_hand() -> None:
