@@ -161,7 +161,7 @@ def _explain(error: Exception) -> str:
       raise error
     return OUT_OF_TIME
   if command_line.is_users(error):
-    return f'{REFUSED}{error}'
+    return f'{REFUSED}{command_line.describe(error)}'
   if not isinstance(error, errors.MachineError):
     traceback.print_exception(error)
   return f'{FAILED}{type(error).__name__}: {error}'

@@ -84,7 +84,7 @@ def main() -> int:
       _leave(1, errors.line(f'error: {error}'))
     if command_line.is_users(error):
       # A normal exit would wait for what is compiled ahead.
-      _leave(2, errors.line(f'error: {error}'))
+      _leave(2, f'error: {command_line.describe(error)}')
     if 'RESOURCE_EXHAUSTED' in str(error):
       reason = untrusted.shorten(' '.join(str(error).split()))
       _leave(1, f'error: the sizes of this run exceed the memory: {reason}')

@@ -131,7 +131,7 @@ def run(
     except Exception as error:  # pylint: disable=broad-exception-caught
       if not isinstance(error, errors.MachineError) and not is_users(error):
         raise
-      print(errors.line(f'error: {error}'), file=sys.stderr)
+      print(f'error: {describe(error)}', file=sys.stderr)
       return 1 if isinstance(error, errors.MachineError) else 2
 
   with output.guarded():
@@ -207,13 +207,25 @@ def is_users(error: Exception) -> bool:
   Tasks and models raise plain ValueErrors for wrong fields. A ValueError raised
   inside a library is a bug and keeps its traceback.
   """
-  *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+  path, _ = _raised_at(error)
   package = pathlib.Path(__file__).parents[1]
-  ours = package in pathlib.Path(frame.f_code.co_filename).parents
-  ours = ours or frame.f_code.co_filename in components.files()
+  ours = package in pathlib.Path(path).parents or path in components.files()
   if isinstance(error, errors.UserError) or platforms.is_missing(error):
     return True
   return isinstance(error, ValueError) and ours
+
+
+def describe(error: Exception) -> str:
+  """Returns what went wrong in one line, and where in a user's own file."""
+  path, number = _raised_at(error)
+  where = f' ({path}, line {number})' if path in components.files() else ''
+  return errors.line(f'{error}{where}')
+
+
+def _raised_at(error: Exception) -> tuple[str, int]:
+  """Returns the file and the line that raised an error."""
+  *_, (frame, number) = traceback.walk_tb(error.__traceback__)
+  return frame.f_code.co_filename, number
 
 
 _OVERRIDE = re.compile(r'--?(?:no)?config\.([^=]*)(?:=(.*))?$', re.DOTALL)

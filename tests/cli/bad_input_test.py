@@ -48,7 +48,7 @@ _BAD_INPUT = [
     ),
     (
         ['--config.task.name=tests.helpers.odd_tasks:partial'],
-        'a mistake in a partial function',
+        r'a mistake in a partial function \(/.*odd_tasks.py, line \d+\)$',
     ),
     (
         ['--config.task.name=tests.helpers.broken_tasks:make'],
