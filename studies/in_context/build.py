@@ -14,6 +14,7 @@ from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.experiments import components
+from modular_hyperteacher.experiments import contracts
 from modular_hyperteacher.experiments import settings
 from modular_hyperteacher.studies.in_context import learner
 from modular_hyperteacher.studies.in_context import models
@@ -50,7 +51,8 @@ def blocks(
 def _make_task(config: Mapping[str, Any]) -> tasks.TaskDistribution:
   block = dict(config['task'])
   make = components.task_entry(block).make
-  return checked.call(make, 'task', block, tasks.TaskDistribution)
+  made = checked.call(make, 'task', block, tasks.TaskDistribution)
+  return contracts.of_task(config['task']['name'], made)
 
 
 def make_model(

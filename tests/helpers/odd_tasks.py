@@ -4,6 +4,8 @@ import dataclasses
 import functools
 from typing import Any
 
+import jax.numpy as jnp
+
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks import hyperteacher
 
@@ -22,6 +24,13 @@ def without_tuple(**fields: Any) -> base.TaskDistribution:
   """Returns the hyperteacher with splits that are no tuple."""
   task = hyperteacher.make(**fields)
   return dataclasses.replace(task, evaluation_splits='valid')
+
+
+def flat(**fields: Any) -> base.TaskDistribution:
+  """Returns the hyperteacher with latents that have no layers."""
+  task = hyperteacher.make(**fields)
+  ones = jnp.ones(task.num_modules)
+  return dataclasses.replace(task, sample_latent=lambda *_: ones)
 
 
 def _mistaken(**unused_fields: Any) -> base.TaskDistribution:

@@ -150,6 +150,22 @@ def test_a_task_of_another_package_is_a_world(
 
 
 @pytest.mark.parametrize(
+    'make, message',
+    [
+        ('nothing', 'returns None; it must return a TaskDistribution'),
+        ('flat', r'sample_latent returns an array \[\d\]; it must be'),
+    ],
+)
+def test_what_a_task_of_another_package_returns_is_checked(
+    make: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+  monkeypatch.setattr(components, '_allowed', {})
+  fields = worlds.make('hyperteacher').fields
+  with pytest.raises(errors.UserError, match=message):
+    worlds.make(f'tests.helpers.odd_tasks:{make}', **fields).sample('test', 2)
+
+
+@pytest.mark.parametrize(
     'fields, message',
     [
         ({'name': 'mazes'}, "the world is 'mazes'; choose one of hyperteacher"),

@@ -10,6 +10,7 @@ import pytest
 from modular_hyperteacher import errors
 from modular_hyperteacher import randomness
 from modular_hyperteacher.experiments import build
+from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.learning import outer_loop
 from modular_hyperteacher.learning import programs
@@ -255,6 +256,18 @@ def test_objectives_without_squares_have_no_r2() -> None:
   )
   assert set(found) == {'loss', 'accuracy'}
   assert found['accuracy'] == 1
+
+
+def test_what_a_task_of_another_package_returns_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  monkeypatch.setattr(components, '_allowed', {})
+  run, *_ = sweeps.expand(in_context_hyperteacher.get_config('smoke'))
+  task = run.config['task'] | {'name': 'tests.helpers.odd_tasks:flat'}
+  config = run.config | {'task': task}
+  components.allow(config)
+  with pytest.raises(errors.UserError, match='sample_latent returns an array'):
+    build.draw_tasks(build.build(config, 1))
 
 
 @pytest.mark.slow
