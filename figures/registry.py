@@ -77,6 +77,7 @@ _PAPER = {
         'two_layers': variants.FIGURES['two_layers'],
         'teacher_size': variants.FIGURES['teacher_size'],
         'fig3e': fig3e.FIGURE_3E,
+        'fig3e_desktop': fig3e.FIGURE_3E_DESKTOP,
         'fig3f': student_size.FIG_3F,
         'fig_a3': fig_a3.FIGURES['fig_a3'],
         'fig_a3_students': variants.FIGURES['fig_a3_students'],

@@ -126,8 +126,28 @@ def make_curves(grid: cells.Cells, *metrics: str) -> pd.DataFrame:
   of = grid.frame['metric'].isin(metrics) & (grid.frame['split'] == 'ood')
   rows = grid.frame[of]
   rows = rows.assign(tasks=rows['step'] * rows.get(_BATCH, 0))
-  point = ['metric', *model_bars.CELL, 'tasks', 'preset']
+  point = ['metric', *grid.cells[0], 'tasks', 'preset']
   return cells.summarise(rows, point, 'ood').rename(columns=style.column_name)
+
+
+def over_tasks(
+    grid: cells.Cells, field: str, looks: Mapping[Any, tuple[str, str]]
+) -> dict[str, list[lines.Line]]:
+  """Returns a panel per OOD metric: a line per model and value of a field.
+
+  `looks` maps these values to dash patterns and names.
+  """
+  return {
+      name: [
+          described.model_line(
+              cell['model.name'],
+              by_tasks(grid, cell, metric),
+              *looks[cell[field]],
+          )
+          for cell in grid.cells
+      ]
+      for name, metric in CURVES.items()
+  }
 
 
 def _at_desktop(grid: cells.Cells) -> Mapping[str, Any]:
@@ -138,6 +158,7 @@ def _at_desktop(grid: cells.Cells) -> Mapping[str, Any]:
   }
 
 
+_TASKS = [x * 10**n for n in range(2, 8) for x in (1, 2, 5)]
 # Panel -> metric, at 'desktop'.
 CURVES = {'OOD accuracy': 'accuracy', 'R² of decoding': 'r2'}
 OF_CURVES: Mapping[str, Any] = {
@@ -146,6 +167,9 @@ OF_CURVES: Mapping[str, Any] = {
     'x_type': 'log',
     'same_x': True,
     'num_columns': 2,
+    'adjust': lambda figure, grid: figure.update_xaxes(
+        tickvals=_TASKS, tickformat='~s'
+    ),
 }
 _PUBLISHED = 'Published: Table A6, M = 8, K = 2, 12.8 million tasks.'
 FIGURES_TASKS = {

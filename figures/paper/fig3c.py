@@ -18,12 +18,14 @@ from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import decoding_targets
 from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.paper import model_bars
-from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 CELL = model_bars.CELL
-_DASHES = dict(zip(model_bars.CONNECTED, ('solid', 'dash')))
+_LOOKS = {
+    support: (dash, style.SUPPORT_NAMES[support])
+    for support, dash in zip(model_bars.CONNECTED, ('solid', 'dash'))
+}
 _MEASURES = {
     'r2': ('ood', 'r2'),
     'r2_exact': ('ood', 'r2_exact'),
@@ -72,22 +74,6 @@ def _describe(title: str, supports: Sequence[str]) -> described.Figure:
   )
 
 
-def _over_tasks(grid: cells.Cells) -> dict[str, list[lines.Line]]:
-  """Returns a panel per metric: a line per model and support."""
-  return {
-      name: [
-          described.model_line(
-              cell['model.name'],
-              fig3b.by_tasks(grid, cell, metric),
-              _DASHES[cell[model_bars.SUPPORT]],
-              style.SUPPORT_NAMES[cell[model_bars.SUPPORT]],
-          )
-          for cell in grid.cells
-      ]
-      for name, metric in fig3b.CURVES.items()
-  }
-
-
 FIGURES = {
     'fig3c': _describe(
         'Figure 3C: can modules be decoded if one is left out of training?',
@@ -100,7 +86,7 @@ FIGURES = {
     'fig3d_desktop': described.line_grid(
         "Figure 3D on the paper's own problem: does connected support help?",
         'fig3c',
-        panels=_over_tasks,
+        panels=lambda grid: fig3b.over_tasks(grid, model_bars.SUPPORT, _LOOKS),
         measures=lambda grid: fig3b.make_curves(grid, *fig3b.CURVES.values()),
         notes=(
             (

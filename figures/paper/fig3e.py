@@ -1,4 +1,7 @@
-"""Figures 3E, A6 and A7: the grid over modules M and combined modules K."""
+"""Figures 3E, A6 and A7: the grid over modules M and combined modules K.
+
+At 'desktop', the published problem with M = 8, 3E is shown over training.
+"""
 
 from collections.abc import Callable, Mapping
 import math
@@ -6,17 +9,23 @@ from typing import Any
 
 import pandas as pd
 
+from modular_hyperteacher.configs.blocks import presets
 from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.library import reference
 from modular_hyperteacher.figures.paper import decoding_targets
+from modular_hyperteacher.figures.paper import fig3b
 from modular_hyperteacher.figures.plotting import heatmaps
 from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
+# K -> dash pattern, name.
+_LOOKS = {
+    k: (dash, f'K = {k}') for k, dash in ((1, 'dot'), (2, 'dash'), (4, 'solid'))
+}
 
 
 def _size(fields: Mapping[str, Any]) -> tuple[int, int]:
@@ -121,6 +130,24 @@ FIGURE_A6 = _heatmap(
     title='Figure A6: can modules be decoded where models recompose?',
     measures={'r2': ('ood', 'r2'), 'r2_exact': ('ood', 'r2_exact')},
     notes=('Colours end at 0; R² may be below.', _undefined, _thinned),
+)
+FIGURE_3E_DESKTOP = described.line_grid(
+    "Figure 3E on the paper's own problem: must training combine modules?",
+    EXPERIMENT,
+    panels=lambda grid: fig3b.over_tasks(grid, CELL[-1], _LOOKS),
+    measures=lambda grid: fig3b.make_curves(grid, *fig3b.CURVES.values()),
+    notes=(
+        (
+            'Tasks combine up to K of eight modules, in training and in the'
+            ' test. R²: how well a linear map reads modules off adapted'
+            ' parameters of new combinations.'
+        ),
+    ),
+    y_title='OOD accuracy, R²',
+    y_range=(-0.3, 1),
+    read=data.Library.curves,
+    preset=presets.DESKTOP,
+    **fig3b.OF_CURVES | {'cell': CELL},
 )
 FIGURE_A7 = described.line_grid(
     title='Figure A7: how does accuracy grow during training?',
