@@ -13,6 +13,7 @@ FORMATS = ('svg', 'png', 'pdf')
 _SCALES = {'png': 2}  # Pixels per unit of the layout.
 _TIMEOUT_S = 90
 _SECONDS_PER_IMAGE = 5  # Generous, for busy machines.
+_CLOSE_S = 10
 _SCRIPT = 'plotly.min.js'  # The name that pages refer to.
 
 
@@ -47,7 +48,11 @@ def export(
 
   async def draw() -> None:
     # Kaleido would fetch MathJax from the network.
-    async with kaleido.Kaleido(mathjax=False, timeout=_TIMEOUT_S) as browser:
+    browser = kaleido.Kaleido(mathjax=False, timeout=_TIMEOUT_S)
+    # `async with` would leave a browser running that does not answer, and
+    # Python would wait for it.
+    try:
+      await browser.open()
       for name, figure in figures.items():
         layout: Any = figure.layout
         for image_format in formats:
@@ -59,6 +64,9 @@ def export(
           }
           image = await browser.calc_fig(figure, opts=options)
           (folder / f'{name}.{image_format}').write_bytes(image)
+    finally:
+      # Asks it to close; after this time, it is killed.
+      await asyncio.wait_for(browser.close(), _CLOSE_S)
 
   try:
     num_images = len(figures) * len(formats)

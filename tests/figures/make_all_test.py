@@ -74,6 +74,36 @@ def test_images_are_made_or_the_way_to_them_is_told(
   assert made != ('no static images' in run.stdout)
 
 
+_EXPORT = """
+import pathlib, sys
+import plotly.graph_objects as go
+from modular_hyperteacher.figures.plotting import images
+images._TIMEOUT_S = images._SECONDS_PER_IMAGE = images._CLOSE_S = 1
+print(images.export({'a': go.Figure()}, ['png'], pathlib.Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.slow
+def test_a_browser_that_does_not_answer_is_ended(
+    tmp_path: pathlib.Path,
+) -> None:
+  pytest.importorskip('kaleido')
+  browser, started = tmp_path / 'browser', tmp_path / 'pid'
+  browser.write_text(f'#!/bin/sh\necho $$ > {started}\nexec sleep 600\n')
+  browser.chmod(0o700)
+  run = subprocess.run(
+      [sys.executable, '-c', _EXPORT, str(tmp_path)],
+      env=os.environ | {'BROWSER_PATH': str(browser)},
+      capture_output=True,
+      text=True,
+      check=True,
+      timeout=120,  # Without an end, Python would wait for it.
+  )
+  assert 'no static images' in run.stdout
+  with pytest.raises(ProcessLookupError):
+    os.kill(int(started.read_text()), 0)
+
+
 def _contents(folder: pathlib.Path) -> dict[str, tuple[str, str]]:
   """Returns run id -> values and curves of a bundle, as text."""
   finished, curves = bundles.read_whole(folder)
