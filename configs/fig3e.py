@@ -11,8 +11,9 @@ verdict on 3E compares with ANIL in one cell only. 'desktop' has hypernetworks
 alone, M = 8, and K of 1, 2 and 4.
 
   python -m modular_hyperteacher.main --config=configs/fig3e.py
+  python -m modular_hyperteacher.main --config=configs/fig3e.py:desktop
   python -m modular_hyperteacher.main --config=configs/fig3e.py:teacher_longer
-  python figures/make_all.py --only=fig3e,fig_a6,fig_a7,table_a6,longer
+  python figures/make_all.py --only=fig3e,fig3e_desktop,fig_a6,fig_a7,longer
 """
 
 from collections.abc import Sequence

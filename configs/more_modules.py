@@ -6,11 +6,12 @@ control, on combinations of up to all modules. The difference in accuracy shows
 the effect of unseen numbers of modules.
 
 OOD(K=8) is a single combination. In most seeds the control trains on it, but is
-evaluated on it all the same (`repeat_empty`). Tasks of four modules are
-evaluated on combinations that both hold out. At 'desktop', the first training
-is Figure 3E's.
+evaluated on it all the same (`repeat_empty`). Of tasks of four modules, it is
+evaluated on those that it held out. At 'desktop', the first training is Figure
+3E's.
 
   python -m modular_hyperteacher.main --config=configs/more_modules.py
+  python -m modular_hyperteacher.main --config=configs/more_modules.py:desktop
   python figures/make_all.py --only=more_modules
 """
 

@@ -7,7 +7,7 @@ non-compositional support. At 'desktop', the published problem, R2 of decoding
 stands beside it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 import math
 from typing import Any
 
@@ -131,18 +131,18 @@ def make_curves(grid: cells.Cells, *metrics: str) -> pd.DataFrame:
 
 
 def over_tasks(
-    grid: cells.Cells, field: str, looks: Mapping[Any, tuple[str, str]]
+    grid: cells.Cells, field: str, look: Callable[[Any], tuple[str, str]]
 ) -> dict[str, list[lines.Line]]:
   """Returns a panel per OOD metric: a line per model and value of a field.
 
-  `looks` maps these values to dash patterns and names.
+  `look` returns the dash pattern and the name of a value.
   """
   return {
       name: [
           described.model_line(
               cell['model.name'],
               by_tasks(grid, cell, metric),
-              *looks[cell[field]],
+              *look(cell[field]),
           )
           for cell in grid.cells
       ]

@@ -22,10 +22,7 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 CELL = model_bars.CELL
-_LOOKS = {
-    support: (dash, style.SUPPORT_NAMES[support])
-    for support, dash in zip(model_bars.CONNECTED, ('solid', 'dash'))
-}
+_DASHES = dict(zip(model_bars.CONNECTED, ('solid', 'dash')))
 _MEASURES = {
     'r2': ('ood', 'r2'),
     'r2_exact': ('ood', 'r2_exact'),
@@ -86,7 +83,11 @@ FIGURES = {
     'fig3d_desktop': described.line_grid(
         "Figure 3D on the paper's own problem: does connected support help?",
         'fig3c',
-        panels=lambda grid: fig3b.over_tasks(grid, model_bars.SUPPORT, _LOOKS),
+        panels=lambda grid: fig3b.over_tasks(
+            grid,
+            model_bars.SUPPORT,
+            lambda support: (_DASHES[support], style.SUPPORT_NAMES[support]),
+        ),
         measures=lambda grid: fig3b.make_curves(grid, *fig3b.CURVES.values()),
         notes=(
             (

@@ -22,10 +22,7 @@ from modular_hyperteacher.figures.plotting import style
 
 EXPERIMENT = 'fig3e'
 CELL = ('model.name', 'task.num_modules', 'task.max_active')
-# K -> dash pattern, name.
-_LOOKS = {
-    k: (dash, f'K = {k}') for k, dash in ((1, 'dot'), (2, 'dash'), (4, 'solid'))
-}
+_DASHES = {1: 'dot', 2: 'dash', 4: 'solid'}  # Of K; dash-dotted for others.
 
 
 def _size(fields: Mapping[str, Any]) -> tuple[int, int]:
@@ -134,7 +131,9 @@ FIGURE_A6 = _heatmap(
 FIGURE_3E_DESKTOP = described.line_grid(
     "Figure 3E on the paper's own problem: must training combine modules?",
     EXPERIMENT,
-    panels=lambda grid: fig3b.over_tasks(grid, CELL[-1], _LOOKS),
+    panels=lambda grid: fig3b.over_tasks(
+        grid, CELL[-1], lambda k: (_DASHES.get(k, 'dashdot'), f'K = {k}')
+    ),
     measures=lambda grid: fig3b.make_curves(grid, *fig3b.CURVES.values()),
     notes=(
         (
