@@ -146,7 +146,7 @@ FIGURE_3E_DESKTOP = described.line_grid(
     y_range=(-0.3, 1),
     read=data.Library.curves,
     preset=presets.DESKTOP,
-    **fig3b.OF_CURVES | {'cell': CELL},
+    **{**fig3b.OF_CURVES, 'cell': CELL},
 )
 FIGURE_A7 = described.line_grid(
     title='Figure A7: how does accuracy grow during training?',
