@@ -83,8 +83,8 @@ def build(
   """Returns the experiment of a config; see `build.build`."""
   task_block = dict(config['task'])
   entry = components.task_entry(task_block)
-  task = checked.call(entry.make, 'task', task_block, tasks.TaskDistribution)
-  task = contracts.of_task(config['task']['name'], task)
+  name = config['task']['name']
+  task = contracts.make_task(entry.make, name, task_block)
   # This system draws the examples of all splits alike.
   splits = [s for s in task.evaluation_splits if s not in task.context_splits]
   task = dataclasses.replace(task, evaluation_splits=tuple(splits))

@@ -4,7 +4,7 @@ They are checked while JAX traces them, which costs a run nothing. A wrong shape
 could otherwise be broadcast, and train without a word.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
 from typing import Any
 
@@ -13,8 +13,21 @@ import numpy as np
 
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
+from modular_hyperteacher.experiments import checked
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
+
+
+def make_task(
+    make: Callable[..., Any], name: str, fields: Mapping[str, Any]
+) -> tasks.TaskDistribution:
+  """Calls a task's function with the fields of its block; see `of_task`.
+
+  Raises:
+    UserError: for wrong fields, or if it returns no task distribution.
+  """
+  made = checked.call(make, 'task', fields, tasks.TaskDistribution)
+  return of_task(name, made)
 
 
 def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:

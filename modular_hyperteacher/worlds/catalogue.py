@@ -16,7 +16,6 @@ from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import contracts
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
-from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.worlds import task_world
 from modular_hyperteacher.worlds import world as worlds
 
@@ -155,10 +154,10 @@ def _build(
     function = components.choose(table, 'task', fields)
   key = randomness.stream(randomness.root_key(seed), 'task')
   try:
-    kind = tasks.TaskDistribution if system is None else object
-    distribution = checked.call(function, 'task', fields, kind)
     if system is None:
-      distribution = contracts.of_task(block['name'], distribution)
+      distribution = contracts.make_task(function, block['name'], fields)
+    else:
+      distribution = checked.call(function, 'task', fields)
     params = worlds.on_cpu(distribution.init)(key)
   except ValueError as error:  # How tasks refuse impossible fields.
     raise errors.UserError(str(error)) from error

@@ -51,8 +51,7 @@ def blocks(
 def _make_task(config: Mapping[str, Any]) -> tasks.TaskDistribution:
   block = dict(config['task'])
   make = components.task_entry(block).make
-  made = checked.call(make, 'task', block, tasks.TaskDistribution)
-  return contracts.of_task(config['task']['name'], made)
+  return contracts.make_task(make, config['task']['name'], block)
 
 
 def make_model(
