@@ -16,7 +16,7 @@ class Bar:
   def __init__(self, run: runner.PlannedRun, index: int, num_runs: int) -> None:
     config = run.spec.config
     interactive = sys.stderr.isatty()
-    name = config['model']['name']
+    name = run.spec.point.get('model', config['model']['name'])
     support = config['task'].get('task_support', '')
     self._bar = tqdm.tqdm(
         total=config['training']['num_outer_steps'],

@@ -104,7 +104,7 @@ def _row(
   diverged = summary.get('diverged', [])
   none = 'diverged' if diverged else ''
   return {
-      'model': config['model']['name'],
+      'model': run.spec.point.get('model', config['model']['name']),
       'support': (
           config['task'].get('task_support', config['task'].get('meanings'))
       ),

@@ -101,15 +101,23 @@ def read(argument: str) -> ml_collections.ConfigDict:
 
 
 def published(argument: str) -> list[sweeps.Run]:
-  """Returns the runs of a config, as for `read`, at the published scale."""
+  """Returns the runs of a config, as for `read`, at the published scale.
+
+  None for a config without that scale: it lacks the preset, or ignores it.
+  """
   defined = load(argument)
   variant, *_ = argument.partition(':')[2].split(':')
   try:
     known = variant in defined.get('VARIANTS', ())
-    choice = f'{variant}:paper' if known else 'paper'
-    return sweeps.expand(defined['get_config'](choice))
+    prefix = f'{variant}:' if known else ''
+    paper, laptop = (
+        sweeps.expand(defined['get_config'](prefix + preset))
+        for preset in ('paper', 'laptop')
+    )
   except _ANYTHING:
-    return []  # Users' configs may have no preset of this name.
+    return []  # Users' configs may have no presets of these names.
+  same = {run.run_id for run in paper} == {run.run_id for run in laptop}
+  return [] if same else paper
 
 
 def expand(

@@ -1,7 +1,8 @@
 """Checks what the functions of a task and of a model return.
 
 They are checked while JAX traces them, which costs a run nothing. A wrong shape
-could otherwise be broadcast, and train without a word.
+could otherwise be broadcast, and train without a word, and a wrong type ends in
+an error deep inside JAX.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from modular_hyperteacher import errors
@@ -45,6 +47,15 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
       untrusted.shorten(objective),
       'it must be a tasks.base.Objective',
   )
+  for field in ('init', 'sample_latent', 'sample_examples', 'num_combinations'):
+    _require_function(what, field, getattr(task, field))
+  for field in ('loss', 'metrics'):
+    _require_function(f'{what}objective.', field, getattr(objective, field))
+  for field in ('input_dim', 'output_dim', 'num_modules'):
+    size = getattr(task, field)
+    rule = 'it must be a whole number of 1 or more'
+    whole = isinstance(size, int | np.integer) and size >= 1
+    errors.require(whole, f'{what}{field}', untrusted.shorten(size), rule)
 
   def sample_latent(
       params: tasks.TaskParams, key: jax.Array, split: str
@@ -83,8 +94,9 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
   def loss(outputs: jax.Array, batch: tasks.Batch) -> jax.Array:
     check_rows(outputs, batch)
     value = objective.loss(outputs, batch)
-    rule = 'it must be a scalar'
-    _require(_ndim(value) == 0, f'{what}objective.loss', value, rule)
+    rule = 'it must be a floating-point scalar'
+    allowed = _ndim(value) == 0 and _is_floating(value)
+    _require(allowed, f'{what}objective.loss', value, rule)
     return value
 
   def metrics(
@@ -114,20 +126,30 @@ def of_model(
 ) -> models.MetaModel:
   """Returns a model whose functions check what they return.
 
-  They raise UserError for parameters that are None, and for outputs that are
-  not [N, Y].
+  They raise UserError for parameters that have no gradient, and for outputs
+  that are not [N, Y].
+
+  Raises:
+    UserError: if one of them is not a function.
   """
   what = f"model '{name}': "
-  is_tree = 'it must be a tree of arrays, () for none'
+  for field in ('init', 'init_fast', 'encode', 'decode'):
+    _require_function(what, field, getattr(model, field))
+
+  def check_params(function: str, params: Any) -> None:
+    leaves = jax.tree.leaves(params)
+    rule = 'it must be a tree of floating-point arrays, () for none'
+    allowed = params is not None and all(map(_is_floating, leaves))
+    _require(allowed, f'{what}{function}', params, rule)
 
   def init(key: jax.Array) -> models.MetaParams:
     params = model.init(key)
-    _require(params is not None, f'{what}init', params, is_tree)
+    check_params('init', params)
     return params
 
   def init_fast(meta_params: models.MetaParams) -> models.FastParams:
     params = model.init_fast(meta_params)
-    _require(params is not None, f'{what}init_fast', params, is_tree)
+    check_params('init_fast', params)
     return params
 
   def decode(
@@ -169,6 +191,18 @@ def _ndim(value: Any) -> int:
   return -1 if value is None or isinstance(value, tuple) else np.ndim(value)
 
 
+def _is_floating(leaf: Any) -> bool:
+  dtype = getattr(leaf, 'dtype', None)
+  return isinstance(leaf, float) or (
+      dtype is not None and jnp.issubdtype(dtype, jnp.floating)
+  )
+
+
+def _require_function(what: str, field: str, value: Any) -> None:
+  rule = 'it must be a function'
+  errors.require(callable(value), f'{what}{field}', _show(value), rule)
+
+
 def _require(
     allowed: bool, function: str, value: Any, rule: str, part: str = ''
 ) -> None:
@@ -181,4 +215,7 @@ def _require(
 
 def _show(leaf: Any) -> str:
   shape = getattr(leaf, 'shape', None)
-  return repr(leaf) if shape is None else f'an array {list(shape)}'
+  if shape is None:
+    return untrusted.shorten(leaf)
+  kind = '' if _is_floating(leaf) else f' of {leaf.dtype}'
+  return f'an array {list(shape)}{kind}'

@@ -61,20 +61,38 @@ def studies() -> tuple[Any, ...]:
 
 
 def resolve(name: str) -> Any:
-  """Returns what 'package.module:attribute' names."""
+  """Returns what 'package.module:attribute', or 'package.module', names.
+
+  Raises:
+    UserError: if another package than this one lacks it.
+  """
   module, _, attribute = name.partition(':')
-  return getattr(importlib.import_module(module), attribute)
+  try:
+    imported = importlib.import_module(module)
+    return getattr(imported, attribute) if attribute else imported
+  except (Exception, SystemExit) as error:  # A module can raise anything.
+    if module.startswith(f'{PACKAGE}.'):
+      raise
+    raise errors.UserError(
+        f"a study names '{name}', which cannot be imported:"
+        f' {errors.describe(error)}.'
+    ) from error
+
+
+@functools.cache
+def paper_configs() -> tuple[str, ...]:
+  """Returns the names of the paper's configs."""
+  files = (_FOLDER / 'configs').glob('*.py')
+  return tuple(sorted(p.stem for p in files if p.stem != '__init__'))
 
 
 @functools.cache
 def config_modules() -> dict[str, str]:
   """Returns config -> its module: the paper's, then those of the studies."""
-  folder = _FOLDER / 'configs'
-  names = sorted(p.stem for p in folder.glob('*.py') if p.stem != '__init__')
-  modules = {name: f'{PACKAGE}.configs.{name}' for name in names}
+  modules = {name: f'{PACKAGE}.configs.{name}' for name in paper_configs()}
   for study in studies():
     for name in study.configs:
-      modules.setdefault(name, f'{study.package}.configs.{name}')
+      modules[name] = f'{study.package}.configs.{name}'
   return modules
 
 
@@ -87,7 +105,7 @@ def find_config(experiment: str) -> Config | None:
     variant = experiment[len(name) + 1 :]
     if not name:
       return None
-  module = importlib.import_module(config_modules()[name])
+  module = resolve(config_modules()[name])
   known = name == experiment or variant in getattr(module, 'VARIANTS', ())
   return Config(name, variant, module) if known else None
 
@@ -105,7 +123,7 @@ def experiments() -> tuple[str, ...]:
   """Returns the experiments of all configs, variants after what they vary."""
   names = []
   for name, module in config_modules().items():
-    variants = getattr(importlib.import_module(module), 'VARIANTS', ())
+    variants = getattr(resolve(module), 'VARIANTS', ())
     names += [name, *(f'{name}_{variant}' for variant in variants)]
   return tuple(names)
 

@@ -160,8 +160,9 @@ def select(
   """Returns the runs for which every 'field=value' of `only` holds.
 
   A field is 'run_id', a path such as 'model.name', or the end of one if
-  unambiguous; 'model' and 'task' mean their names. 'field=a,b' holds for either
-  value. Errors name the flag that gave the conditions, and what it selects.
+  unambiguous; 'model' and 'task' mean their names, 'model' also that which the
+  sweep uses. 'field=a,b' holds for either value. Errors name the flag that gave
+  the conditions, and what it selects.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -328,9 +329,11 @@ def condition(config: Mapping[str, Any]) -> str:
 def _lookup(run: Any, field: str, flag: str) -> list[str]:
   """Returns [value as text, 1.0 as '1']; [] if the run has no such field."""
   leaves = dict(flatten(run.config)) | {'run_id': run.run_id}
+  in_sweep = getattr(run, 'point', {}).get(field) if field == 'model' else None
   field = f'{field}.name' if field in ('model', 'task') else field
-  paths = matches(field, leaves, flag)
-  return [str(leaves[path]).removesuffix('.0') for path in paths]
+  values = [leaves[path] for path in matches(field, leaves, flag)]
+  values += [] if in_sweep is None else [in_sweep]
+  return [str(value).removesuffix('.0') for value in values]
 
 
 def matches(field: str, paths: Collection[str], where: str) -> list[str]:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
 
+import numpy as np
+
 from modular_hyperteacher import errors
 from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import draws
@@ -27,6 +29,8 @@ def check_leaves(value: Any, field: str) -> None:
         raise untrusted.wrong(field, value, 'a list of numbers or text')
       check_leaves(entry, field)
   else:
+    if isinstance(value, np.generic) and not isinstance(value, (float, str)):
+      raise untrusted.wrong(field, value, "Python's number, as of its item()")
     untrusted.check(value, None | bool | int | float | str, field)
 
 

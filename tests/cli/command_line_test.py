@@ -51,6 +51,12 @@ def test_runs_at_the_published_scale_are_of_the_same_variant() -> None:
     assert runs == list(sweeps.described_runs(experiment, 'paper'))
 
 
+def test_a_config_that_ignores_its_preset_has_no_published_scale() -> None:
+  name = 'examples/sines_study/sines_study/configs/sine_readouts.py'
+  assert user_config.read(str(commands.ROOT / name))
+  assert not user_config.published(str(commands.ROOT / name))
+
+
 @pytest.mark.parametrize(
     'name', ['my/fig3b.py', 'no_such_figure', 'a b', 'campaigns']
 )

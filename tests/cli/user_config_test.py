@@ -68,6 +68,10 @@ _CHANGES = [
     ('c.task.fraction_ood = float("inf")', 'fraction_ood is inf'),
     ('c.task.num_modules = "6"', "task.num_modules is '6'; .*whole number"),
     ('c.task.num_modules = lambda: 6', 'task.num_modules is <function'),
+    (
+        'import numpy; c.task.num_modules = numpy.int64(6)',
+        "num_modules is .*6.*; it must be Python's number",
+    ),
     ('import numpy; c.task.x = numpy.ones(3)', 'config.task.x is array'),
     ('c.task.x = object()', 'config.task.x is <object'),
     ('c.task.x = 1', 'task.x does not exist'),

@@ -102,7 +102,11 @@ def test_an_objective_has_scalars() -> None:
   for objective, message in (
       (
           base.Objective(lambda outputs, batch: outputs, lambda *_: {}),
-          r'objective.loss returns an array \[4, 2\]; it must be a scalar',
+          r'objective.loss returns an array \[4, 2\]; it must be a float',
+      ),
+      (
+          base.Objective(lambda y, batch: (y > 0).sum(), lambda *_: {}),
+          r'objective.loss returns an array \[\] of int32; it must be a float',
       ),
       (
           objectives.REGRESSION._replace(metrics=lambda y, batch: {'m': y}),
@@ -162,6 +166,53 @@ def test_a_missing_return_is_named(function: str) -> None:
   message = f"^model 'net': {function} returns None; it must be a tree"
   with pytest.raises(errors.UserError, match=message):
     models.count_params(contracts.of_model('net', model, output_dim=2))
+
+
+@pytest.mark.parametrize('function', ['init', 'init_fast'])
+@pytest.mark.parametrize(
+    'leaf, shown',
+    [(jnp.ones(2, int), r"'an array \[2\] of int32'"), ('one', '"\'one\'"')],
+)
+def test_parameters_have_gradients(
+    function: str, leaf: Any, shown: str
+) -> None:
+  changed = contracts.of_model(
+      'net', _model(**{function: lambda argument: {'w': leaf}}), output_dim=2
+  )
+  message = (
+      rf"^model 'net': {function} returns {{'w': {shown}}}; it must be a"
+      r' tree of'
+      r' floating-point arrays, \(\) for none.$'
+  )
+  with pytest.raises(errors.UserError, match=message):
+    getattr(changed, function)(_KEY)
+
+
+def test_what_must_be_called_is_a_function() -> None:
+  for field in ('init', 'sample_latent', 'sample_examples', 'num_combinations'):
+    message = f"^task 'mine': {field} is None; it must be a function.$"
+    with pytest.raises(errors.UserError, match=message):
+      contracts.of_task('mine', _task(**{field: None}))
+  loss_only = base.Objective(lambda *_: 0.0, metrics={})  # type: ignore
+  with pytest.raises(
+      errors.UserError, match='objective.metrics is {}; it must'
+  ):
+    contracts.of_task('mine', _task(objective=loss_only))
+  for field in ('init', 'init_fast', 'encode', 'decode'):
+    model = _model()._replace(**{field: jnp.ones(2)})
+    message = (
+        rf"^model 'net': {field} is an array \[2\]; it must be a function.$"
+    )
+    with pytest.raises(errors.UserError, match=message):
+      contracts.of_model('net', model, output_dim=2)
+
+
+@pytest.mark.parametrize('field', ['input_dim', 'output_dim', 'num_modules'])
+@pytest.mark.parametrize('size', [0, 2.0, None])
+def test_sizes_of_a_task_are_whole_numbers(field: str, size: Any) -> None:
+  message = f"^task 'mine': {field} is {size}; it must be a whole number of 1"
+  with pytest.raises(errors.UserError, match=message):
+    contracts.of_task('mine', _task(**{field: size}))
 
 
 def test_a_model_takes_the_sizes_of_its_task() -> None:

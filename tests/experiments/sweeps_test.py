@@ -47,6 +47,18 @@ def test_several_values_of_a_field_select_runs_with_any_of_them() -> None:
     sweeps.select(runs, ['num_modules=4'], '--without')
 
 
+def test_models_are_selected_by_either_name() -> None:
+  """Table A1's solvers train the same kind of model."""
+  runs = _runs('table_a1', 'workstation')
+  adam = sweeps.select(runs, ['model=adam'])
+  assert 0 < len(adam) < len(runs)
+  assert {run.point['model'] for run in adam} == {'adam'}
+  assert sweeps.select(runs, ['model=modular_student']) == runs
+  names = 'choose one of modular_student, levenberg_marquardt, adam'
+  with pytest.raises(errors.UserError, match=names):
+    sweeps.select(runs, ['model=sgd'])
+
+
 def test_counterparts_share_what_is_swept() -> None:
   """Of the many runs of the same model, those of as many modules."""
   (run,) = _select('fig3e', 'laptop', model='anil', num_modules=8, max_active=2)
