@@ -6,7 +6,6 @@ from importlib import metadata
 import sys
 
 from modular_hyperteacher import errors
-from modular_hyperteacher.experiments import components
 from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.studies import study as contract
 
@@ -52,12 +51,28 @@ def _check_names(
   """Raises an error if another study, or the paper, has one of the names."""
   if not isinstance(study.configs, tuple):
     raise TypeError(f'configs is {study.configs!r}; it must be a tuple')
+  # Imported here, with JAX: a study's record needs neither.
+  components = plugins.resolve(f'{plugins.PACKAGE}.experiments.components')
+  estimates = plugins.resolve(f'{plugins.PACKAGE}.learning.estimates')
   papers = {
       'configs': plugins.paper_configs(),
       'tasks': components.TASKS,
       'models': components.MODELS,
+      'gradients': (estimates.UNROLLED,),
   }
   for field, used in papers.items():
-    used = {*used, *(name for x in others for name in getattr(x, field))}
-    for name in used.intersection(getattr(study, field)):
+    used = {*used, *(name for other in others for name in _names(other, field))}
+    for name in sorted(used & _names(study, field)):
       raise ValueError(f"{field} has '{name}', a name that is in use")
+
+
+def _names(study: contract.Study, field: str) -> set[str]:
+  """Returns a study's names of a kind, those of its systems included."""
+  return {
+      *getattr(study, field),
+      *(
+          name
+          for system in study.systems
+          for name in getattr(system, field, ())
+      ),
+  }

@@ -30,7 +30,7 @@ def announce(
         changes.setdefault(field, []).append(
             f'{change["value"]} (published {change["published"]})'
         )
-  if changes and paper_runs:
+  if changes:
     print('NOT the published scale. Differences:')
     for field, values in changes.items():
       print(f'  {field}: {", ".join(dict.fromkeys(values))}')

@@ -110,12 +110,13 @@ def published(argument: str) -> list[sweeps.Run]:
   try:
     known = variant in defined.get('VARIANTS', ())
     prefix = f'{variant}:' if known else ''
-    paper, laptop = (
-        sweeps.expand(defined['get_config'](prefix + preset))
-        for preset in ('paper', 'laptop')
-    )
+    paper = sweeps.expand(defined['get_config'](f'{prefix}paper'))
   except _ANYTHING:
-    return []  # Users' configs may have no presets of these names.
+    return []  # Users' configs may have no preset of this name.
+  try:
+    laptop = sweeps.expand(defined['get_config'](f'{prefix}laptop'))
+  except _ANYTHING:
+    return paper
   same = {run.run_id for run in paper} == {run.run_id for run in laptop}
   return [] if same else paper
 

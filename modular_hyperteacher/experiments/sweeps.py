@@ -160,9 +160,9 @@ def select(
   """Returns the runs for which every 'field=value' of `only` holds.
 
   A field is 'run_id', a path such as 'model.name', or the end of one if
-  unambiguous; 'model' and 'task' mean their names, 'model' also that which the
-  sweep uses. 'field=a,b' holds for either value. Errors name the flag that gave
-  the conditions, and what it selects.
+  unambiguous; 'model' and 'task' mean their names, 'model' first of all that
+  in the sweep. 'field=a,b' holds for either value. Errors name the flag that
+  gave the conditions, and what it selects.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -173,6 +173,9 @@ def select(
       raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
     given = [_lookup(run, field, flag) for run in runs]
+    if field == 'model':  # Another model's name in the sweep comes first.
+      in_sweep = {names[-1] for names in given}
+      given = [n[-1:] if n[0] in in_sweep else n for n in given]
     present = dict.fromkeys(v for values in given for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
@@ -214,8 +217,11 @@ def deviations(run: Run, published: list[Run]) -> dict[str, Any]:
 
   Returns:
     path -> {'value': ..., 'published': ...}, compared with the first of the
-    run's `counterparts`; None for a field that does not exist.
+    run's `counterparts`; None for a field that does not exist. Empty if
+    nothing is published.
   """
+  if not published:
+    return {}
   nearest = counterparts(run, published)
   if not nearest:
     ours = flatten(run.decisive)

@@ -55,6 +55,20 @@ def test_a_config_that_ignores_its_preset_has_no_published_scale() -> None:
   name = 'examples/sines_study/sines_study/configs/sine_readouts.py'
   assert user_config.read(str(commands.ROOT / name))
   assert not user_config.published(str(commands.ROOT / name))
+  run, _ = sweeps.expand(user_config.read(f'{commands.ROOT / name}:paper'))
+  assert not sweeps.deviations(run, [])
+
+
+def test_the_published_scale_needs_no_other(tmp_path: pathlib.Path) -> None:
+  path = tmp_path / 'mine.py'
+  path.write_text(
+      'from modular_hyperteacher.configs import fig3b\n'
+      'def get_config(preset="paper"):\n'
+      '  assert preset == "paper"\n'
+      '  return fig3b.get_config(preset)\n'
+  )
+  runs = user_config.published(str(path))
+  assert runs == list(sweeps.described_runs('fig3b', 'paper'))
 
 
 @pytest.mark.parametrize(

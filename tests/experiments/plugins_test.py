@@ -34,6 +34,15 @@ def _load(
         ({'tasks': {'goals': 'a:b'}}, "tasks has 'goals', a name that is in"),
         ({'configs': ('fig3b',)}, "configs has 'fig3b', a name that is in use"),
         ({'configs': ('amortised',)}, "configs has 'amortised', a name that"),
+        (
+            {'gradients': {'unrolled': 'a:b'}},
+            "gradients has 'unrolled', a name",
+        ),
+        ({'models': {'transformer': 'a:b'}}, "models has 'transformer', a"),
+        (
+            {'systems': (study.System('x', 'a.b', models=('maml',)),)},
+            "models has 'maml', a name that is in use",
+        ),
         ({'configs': 'waves'}, "configs is 'waves'; it must be a tuple"),
     ],
 )

@@ -54,6 +54,10 @@ def test_models_are_selected_by_either_name() -> None:
   assert 0 < len(adam) < len(runs)
   assert {run.point['model'] for run in adam} == {'adam'}
   assert sweeps.select(runs, ['model=modular_student']) == runs
+  (one,) = sweeps.select(
+      _runs('scan_add_jump', 'laptop'), ['model=meta_seq2seq', 'num_extra=0']
+  )
+  assert one.point['model'] == 'meta_seq2seq'  # Two others are such networks.
   names = 'choose one of modular_student, levenberg_marquardt, adam'
   with pytest.raises(errors.UserError, match=names):
     sweeps.select(runs, ['model=sgd'])
