@@ -103,7 +103,7 @@ def read(argument: str) -> ml_collections.ConfigDict:
 def published(argument: str) -> list[sweeps.Run]:
   """Returns the runs of a config, as for `read`, at the published scale.
 
-  None for a config without that scale: it lacks the preset, or ignores it.
+  Empty for a config without that scale: it lacks the preset, or ignores it.
   """
   defined = load(argument)
   variant, *_ = argument.partition(':')[2].split(':')

@@ -40,22 +40,8 @@ def of_task(name: str, task: tasks.TaskDistribution) -> tasks.TaskDistribution:
       the task, the function, what it returned and what is allowed.
   """
   what = f"task '{name}': "
-  objective: Any = task.objective
-  errors.require(
-      isinstance(objective, tasks.Objective),
-      f'{what}objective',
-      untrusted.shorten(objective),
-      'it must be a tasks.base.Objective',
-  )
-  for field in ('init', 'sample_latent', 'sample_examples', 'num_combinations'):
-    _require_function(what, field, getattr(task, field))
-  for field in ('loss', 'metrics'):
-    _require_function(f'{what}objective.', field, getattr(objective, field))
-  for field in ('input_dim', 'output_dim', 'num_modules'):
-    size = getattr(task, field)
-    rule = 'it must be a whole number of 1 or more'
-    whole = isinstance(size, int | np.integer) and size >= 1
-    errors.require(whole, f'{what}{field}', untrusted.shorten(size), rule)
+  objective = task.objective
+  _check_fields(what, task)
 
   def sample_latent(
       params: tasks.TaskParams, key: jax.Array, split: str
@@ -167,6 +153,26 @@ def of_model(
     return outputs
 
   return model._replace(init=init, init_fast=init_fast, decode=decode)
+
+
+def _check_fields(what: str, task: tasks.TaskDistribution) -> None:
+  """Checks functions and sizes before they are used."""
+  objective: Any = task.objective
+  errors.require(
+      isinstance(objective, tasks.Objective),
+      f'{what}objective',
+      untrusted.shorten(objective),
+      'it must be a tasks.base.Objective',
+  )
+  for field in ('init', 'sample_latent', 'sample_examples', 'num_combinations'):
+    _require_function(what, field, getattr(task, field))
+  for field in ('loss', 'metrics'):
+    _require_function(f'{what}objective.', field, getattr(objective, field))
+  for field in ('input_dim', 'output_dim', 'num_modules'):
+    size = getattr(task, field)
+    rule = 'it must be a whole number of 1 or more'
+    whole = isinstance(size, int | np.integer) and size >= 1
+    errors.require(whole, f'{what}{field}', untrusted.shorten(size), rule)
 
 
 def _check_batch(

@@ -181,8 +181,7 @@ def test_parameters_have_gradients(
   )
   message = (
       rf"^model 'net': {function} returns {{'w': {shown}}}; it must be a"
-      r' tree of'
-      r' floating-point arrays, \(\) for none.$'
+      r' tree of floating-point arrays, \(\) for none.$'
   )
   with pytest.raises(errors.UserError, match=message):
     getattr(changed, function)(_KEY)
