@@ -187,9 +187,8 @@ class Report:
 
 def picture_page(figure: go.Figure, name: str, title: str) -> str:
   """Returns the page of a figure that is not in the report."""
-  picture = {'claims': [], 'findings': [], 'table': {}, 'num_rows': 0}
-  picture |= {'runs': []}
-  picture |= _picture(name, title, figure)
+  none = {'claims': [], 'findings': [], 'table': {}, 'num_rows': 0, 'runs': []}
+  picture = none | _picture(name, title, figure)
   return render('figure.html', title, figure=picture)
 
 
@@ -197,12 +196,17 @@ def render(template: str, title: str, **values: Any) -> str:
   """Returns a page; values are escaped unless they are Markup."""
   script = (_FOLDER / 'report.js').read_text('utf-8')
   digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-  given: dict[str, Any] = {'links': (), 'plotly': '', 'downloads': ()}
+  given: dict[str, Any] = {
+      'links': (),
+      'plotly': '',
+      'downloads': (),
+      'configs': {},
+  }
   return (
       _environment()
       .get_template(template)
       .render(
-          given | {'configs': {}} | values,
+          given | values,
           title=title,
           policy=markupsafe.Markup(_POLICY.format(digest=digest)),
           style=markupsafe.Markup((_FOLDER / 'report.css').read_text('utf-8')),
