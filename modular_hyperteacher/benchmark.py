@@ -5,10 +5,11 @@
 
 One MU is the time of a float32 product of two 3072 x 3072 matrices (58 GFLOP)
 in the same process, so step times in MU are comparable across machines with the
-same kind of processor. FLOP utilisation is the FLOP/s of the step (its FLOPs
-are counted in the traced program) relative to those of this matrix product. A
-step includes drawing the data. `operations` are those that a step starts: steps
-of small models are bound by their number, rather than by FLOPs.
+same kind of processor. `matmul_share` is the FLOP utilisation: the FLOP/s of
+the step (its FLOPs are counted in the traced program) relative to those of this
+matrix product. A step includes drawing the data. `operations` are those that a
+step starts: steps of small models are bound by their number, rather than by
+FLOPs.
 
 On a busy machine, compare CPU times: `cpu_mu` is a step's CPU time divided by
 that of the matrix product.
@@ -109,8 +110,11 @@ def _measure_all() -> list[dict[str, Any]]:
   platforms.check()
   for run in runs:
     components.allow(run.config)
-  by_model = {run.config['model']['name']: run for run in reversed(runs)}
-  return [measure(run.config) for run in reversed(by_model.values())]
+  by_model = {run.model: run for run in reversed(runs)}
+  return [
+      measure(run.config) | {'model': name}
+      for name, run in reversed(by_model.items())
+  ]
 
 
 def measure(config: dict[str, Any]) -> dict[str, Any]:

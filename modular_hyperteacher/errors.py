@@ -66,7 +66,7 @@ class StorageError(MachineError, OSError):
     is_full = any(word in reason for word in ('space', 'quota'))
     advice = ', for example by freeing disk space' if is_full else ''
     super().__init__(
-        f'cannot write {path}: {reason}. Fix this{advice}; the same command'
-        ' then resumes from the last checkpoint.'
+        f'cannot write {path}: {reason}. Fix this{advice}, and run the same'
+        ' command again; training resumes from its last checkpoint.'
     )
     self.strerror = reason

@@ -16,11 +16,10 @@ class Bar:
   def __init__(self, run: runner.PlannedRun, index: int, num_runs: int) -> None:
     config = run.spec.config
     interactive = sys.stderr.isatty()
-    name = run.spec.point.get('model', config['model']['name'])
     support = config['task'].get('task_support', '')
     self._bar = tqdm.tqdm(
         total=config['training']['num_outer_steps'],
-        desc=f'[{index + 1}/{num_runs}] {name} {support}'.rstrip(),
+        desc=f'[{index + 1}/{num_runs}] {run.spec.model} {support}'.rstrip(),
         unit='step',
         postfix='compiling',  # It stands there until the first step is done.
         dynamic_ncols=interactive,

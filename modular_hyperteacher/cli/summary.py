@@ -103,16 +103,21 @@ def _row(
   summary = _read(run)
   diverged = summary.get('diverged', [])
   none = 'diverged' if diverged else ''
+  swept = {
+      field: value
+      for field, value in run.spec.point.items()
+      if field.partition('.')[0] in sweeps.DECISIVE
+      and field not in ('model', 'task.task_support', 'task.meanings')
+  }
+  words = [field.rpartition('.')[2] for field in swept]
   return {
-      'model': run.spec.point.get('model', config['model']['name']),
+      'model': run.spec.model,
       'support': (
           config['task'].get('task_support', config['task'].get('meanings'))
       ),
       **{
-          field.rpartition('.')[2]: value
-          for field, value in run.spec.point.items()
-          if field.partition('.')[0] in sweeps.DECISIVE
-          and field not in ('model', 'task.task_support', 'task.meanings')
+          word if words.count(word) == 1 else field: value
+          for word, (field, value) in zip(words, swept.items())
       },
       'test': _mean_and_error(summary, 'last', 'test') or none,
       'OOD': _mean_and_error(summary, 'last', 'ood') or none,

@@ -1,7 +1,7 @@
 """The settings of JAX that decide which numbers are drawn and computed.
 
 A process may have others: from JAX_ENABLE_X64, JAX_THREEFRY_PARTITIONABLE and
-the like, or from a notebook's `jax.config.update`. Each of them draws other
+the like, or from a notebook's `jax.config.update`. Most of them draw other
 tasks from the same seed. Our commands set theirs for the whole process (`fix`).
 Functions that run in a user's process set them for their own time (`fixed`).
 """

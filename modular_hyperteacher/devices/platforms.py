@@ -23,7 +23,8 @@ def check() -> None:
   """Starts JAX; raises UserError if it lacks the platform asked for."""
   asked = _named()
   try:
-    lacks = asked not in ('', _CPU) and jax.default_backend() == _CPU
+    first = asked.partition(',')[0]  # The one that JAX prefers.
+    lacks = first not in ('', _CPU) and jax.default_backend() == _CPU
   except (AssertionError, RuntimeError) as error:
     raise missing(error) from error
   errors.require(

@@ -183,6 +183,9 @@ def _make_model(
     untrusted.check(factor, rules.Count, 'model.modules_per_teacher_module')
     if fields.get('num_modules') is None:
       fields['num_modules'] = factor * task.num_modules
+  for name in SIZES:
+    rule = 'leave it out, as the task sets it'
+    errors.require(name not in fields, f'model.{name}', fields.get(name), rule)
   fields |= {'input_dim': task.input_dim, 'output_dim': task.output_dim}
   # Runs of a sweep share models: tracing them to count their parameters takes
   # nearly all of the time of building a run. A function that was changed and

@@ -38,8 +38,12 @@ def _decode(
     task: tasks.TaskDistribution, model: models.MetaModel
 ) -> analyses.Analysis:
   """Decodes latents from fast parameters, or as the model itself says."""
-  make = model.make_decoding
-  return decoding.make_analysis(task, model) if make is None else make(task)
+  if model.make_decoding is not None:
+    return model.make_decoding(task)
+  _, num_fast = models.count_params(model)
+  if num_fast == 0:
+    return analyses.Analysis((), lambda adapted: {})
+  return decoding.make_analysis(task, model)
 
 
 class TaskEntry(NamedTuple):
@@ -153,7 +157,7 @@ def choose(table: Mapping[str, Any], block: str, fields: dict[str, Any]) -> Any:
     raise errors.UserError(f'{block}.name is missing.')
   name = fields.pop('name')
   untrusted.check(name, str, f'{block}.name')
-  if isinstance(name, str) and ':' in name:
+  if ':' in name:
     if name not in _allowed:
       raise errors.UserError(
           f"{block}.name is '{name}'; a config that was read from results does"

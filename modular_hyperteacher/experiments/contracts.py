@@ -194,7 +194,7 @@ def _check_batch(
 
 def _ndim(value: Any) -> int:
   """Returns the number of axes; -1 for what is no array and no number."""
-  return -1 if value is None or isinstance(value, tuple) else np.ndim(value)
+  return 0 if isinstance(value, int | float) else getattr(value, 'ndim', -1)
 
 
 def _is_floating(leaf: Any) -> bool:

@@ -65,6 +65,11 @@ class Run:
   point: dict[str, Any] = dataclasses.field(default_factory=dict)
 
   @property
+  def model(self) -> str:
+    """The model's name in the sweep."""
+    return self.point.get('model', self.config['model']['name'])
+
+  @property
   def decisive(self) -> dict[str, Any]:
     """The blocks of `DECISIVE`."""
     return {name: self.config[name] for name in DECISIVE}
@@ -160,9 +165,10 @@ def select(
   """Returns the runs for which every 'field=value' of `only` holds.
 
   A field is 'run_id', a path such as 'model.name', or the end of one if
-  unambiguous; 'model' and 'task' mean their names, 'model' first of all that
-  in the sweep. 'field=a,b' holds for either value. Errors name the flag that
-  gave the conditions, and what it selects.
+  unambiguous; 'model' and 'task' mean their names. A model's name in the sweep
+  does, too, and wins over the same name of another model's function.
+  'field=a,b' holds for either value. Errors name the flag that gave the
+  conditions, and what it selects.
 
   Raises:
     UserError: for an unknown field, or if no run is left with a value.
@@ -173,9 +179,9 @@ def select(
       raise errors.UserError(f"{flag} is '{condition}'; write field=value.")
     # Not every run has every field.
     given = [_lookup(run, field, flag) for run in runs]
-    if field == 'model':  # Another model's name in the sweep comes first.
-      in_sweep = {names[-1] for names in given}
-      given = [n[-1:] if n[0] in in_sweep else n for n in given]
+    if field == 'model':
+      in_sweep = {names[-1] for names in given if names}
+      given = [n[-1:] if {*n[:1]} & in_sweep else n for n in given]
     present = dict.fromkeys(v for values in given for v in values)
     # A value may hold commas itself: a tuple.
     wanted = [value] if value in present else value.split(',')
@@ -333,7 +339,10 @@ def condition(config: Mapping[str, Any]) -> str:
 
 
 def _lookup(run: Any, field: str, flag: str) -> list[str]:
-  """Returns [value as text, 1.0 as '1']; [] if the run has no such field."""
+  """Returns a field's value as text, 1.0 as '1'; [] if the run has none.
+
+  For 'model', these are its name and then, if known, that in the sweep.
+  """
   leaves = dict(flatten(run.config)) | {'run_id': run.run_id}
   in_sweep = getattr(run, 'point', {}).get(field) if field == 'model' else None
   field = f'{field}.name' if field in ('model', 'task') else field

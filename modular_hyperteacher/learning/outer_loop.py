@@ -170,7 +170,7 @@ def is_matrix(params: Any) -> Any:
   vectors = 'b', 'scale', 'offset'
   return jax.tree_util.tree_map_with_path(
       lambda path, x: x.ndim > 1
-      and getattr(path[-1], 'key', '') not in vectors,
+      and getattr(path[-1] if path else None, 'key', '') not in vectors,
       params,
   )
 

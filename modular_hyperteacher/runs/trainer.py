@@ -58,8 +58,8 @@ class Trainer:
     guard: runs what is computed on the devices; raises to stop the loop.
     watch: receives the progress after every compiled call.
     check_lock: raises if another process has taken over the run.
-    analyse: analysis on the host, at evaluations that `is_analysed` and last,
-      or at all of them, as the system says.
+    analyse: analysis on the host, at evaluations that `settings.is_analysed`
+      picks and at the last, or at all if the system is `analysed_always`.
     on_saved: receives the step of every checkpoint, on the first process.
     rows: all rows so far, in the order of `run_folder.COLUMNS`.
   """

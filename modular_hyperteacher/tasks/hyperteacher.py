@@ -40,7 +40,7 @@ class HyperteacherParams(NamedTuple):
   input_weights: jax.Array  # [X, H]; [0, 0] if the input layer is generated
   generator: jax.Array  # Gamma, [L * M, size of all generated matrices]
   output_weights: jax.Array  # [H, Y]
-  standardisation_inputs: jax.Array  # [1000, X]
+  standardisation_inputs: jax.Array  # [num_standardisation, X]
   split: splits.SplitParams
 
 

@@ -133,7 +133,7 @@ def make(
 
   def init(key: jax.Array) -> TeacherParams:
     if teacher_seed is not None:
-      key = jax.random.key(teacher_seed, impl=jax.random.key_impl(key))
+      key = randomness.root_key(teacher_seed)
     return init_modular(
         randomness.stream(key, 'teacher'),
         num_modules,
@@ -210,7 +210,7 @@ def _examples(
   inputs = _uniform(key, (number, params.modules.shape[1]))
   inputs = SharedInputs(inputs) if shared else inputs
   targets = respond(params.modules, params.readout, latent[0], inputs)
-  return base.Batch(inputs, targets, jnp.ones(number))
+  return base.examples(inputs, targets)
 
 
 def _uniform(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

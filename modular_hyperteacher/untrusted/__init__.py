@@ -74,11 +74,11 @@ def open_file(path: pathlib.Path) -> IO[bytes]:
     OSError: if it is a link, or cannot be opened.
   """
   flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-  file = open(os.open(path, flags), 'rb')
-  if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-    file.close()
+  descriptor = os.open(path, flags)
+  if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    os.close(descriptor)
     raise errors.UserError(f'{path} is not a file.')
-  return file
+  return open(descriptor, 'rb')
 
 
 def read_bytes(path: pathlib.Path) -> bytes | None:
@@ -219,7 +219,7 @@ def _fits(value: Any, kind: Any) -> bool:
   if origin is int:
     return number and isinstance(value, int) and abs(value) < _MAX_INT
   if origin is float:
-    return number and abs(value) < _MAX_INT**16 and math.isfinite(value)
+    return number and abs(value) < _MAX_INT**16
   return origin not in _KINDS or isinstance(value, origin)
 
 

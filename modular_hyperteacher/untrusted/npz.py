@@ -52,6 +52,7 @@ def read(
 
   Raises:
     UserError: names the file and the array that is missing or unexpected.
+    MachineError: if the file system fails.
   """
   try:
     if not path.is_file():  # Neither a folder nor a pipe, which would block.
@@ -59,9 +60,7 @@ def read(
     with path.open('rb') as file:
       return parse(path, file, expected)
   except OSError as error:
-    raise errors.UserError(
-        f'{path} cannot be read ({error.strerror}).'
-    ) from error
+    raise errors.unreadable(path, error) from error
 
 
 def parse(

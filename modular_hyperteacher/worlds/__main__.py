@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
       jax_settings.fix()
       arguments = _parser().parse_args(argv)
       arguments.run(arguments)
-  except errors.UserError as error:
+  except (errors.UserError, errors.MachineError) as error:
     print(errors.line(f'error: {error}'), file=sys.stderr)
-    return 2
+    return 2 if isinstance(error, errors.UserError) else 1
   except KeyboardInterrupt:
     print('SIGINT: stopped.', file=sys.stderr)
     return 130

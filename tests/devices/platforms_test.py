@@ -29,6 +29,17 @@ def test_training_on_a_platform_that_is_missing(
   training.assert_refused(done.returncode, done.stderr, message)
 
 
+def test_the_cpu_may_be_preferred_to_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  monkeypatch.setattr(jax, 'default_backend', lambda: 'cpu')
+  monkeypatch.setattr(platforms, '_named', lambda: 'cpu,cuda')
+  platforms.check()
+  monkeypatch.setattr(platforms, '_named', lambda: 'cuda,cpu')
+  with pytest.raises(errors.UserError, match="'cuda,cpu'; here JAX has only"):
+    platforms.check()
+
+
 def test_draws_do_not_need_the_cpu_among_the_platforms(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -12,6 +12,7 @@ from modular_hyperteacher.experiments import plugins
 from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.models import base as models
 from modular_hyperteacher.models import maml
+from modular_hyperteacher.studies.given_tasks import multitask_mlp
 from modular_hyperteacher.studies.in_context import fuzzy_logic
 from tests.helpers import built
 
@@ -84,6 +85,22 @@ def test_a_model_may_be_made_by_an_object(
   assert built.bilevel_experiment(config).model is not first
 
 
+def test_a_model_without_fast_parameters_has_nothing_to_decode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+  config = plugins.config_of('given_or_inferred').get_config('smoke')
+  runs = sweeps.select(sweeps.expand(config), ['model=multitask_mlp'])
+
+  def make(**fields: Any) -> models.MetaModel:
+    return multitask_mlp.make(**fields)._replace(make_decoding=None)
+
+  monkeypatch.setitem(components.MODELS, 'mine', make)
+  block = runs[0].config
+  block['model'] |= {'name': 'mine'}
+  analysis = built.bilevel_experiment(block).analysis
+  assert analysis is None or not analysis.splits
+
+
 def _with(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
   """Returns a config with some fields of some of its blocks changed."""
   return config | {
@@ -139,6 +156,12 @@ def _with(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
             'maml',
             {'model': {'outer': {'num_outer_steps': 5}}},
             'model.outer.num_outer_steps is 5; it must be absent',
+        ),
+        (
+            'fig3b',
+            'maml',
+            {'model': {'output_dim': 8}},
+            'model.output_dim is 8; leave it out, as the task sets it',
         ),
     ],
 )

@@ -58,6 +58,7 @@ def test_what_the_interface_says_is_returned_as_it_is() -> None:
         (jnp.ones(3), r'an array \[3\]'),
         (jnp.ones((1, 5)), r'an array \[1, 5\]'),
         (None, 'None'),
+        ([jnp.ones(3)], r"\['an array \[3\]'\]"),
     ],
 )
 def test_a_latent_has_layers_and_modules(latent: Any, shown: str) -> None:
@@ -111,6 +112,10 @@ def test_an_objective_has_scalars() -> None:
       (
           objectives.REGRESSION._replace(metrics=lambda y, batch: {'m': y}),
           r"objective.metrics returns {'m': 'an array \[4, 2\]'}; it must map",
+      ),
+      (
+          objectives.REGRESSION._replace(metrics=lambda *_: {'m': {'n': 1.0}}),
+          r"objective.metrics returns {'m': {'n': '1.0'}}; it must map",
       ),
   ):
     task = contracts.of_task('mine', _task(objective=objective))

@@ -27,6 +27,7 @@ def _actions(mask: Any) -> tuple[jax.Array, base.Batch]:
         ([1, 1, 1], -math.log(0.7 * 0.3 * 0.8) / 3),
         ([1, 0, 1], -math.log(0.7 * 0.8) / 2),
         ([0, 1, 0], -math.log(0.3)),
+        ([0, 0, 0], 0),
     ],
 )
 def test_action_cross_entropy_by_hand(mask: Any, expected: Any) -> None:

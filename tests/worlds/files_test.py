@@ -247,6 +247,9 @@ def test_a_spec_that_is_not_json_is_refused(tmp_path: pathlib.Path) -> None:
     files.score(tmp_path / 'a.npz')
 
 
+_MODEL = ['--preset=smoke', '--only=model=maml']
+
+
 @pytest.mark.parametrize(
     'arguments, message',
     [
@@ -255,6 +258,10 @@ def test_a_spec_that_is_not_json_is_refused(tmp_path: pathlib.Path) -> None:
         (['score', '--predictions=<x>.npz'], 'name, up to the first dot, must'),
         (['score', '--predictions=none.npz'], 'none.npz is not a file'),
         (['draw'], "invalid choice: 'draw'"),
+        (
+            ['export', '--world=goals', '--split=ood', '--out=x', *_MODEL],
+            "--only: 'model' is not a field of a world",
+        ),
     ],
 )
 def test_wrong_commands_are_one_line_and_exit_code_2(
