@@ -42,7 +42,7 @@ setuptools.setup(
         'optax>=0.2.8',
         'pandas>=3.0',
         'plotly>=6.1.1',
-        # Shortest paths.
+        # Shortest paths, distributions and optimisers.
         'scipy>=1.14',
         # The progress bar that users know.
         'tqdm>=4.70',

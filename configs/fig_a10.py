@@ -41,7 +41,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
 
 
 def _longer(preset: str) -> experiment.Config:
-  """Trains four times as long: does size stop to matter?
+  """Trains four times as long: does size stop mattering?
 
   The linear hypernetwork, with 8 and 32 modules, at a learning rate of 0.003.
   """

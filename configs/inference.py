@@ -27,8 +27,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
           preset,
           solver,
           steps,
-          hidden_dim=[16 * factor],
-          modules_per_teacher_module=[factor],
+          **theory.size((factor,), (factor,)),
           **effort,
           random_start=[False, True],
       )

@@ -18,8 +18,7 @@ def get_config(preset: str = 'laptop') -> experiment.Config:
       preset,
       'levenberg_marquardt',
       4000,
-      hidden_dim=[16],
-      modules_per_teacher_module=[1],
+      **theory.size((1,), (1,)),
       teacher_seed=[0] if preset == 'smoke' else [0, 1, 2],
   )
   blocks = theory.blocks(preset, num_seeds=8, teacher_seed=0)

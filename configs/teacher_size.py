@@ -1,9 +1,9 @@
 """Ours: how large must a teacher be for its modules to be found?
 
 Teachers with two generated layers, M = 8 and K = 2, which have fewer inputs,
-fewer hidden units or fewer examples than published, all else equal: the linear
-hypernetwork of the preset 'desktop', after the same number of tasks. At laptop
-scale, 12 runs of three seeds took 48 minutes of one core.
+fewer hidden units or fewer examples than published, all else equal: the student
+is the linear hypernetwork of the preset 'desktop', and sees as many tasks of
+each. At laptop scale, 12 runs of three seeds took 48 minutes of one core.
 
   python -m modular_hyperteacher.main --config=configs/teacher_size.py
   python figures/make_all.py --only=teacher_size

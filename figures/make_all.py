@@ -95,10 +95,7 @@ def main() -> None:
   names = flags.FLAGS.only or list(registry.figures())
   if flags.FLAGS.predictions is not None:
     folder = files.locate(flags.FLAGS.predictions, '--predictions')
-    added = {
-        name: registry.Figure(*entry)
-        for name, entry in predictions.read(folder).items()
-    }
+    added = predictions.read(folder)
     registry.add_section(predictions.HEADING, added)
     names += added
   root = command_line.read_root()

@@ -237,7 +237,7 @@ def _cost(
     seen: dict[tuple[str, str], str],
     preset: str,
 ) -> str:
-  """Returns the time of the bundled runs; `seen` has whose row says it."""
+  """Returns the bundled runs' time; `seen` has the claims whose rows say it."""
   experiment = claim.experiment
   described = sweeps.described_conditions(experiment, preset)
   if not described:

@@ -100,7 +100,7 @@ _PAPER = {
         'fig_a10': student_size.FIG_A10,
     },
     'Beyond the paper': {
-        'ways': Figure(learners.TITLE, ('fig3b',), learners.draw),
+        'ways': Figure(learners.TITLE, ('fig3b',), learners.draw, 'laptop'),
         'scaling_law': of(scaling_law),
         'sample_complexity': sample_complexity.FIGURE,
         **gridworld_bars.ACTING,

@@ -78,9 +78,19 @@ def main() -> None:
   seed = flags.FLAGS.seed
   rule = 'it must be at least 0 and below 2^32'
   errors.require(0 <= seed < 2**32, '--seed', seed, rule)
-  for flag in ('model', 'task_support', 'split'):
-    unused = flags.FLAGS[flag].present and not flags.FLAGS.run
-    rule = 'it says what to draw of a run: give --run, too'
+  teacher = flags.FLAGS.world == 'hyperteacher' and not flags.FLAGS.run
+  for flag, needs, given in (
+      ('model', '--run', flags.FLAGS.run),
+      (
+          'task_support',
+          '--run and --model',
+          flags.FLAGS.run and flags.FLAGS.model,
+      ),
+      ('split', '--run', flags.FLAGS.run),
+      ('preset', '--world=hyperteacher alone', teacher),
+  ):
+    unused = flags.FLAGS[flag].present and not given
+    rule = f'it needs {needs}'
     errors.require(not unused, f'--{flag}', flags.FLAGS[flag].value, rule)
   if flags.FLAGS.run:
     figure, title, name = _draw_run(seed)

@@ -68,7 +68,7 @@ def _panels(grid: cells.Cells) -> dict[str, list[lines.Line]]:
     if not one_family:
       dash = ('solid', 'families of two modules')
     for panel, seeds in ((alignment, aligned), (log_loss, lost)):
-      table = pd.DataFrame(dict(sorted(seeds.items()))).T
+      table = lines.by_x(dict(sorted(seeds.items())))
       name, colour = f'{kind} latents', _COLOURS[kind]
       panel.append(lines.Line(name, colour, table, *dash))
   return panels

@@ -137,6 +137,7 @@ _SUPPORTS = {'random': '', 'non_compositional': '_held_out'}
 _SYMBOLS = {
     'circle-open': 'seen combinations',
     'circle': 'new combinations',
+    'diamond-open': 'seen, a module held out',
     'diamond': 'new, a module held out',
 }
 # Preset -> symbol of the time of inference.
@@ -255,7 +256,7 @@ def draw(library: data.Library, comparison: Comparison = WAYS) -> cells.Drawn:
   figure.update_xaxes(dtick=0.2, col=1)
   figure.update_xaxes(rangemode='tozero', dtick=0.5, col=3)
   figure.update_xaxes(
-      type='log', dtick=1, exponentformat='power', tickangle=0, col=4
+      type='log', dtick=1, exponentformat='none', tickangle=0, col=4
   )
   num_entries = _explain(figure, comparison)
   height = 55 + 36 * len(rows)

@@ -8,7 +8,7 @@ one bar. Built-in models are the finished runs of the config that describes the
 world, evaluated on other tasks of it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import functools
 import pathlib
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import pandas as pd
 
 from modular_hyperteacher import errors
 from modular_hyperteacher.experiments import sweeps
+from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
@@ -26,8 +27,6 @@ from modular_hyperteacher.figures.plotting import style
 from modular_hyperteacher.worlds import files
 
 HEADING = 'Predictions from files'
-# The fields of `registry.Figure`.
-_Figure = tuple[str, tuple[str, ...], Callable[[data.Library], cells.Drawn]]
 
 
 class _Bar(NamedTuple):
@@ -39,7 +38,7 @@ class _Bar(NamedTuple):
   width: str = ''  # Such as '218 wide', if the model is there in several.
 
 
-def read(folder: pathlib.Path) -> dict[str, _Figure]:
+def read(folder: pathlib.Path) -> dict[str, described.Figure]:
   """Returns the figures of a folder of predictions, by name; scores the files.
 
   Raises:
@@ -53,7 +52,7 @@ def read(folder: pathlib.Path) -> dict[str, _Figure]:
     scored = files.score(path)
     by_figure.setdefault(_name(scored), []).append(scored)
   return {
-      name: (
+      name: described.Figure(
           title,
           (str(scored[0].world.experiment),),
           functools.partial(_draw, scored=scored),
@@ -105,7 +104,7 @@ def _draw(library: data.Library, scored: Sequence[files.Scored]) -> cells.Drawn:
     rows += [_to_row(bar, group[0]) for bar in shown]
   figure = bars.draw(
       panels,
-      y_title='accuracy' if metric == 'accuracy' else 'loss',
+      y_title=metric,
       y_range=(0, 1) if metric == 'accuracy' else None,
       caption=_caption(library, scored),
   )

@@ -136,7 +136,6 @@ def misses_by_chance(
 
 # Fields that tell the rows of one experiment apart, if they differ.
 _FIELDS = (
-    'model.name',
     'task.num_modules',
     'task.max_active',
     'task.meanings',

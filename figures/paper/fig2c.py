@@ -44,7 +44,6 @@ def _panels(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
         support
     )
     bar = grid.bar(cell, label, colour, 'alignment')
-    bar = bar._replace(missing='no finished run')
     panels.setdefault(panel, []).append(bar)
   return panels
 

@@ -49,7 +49,7 @@ def rank(frame: pd.DataFrame) -> pd.DataFrame:
   """Returns which sizes come closest to each published column.
 
   By the root mean square difference over the published weight decays that were
-  trained; below the published scale that is none. Runs of the published solver
+  trained: none but zero below the published scale. Runs of the published solver
   count, one condition per cell.
 
   Returns:

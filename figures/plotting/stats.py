@@ -44,8 +44,8 @@ def first_reach(
 ) -> float:
   """Returns where values first rise to a level, linearly interpolated.
 
-  The first x if they start there; `never` if they do not get there. Both are
-  [n], and x increases.
+  The first x if they start there; `never` if they do not get there. Both x,
+  which increases, and values are [n].
   """
   reached = np.flatnonzero(values >= level)
   if not len(reached):

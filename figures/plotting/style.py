@@ -151,7 +151,7 @@ def cell_name(cell: Mapping[str, Any]) -> str:
       parts.append(MODEL_NAMES[value])
     elif isinstance(value, str):
       parts.append(value)
-    else:
+    elif value is not None:  # A field that the run does not have.
       parts.append(f'{column_name(column)} = {value}')
   return ', '.join(parts)
 

@@ -22,7 +22,7 @@ def make_preferences(
 ) -> pictures.Picture:
   """Returns the picture of an instance of preferences and an agent's path.
 
-  Instance and actions have no axis of instances. Values are those of all
+  `instance` and `shown` have no axis of instances. Values are those of all
   actions before any object is collected, [free cells, actions]; `worth` is that
   of the colours.
   """

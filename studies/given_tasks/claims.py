@@ -69,12 +69,12 @@ def _needed(
       [_r2(frame, cell) for cell in group],
       lambda table: pd.Series(
           [
-              stats.first_reach(logs, r2, _LEVEL, never=math.nan)
+              stats.first_reach(logs, r2, _LEVEL, never=otherwise)
               for r2 in table.to_numpy()
           ],
           table.index,
           float,
-      ).fillna(otherwise),
+      ),
   )
 
 
@@ -253,7 +253,7 @@ CLAIMS = (
         ' number of all combinations.',
         figure='sg_data',
         compare=_grows_slowly,
-        undecided=f'R2 does not reach {_LEVEL:g} at three sizes and more',
+        undecided=f'R2 must reach {_LEVEL:g} at every M and K, three or more',
     ),
     _published(
         'SG-3',

@@ -197,7 +197,7 @@ def _by_contrast(
 
 
 def _rules(num_free: int) -> list[outer_loop.OuterConfig]:
-  """Returns rules that differentiate inner steps, the unrolled one first."""
+  """Returns the unrolled rule, then first-order and truncated ones."""
   found = [outer_loop.OuterConfig(**_OUTER)]
   if num_free < FREE[-1]:
     found.append(rules.FirstOrder(gradient='first_order', **_OUTER))

@@ -186,17 +186,12 @@ class Contrastive(outer_loop.OuterConfig):
   Attributes:
     beta: b, the strength of the nudge.
     num_nudged_steps: T, steps of each nudged phase.
-    nudged_learning_rate: the nudged learning rate of its SGD; None for the
-      inner loop's.
     max_query_loss: nats above which the query loss no longer nudges; None for
       never. A negative phase descends minus the query loss, which is unbounded.
   """
 
   beta: rules.Positive
   num_nudged_steps: rules.Count
-  nudged_learning_rate: (
-      Annotated[float, rules.positive(", or None for the inner loop's")] | None
-  ) = None
   max_query_loss: (
       Annotated[float, rules.positive(', or None for no bound')] | None
   ) = None
@@ -213,13 +208,11 @@ class Contrastive(outer_loop.OuterConfig):
 
   def make_estimate(self, problem: estimates.Problem) -> estimates.Estimate:
     """Returns the surrogate of the rule's phases."""
-    rate = self.nudged_learning_rate or problem.inner.learning_rate
-    nudged = dataclasses.replace(problem.inner, learning_rate=rate)
     surrogate = functools.partial(
         surrogates.contrastive,
         contrast=surrogates.CONTRASTS[self.gradient],
         beta=self.beta,
-        optimizer=inner_loop.make_optimizer(nudged),
+        optimizer=inner_loop.make_optimizer(problem.inner),
         num_steps=self.num_nudged_steps,
         max_outer_loss=self.max_query_loss,
     )

@@ -50,7 +50,7 @@ def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def test_bars_stand_beside_the_built_in_models(
     folder: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-  ((_, experiments, draw),) = predictions.read(folder).values()
+  ((_, experiments, draw, _),) = predictions.read(folder).values()
   assert experiments == ('fig3b',)
   library = data.Library(tmp_path)
   figure: Any
@@ -90,7 +90,7 @@ def test_a_seed_of_two_runs_counts_once(
 ) -> None:
   for seeds in (made_up.SEEDS, made_up.SEEDS[:1]):
     made_up.write_runs(tmp_path, {('anil', 'random'): 0.6}, seeds=seeds)
-  ((_, _, draw),) = predictions.read(folder).values()
+  ((_, _, draw, _),) = predictions.read(folder).values()
   _, table = draw(results.library(tmp_path))
   rows = table.set_index(['split', 'model'])
   assert rows.loc[('ood', 'anil'), 'num_seeds'] == 3
@@ -126,8 +126,8 @@ def test_every_world_has_a_figure(tmp_path: pathlib.Path) -> None:
   assert list(found) == [
       f'predictions_hyperteacher_{experiment}_laptop' for experiment in expected
   ]
-  assert len({title for title, _, _ in found.values()}) == 2
-  for (title, (experiment,), draw), accuracy in zip(
+  assert len({title for title, *_ in found.values()}) == 2
+  for (title, (experiment,), draw, _), accuracy in zip(
       found.values(), expected.values()
   ):
     _, table = draw(data.Library(tmp_path))
@@ -160,7 +160,7 @@ def test_worlds_of_an_experiment_are_told_apart(tmp_path: pathlib.Path) -> None:
     path = tmp_path / f'mine.{fraction}.npz'
     worlds.write_predictions(path, tasks.query_targets, world, 'ood')
   found = predictions.read(tmp_path)
-  for fraction, (name, (title, _, _)) in zip((0.25, 0.7), found.items()):
+  for fraction, (name, (title, *_)) in zip((0.25, 0.7), found.items()):
     assert f'fraction_ood_{fraction}' in name
     assert f'held out = {fraction}, K = 3, M = 8' in title
 
@@ -182,7 +182,7 @@ def test_a_panel_is_named_by_support_and_split(
   shape = made.prediction(tasks).shape
   logits = np.zeros([int(n or 0) for n in shape], np.float32)
   worlds.write_predictions(tmp_path / 'mine.npz', logits, made, split)
-  ((_, _, draw),) = predictions.read(tmp_path).values()
+  ((_, _, draw, _),) = predictions.read(tmp_path).values()
   figure: Any
   figure, _ = draw(data.Library(tmp_path))
   assert title in [note.text for note in figure.layout.annotations]

@@ -98,8 +98,11 @@ _REFUSED = {
     ),
     '--format=gif': "--format is 'gif'; choose one of html, svg",
     '--seed=-1': '--seed is -1; it must be at least 0',
-    '--split=nope': (
-        '--split is nope; it says what to draw of a run: give --run'
+    '--split=nope': '--split is nope; it needs --run',
+    '--preset=paper': '--preset is paper; it needs --world=hyperteacher alone',
+    '--run=fig3b/laptop --preset=paper': '--preset is paper; it needs',
+    '--run=fig3b/laptop --task_support=random': (
+        '--task_support is random; it needs --run and --model'
     ),
 }
 

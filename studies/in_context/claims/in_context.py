@@ -158,8 +158,10 @@ def _infers_better(
 
 
 def read_with_figure_3b(library: data.Library, experiment: str) -> pd.DataFrame:
-  """Returns the runs in context and those of Figure 3B, as `Read`."""
-  frames = [library.values(experiment), library.values('fig3b')]
+  """Returns the runs in context and Figure 3B's of this preset, as `Read`."""
+  own = library.values(experiment)
+  preset = str(own['preset'].iloc[0]) if len(own) else None
+  frames = [own, library.values('fig3b', preset)]
   with_rows = [frame for frame in frames if len(frame)] or frames[:1]
   return pd.concat(with_rows, ignore_index=True)
 

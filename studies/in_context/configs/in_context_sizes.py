@@ -3,11 +3,11 @@
 The transformers of `in_context.py`, trained on 12 of 15 pairs of
 modules (Connected+). Kobayashi et al. (2024) do not say how many examples a
 sequence has, and their plain transformer is twice as wide as the one with a
-bottleneck. This config varies both: 16, 64 and, at the published scale, 128
-tokens, and plain transformers of half or twice the width. Not trained so far;
-16 and 64 tokens and a width of 128 take about as many steps as the runs of
-`in_context.py`; by FLOPs, a step costs half, twice and four times as
-much.
+bottleneck. This config varies both. At laptop scale: 16 and 64 tokens (usual:
+32), and twice the width. At the published scale: 16, 32 and 128 tokens (usual:
+64), and half the width. Not trained so far. 16 and 64 tokens and twice the
+width take about as many steps as the runs of `in_context.py`; by FLOPs, a step
+costs half, twice and four times as much.
 
   python -m modular_hyperteacher.main --config=in_context_sizes
   python figures/make_all.py --only=in_context_sizes

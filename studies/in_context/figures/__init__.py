@@ -14,8 +14,10 @@ from modular_hyperteacher.studies.in_context.figures import sraven
 FIGURES: Mapping[str, registry.Figure] = {
     'in_context': registry.of(in_context),
     'in_context_sizes': in_context_sizes.FIGURE,
-    'in_context_hyperteacher': registry.of(
-        in_context_hyperteacher, *in_context_hyperteacher.EXPERIMENTS[1:]
+    'in_context_hyperteacher': (
+        registry.of(
+            in_context_hyperteacher, *in_context_hyperteacher.EXPERIMENTS[1:]
+        )._replace(preset='laptop')
     ),
     **fuzzy_logic.FIGURES,
     **sraven.FIGURES,

@@ -73,7 +73,7 @@ def proximal(
 
 
 def base(preset: str, num_seeds: int = 5) -> experiment.Block:
-  """Returns Figure 3B's task and models, and training of five seeds."""
+  """Returns Figure 3B's task and models, and training of some seeds."""
   blocks = hyperteacher.blocks(preset, num_modules=8)
   changes: dict[str, Any] = {}
   if preset != 'smoke':

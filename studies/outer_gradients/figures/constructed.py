@@ -92,12 +92,14 @@ def draw_fidelity(library: data.Library) -> cells.Drawn:
       panels[f'{title}, N = {num_free}'] = [
           _line(
               rule,
-              _by_beta({**where, 'rule': rule, 'stop_norm': stopped}, metric),
+              _by_beta(of_rule, {**where, 'stop_norm': stopped}, metric),
               'dot' if stopped else 'solid',
               'norms are constants' if stopped else 'gradient of norms',
           )
           for rule in _SHOWN
+          for of_rule in [pick.rows(table, {'rule': rule})]
           for stopped in (False, True)
+          if len(of_rule)
       ]
   figure = _draw(
       panels,
@@ -120,10 +122,11 @@ def draw_fidelity(library: data.Library) -> cells.Drawn:
   return figure, means.mean().reset_index()
 
 
-def _by_beta(where: Mapping[str, Any], metric: str) -> pd.DataFrame:
-  rows = pick.rows(fidelity.MEASURED.load(), where)
-  found = rows.pivot_table(index='beta', columns='seed', values=metric)
-  return found.where(found <= _MOST).dropna(how='all')
+def _by_beta(
+    table: pd.DataFrame, where: Mapping[str, Any], metric: str
+) -> pd.DataFrame:
+  rows = pick.rows(table, where)
+  return rows.pivot_table(index='beta', columns='seed', values=metric)
 
 
 def draw_costs(library: data.Library) -> cells.Drawn:

@@ -274,6 +274,17 @@ def test_claims_on_the_hyperteacher_compare_with_every_width(
   assert _verdict('IB-2', library) == verdicts.CONTRADICTED
 
 
+def test_claims_on_the_hyperteacher_compare_at_one_scale(
+    tmp_path: pathlib.Path,
+) -> None:
+  """Own runs of Figure 3B at another scale do not replace bundled ones."""
+  made_up.write_runs(tmp_path, made_up.AS_CLAIMED, 'desktop')
+  library = data.Library(tmp_path)
+  assert set(library.values('fig3b')['preset']) == {'desktop'}
+  assert _verdict('IB-2', library) == _verdict('IB-2', data.Library('none'))
+  assert _verdict('IB-2', library) != verdicts.NOT_RUN
+
+
 def test_claims_on_the_hyperteacher_need_both_kinds_of_runs(
     tmp_path: pathlib.Path,
 ) -> None:
