@@ -127,7 +127,7 @@ def test_numbers_that_findings_state_are_measured(
   )['alignment_mean']
   low, high = alignment.min()[True], alignment.max()[False]
   assert (
-      f'alignment {low:.2f} or more, against {high:.2f}'
+      f'alignment at least {low:.3f}, against {high:.3f} or less'
       in overview.FINDINGS['Figure 2C']['here']
   )
   (effect,) = [entry['effect'] for claim, entry in judged if claim.id == 'A1']
