@@ -33,17 +33,14 @@ def draw(library: data.Library) -> cells.Drawn:
       )
       for m in sizes
   }
+  predicted = {m: 1 / theory.smallest_eigenvalue(m, 3) for m in sizes}
   trained = lines.by_x(steps)
   name = style.MODEL_NAMES['linear_hypernetwork']
   shown = [lines.Line(name, style.COLOURS['linear_hypernetwork'], trained)]
   if len(trained):
-    active = int(grid.frame['task.max_active'].iloc[0])
-    predicted = pd.Series(
-        {m: 1 / theory.smallest_eigenvalue(m, active) for m in sizes}
-    )
-    ratio = predicted[trained.index] / trained.mean(axis=1)
+    ratio = pd.Series(predicted)[trained.index] / trained.mean(axis=1)
     scale = np.exp(np.log(ratio).mean())
-    line = pd.DataFrame({'predicted': predicted / scale})
+    line = pd.DataFrame({'predicted': pd.Series(predicted) / scale})
     shown.append(
         lines.Line('1 / smallest eigenvalue, scaled', style.INK, line, 'dot')
     )
