@@ -294,7 +294,9 @@ def test_why_results_cannot_be_written_is_told(tmp_path: pathlib.Path) -> None:
       text=True,
   )
   assert done.returncode == 1
-  assert re.search(r'cannot write .*: File too large\. Fix this, and', done.stderr)
+  assert re.search(
+      r'cannot write .*: File too large\. Fix this, and', done.stderr
+  )
 
 
 _IMPORTED = """
