@@ -105,8 +105,16 @@ def by_tasks(grid: cells.Cells, cell: cells.Cell, metric: str) -> pd.DataFrame:
   return curve
 
 
+def _at_end(grid: cells.Cells, cell: cells.Cell) -> Iterator[lines.Line]:
+  """Yields the published accuracy, if there is one, at the right edge."""
+  if accuracy := published(grid, cell):
+    paper, *_ = reference.described_fields('fig3e', 'paper')
+    at_end = pd.DataFrame({0: accuracy[0]}, [paper[_STEP] * paper[_BATCH]])
+    yield described.model_line(cell['model.name'], at_end, 'dot', 'published')
+
+
 def _over_tasks(
-    grid: cells.Cells, panel: list[cells.Cell], metric: str = 'accuracy'
+    grid: cells.Cells, panel: list[cells.Cell]
 ) -> Iterator[lines.Line]:
   """Yields a line per model and width, and the published value."""
   for cell in panel:
@@ -114,11 +122,9 @@ def _over_tasks(
     widths = {c['model.hidden_dim'] for c in panel if c['model.name'] == model}
     is_wider = len(widths) > 1 and cell['model.hidden_dim'] == max(widths)
     how = ('dash', 'wider') if is_wider else ('solid', '')
-    yield described.model_line(model, by_tasks(grid, cell, metric), *how)
-    if metric == 'accuracy' and (accuracy := published(grid, cell)):
-      paper, *_ = reference.described_fields('fig3e', 'paper')
-      at_end = pd.DataFrame({0: accuracy[0]}, [paper[_STEP] * paper[_BATCH]])
-      yield described.model_line(model, at_end, 'dot', 'published')
+    curve = by_tasks(grid, cell, 'accuracy')
+    yield described.model_line(model, curve, *how)
+    yield from _at_end(grid, cell)
 
 
 def make_curves(grid: cells.Cells, *metrics: str) -> pd.DataFrame:
@@ -150,12 +156,14 @@ def over_tasks(
   }
 
 
+_LOOKS = dict(zip(SUPPORTS, (('solid', ''), ('dash', 'a module held out'))))
+
+
 def _at_desktop(grid: cells.Cells) -> Mapping[str, Any]:
-  panel = grid.find(task_support='random')
-  return {
-      name: list(_over_tasks(grid, panel, metric))
-      for name, metric in CURVES.items()
-  }
+  panels = over_tasks(grid, model_bars.SUPPORT, _LOOKS.__getitem__)
+  for cell in grid.cells:
+    panels['OOD accuracy'].extend(_at_end(grid, cell))
+  return panels
 
 
 _TASKS = [x * 10**n for n in range(2, 8) for x in (1, 2, 5)]
