@@ -12,6 +12,7 @@ from modular_hyperteacher.configs.blocks import models
 from modular_hyperteacher.figures import registry
 from modular_hyperteacher.figures.library import bundles
 from modular_hyperteacher.figures.library import cells
+from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import pick
 from modular_hyperteacher.figures.paper import fig3a
 from modular_hyperteacher.figures.paper import fig3c
@@ -317,3 +318,25 @@ def test_a_task_of_the_published_teacher_sums_modules_in_both_layers() -> None:
   assert np.abs(generated).max(axis=(2, 3)).min() > 0.1
   assert 'Teacher of the paper preset, seed 3.' in made_up.texts(figure)
   assert set(table['preset']) == {'paper'}
+
+
+def test_at_desktop_a_module_held_out_is_dashed() -> None:
+  library = data.Library('/nowhere')
+  figure, _ = registry.figures()['fig3b_desktop'].draw(library)
+  curves = library.curves('fig3b', 'desktop')
+  for dash, support in ('solid', 'random'), ('dash', 'non_compositional'):
+    found = {
+        'model.name': 'nonlinear_hypernetwork',
+        'task.task_support': support,
+        'split': 'ood',
+        'metric': 'accuracy',
+    }
+    means = pick.rows(curves, found).groupby('step')['value'].mean()
+    (line,) = (
+        trace
+        for trace in made_up.traces(figure)
+        if trace.name == 'Nonlinear hypernetwork'
+        and (trace.line.dash, trace.xaxis) == (dash, 'x')
+    )
+    np.testing.assert_allclose(line.x, 16 * means.index[means.index > 0])
+    np.testing.assert_allclose(line.y, means[means.index > 0])
