@@ -13,6 +13,7 @@ from modular_hyperteacher.models import base as models
 from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
 from tests.helpers import tiny
+from tests.helpers import trees
 
 # A model without a network: the output is the fast parameter itself.
 _POINT = models.MetaModel(
@@ -147,10 +148,7 @@ def test_joining_leaves_changes_nothing(
         meta_params, None, task, jax.random.key(3)
     )
     adapted.append(fast)
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
-      *adapted,
-  )
+  trees.assert_close(*adapted, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize('ahead', [1, 2, 4])

@@ -15,6 +15,7 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
 from tests.helpers import slow
 from tests.helpers import tiny
+from tests.helpers import trees
 
 # All models; those that take longest to compile, with the slow tests.
 _SLOW = (
@@ -24,16 +25,6 @@ _SLOW = (
     'sparse_maml',
 )
 _MODELS = slow.mark(tiny.MODELS, _SLOW)
-
-
-def _assert_trees_close(
-    actual: Any, expected: Any, rtol: float, atol: float
-) -> None:
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol),
-      actual,
-      expected,
-  )
 
 
 @pytest.mark.parametrize(
@@ -57,15 +48,12 @@ def test_second_order_gradient_against_finite_differences(
   with jax.enable_x64(True):
     world = tiny.task()
     algorithm = tiny.learner(world, name, inner={'num_steps': 3})
-    to_double = lambda tree: jax.tree.map(
-        lambda x: x.astype(jnp.float64) if x.dtype == jnp.float32 else x, tree
-    )
-    params = to_double(world.init(jax.random.key(0)))
+    params = trees.double(world.init(jax.random.key(0)))
     keys = jax.random.split(jax.random.key(1), 4)
-    drawn = to_double(
+    drawn = trees.double(
         jax.vmap(lambda key: world.sample(params, key, 'train'))(keys)
     )
-    meta_params = to_double(tiny.MODELS[name]().init(jax.random.key(2)))
+    meta_params = trees.double(tiny.MODELS[name]().init(jax.random.key(2)))
     flat, unravel = flatten_util.ravel_pytree(meta_params)
     # Biases start at zero, so units behind a silent layer sit on their kink.
     flat += 0.3 * jax.random.normal(jax.random.key(3), flat.shape)
@@ -119,8 +107,8 @@ def test_one_and_eight_devices_take_the_same_step(name: str) -> None:
       for s in (state_8, state)
   )
   assert len(means) == 1 + (name == 'sparse_maml')
-  _assert_trees_close(means_8, means, 1e-3, 1e-6)
-  _assert_trees_close(metrics_8, metrics, 1e-4, 1e-6)
+  trees.assert_close(means_8, means, 1e-3, 1e-6)
+  trees.assert_close(metrics_8, metrics, 1e-4, 1e-6)
   assert int(state_8.step) == 1
 
 
@@ -128,10 +116,10 @@ def test_one_and_eight_devices_take_the_same_step(name: str) -> None:
 def test_chunks_change_rounding_only(chunk_size: int) -> None:
   state, metrics = _one_step('linear_hypernetwork', 1)
   chunked, chunked_metrics = _one_step('linear_hypernetwork', 1, chunk_size)
-  _assert_trees_close(
+  trees.assert_close(
       optax.tree.get(chunked, 'mu'), optax.tree.get(state, 'mu'), 1e-3, 1e-6
   )
-  _assert_trees_close(chunked_metrics, metrics, 1e-4, 1e-6)
+  trees.assert_close(chunked_metrics, metrics, 1e-4, 1e-6)
 
 
 def test_layout_of_narrow_layers_changes_rounding_only(
@@ -140,10 +128,10 @@ def test_layout_of_narrow_layers_changes_rounding_only(
   state, metrics = _one_step('linear_hypernetwork', 1)
   monkeypatch.setattr(hypernetwork, '_MAX_NARROW', 0)
   wide, wide_metrics = _one_step('linear_hypernetwork', 1)
-  _assert_trees_close(
+  trees.assert_close(
       optax.tree.get(wide, 'mu'), optax.tree.get(state, 'mu'), 1e-3, 1e-6
   )
-  _assert_trees_close(wide_metrics, metrics, 1e-4, 1e-6)
+  trees.assert_close(wide_metrics, metrics, 1e-4, 1e-6)
 
 
 def test_gradient_is_clipped_before_adamw() -> None:
@@ -200,7 +188,7 @@ def test_non_finite_gradients_are_skipped_once_and_counted() -> None:
   start = algorithm.init(jax.random.key(1))
   step = tiny.on_devices(algorithm.step, 1)
   state, _ = step(start, params, jax.random.key(2))
-  _assert_trees_close(state.meta_params, start.meta_params, 0, 0)
+  trees.assert_close(state.meta_params, start.meta_params, 0, 0)
   assert int(outer_loop.num_skipped(state)) == 1
   assert int(state.step) == 1
   # As in the authors' released code, a second one in a row is applied.

@@ -20,6 +20,7 @@ from modular_hyperteacher.tasks import base as tasks
 from modular_hyperteacher.tasks import objectives
 from modular_hyperteacher.tasks import teacher_student
 from modular_hyperteacher.tasks.supports import families
+from tests.helpers import trees
 
 _LM = inner_loop.InnerConfig(
     num_steps=12, solver='levenberg_marquardt', second_order=False
@@ -209,11 +210,7 @@ def test_no_gradient_through_the_adaptation(
     return objectives.REGRESSION.loss(outputs, drawn.query)
 
   expected = jax.jit(jax.grad(at_constant_latent))(meta_params)
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6),
-      gradient,
-      expected,
-  )
+  trees.assert_close(gradient, expected, atol=1e-6)
   second_order = dataclasses.replace(_ADAM, second_order=True, eps_root=1e-7)
   learner = _learner(world, second_order)
   other, _ = jax.jit(jax.grad(query_loss, has_aux=True))(meta_params)

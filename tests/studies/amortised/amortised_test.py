@@ -26,6 +26,7 @@ from modular_hyperteacher.tasks import base as tasks
 from tests.helpers import built
 from tests.helpers import slow
 from tests.helpers import tiny
+from tests.helpers import trees
 
 _PLAIN = {
     'amortised_linear_hypernetwork': 'linear_hypernetwork',
@@ -69,14 +70,7 @@ def _support(num_support: int = 6, seed: int = 2) -> tasks.Batch:
   return tasks.Batch(*(jnp.asarray(x, jnp.float32) for x in arrays))
 
 
-def _assert_close(
-    actual: Any, expected: Any, rtol: float = 1e-5, atol: float = 1e-6
-) -> None:
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol),
-      actual,
-      expected,
-  )
+_assert_close = functools.partial(trees.assert_close, rtol=1e-5, atol=1e-6)
 
 
 # The encoder.

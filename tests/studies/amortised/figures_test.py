@@ -14,6 +14,7 @@ from modular_hyperteacher.experiments import sweeps
 from modular_hyperteacher.figures.extensions import inference_cost
 from modular_hyperteacher.figures.library import data
 from modular_hyperteacher.figures.library import reference
+from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.studies.amortised import figures
 from tests.helpers import made_up
 from tests.helpers import results
@@ -58,7 +59,7 @@ def test_its_cells_are_what_the_config_describes(preset: str) -> None:
   drawn = [
       tuple(figures.make_cell(*cell).values())
       for cell in itertools.product(
-          figures.INFERENCE, figures.MODELS, figures.SUPPORTS
+          figures.INFERENCE, figures.MODELS, model_bars.COMPOSITIONAL
       )
   ]
   assert sorted(described) == sorted(drawn)

@@ -5,11 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from modular_hyperteacher.studies.meta_seq2seq import lstm
 from tests.helpers import slow
+from tests.helpers import trees
 
 
 def _plain_scan(
@@ -68,8 +68,4 @@ def test_the_derivative_is_that_of_a_plain_scan(
     projected, weights, masks, starts = stacked
     return jax.jit(grads)(projected, weights, starts, masks)
 
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, atol=1e-4),
-      gradient(lstm.scan),
-      gradient(_plain_scan),
-  )
+  trees.assert_close(gradient(lstm.scan), gradient(_plain_scan), atol=1e-4)

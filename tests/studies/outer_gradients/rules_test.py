@@ -22,6 +22,7 @@ from modular_hyperteacher.studies.outer_gradients import rules
 from modular_hyperteacher.studies.outer_gradients.configs import cr_training
 from modular_hyperteacher.tasks import objectives
 from tests.helpers import tiny
+from tests.helpers import trees
 
 _SIZES = {'input_dim': 3, 'output_dim': 4, 'num_hidden': 2, 'hidden_dim': 4}
 _OUTER: dict[str, Any] = {
@@ -54,12 +55,6 @@ def _inner(num_steps: int, **fields: Any) -> inner_loop.InnerConfig:
   return inner_loop.InnerConfig(num_steps=num_steps, **fields)
 
 
-def _double(tree: Any) -> Any:
-  return jax.tree.map(
-      lambda x: x.astype(jnp.float64) if x.dtype == jnp.float32 else x, tree
-  )
-
-
 @pytest.fixture(name='precise')
 def fixture_precise() -> Iterator[None]:
   with jax.enable_x64(True):
@@ -71,7 +66,7 @@ def _task() -> Any:
   """Returns a task in float64."""
   world = tiny.task()
   sample = jax.jit(functools.partial(world.sample, split='train'))
-  return _double(sample(world.init(jax.random.key(0)), jax.random.key(1)))
+  return trees.double(sample(world.init(jax.random.key(0)), jax.random.key(1)))
 
 
 def _problem(
@@ -107,7 +102,7 @@ def test_a_convex_problem_against_finite_differences(learn: bool) -> None:
   # Without biases, whole rows would stand at the kinks of units.
   params = jax.tree.map(
       lambda x: x + 0.1 * jax.random.normal(jax.random.key(5), x.shape),
-      _double(model.init(jax.random.key(3))),
+      trees.double(model.init(jax.random.key(3))),
   )
   problem = _problem(model, _inner(600))
 
@@ -159,7 +154,7 @@ def test_norms_have_gradients_unless_stopped() -> None:
     model = proximal.linear_hypernetwork(
         proximal=0.0, stop_norm=stop_norm, **sizes
     )
-    params = _double(model.init(jax.random.key(3)))
+    params = trees.double(model.init(jax.random.key(3)))
     fast = model.init_fast(params)
 
     def loss(fast_params: Any, m: Any = model, p: Any = params) -> jax.Array:
@@ -177,7 +172,7 @@ def test_norms_have_gradients_unless_stopped() -> None:
 def test_all_steps_truncated_are_unrolled(momentum: float) -> None:
   """And fewer change the gradient, but not the loss."""
   model = proximal.maml(proximal=0.1, **_SIZES)
-  params = _double(model.init(jax.random.key(3)))
+  params = trees.double(model.init(jax.random.key(3)))
   problem = _problem(model, _inner(4, momentum=momentum))
   unrolled = outer_loop.OuterConfig(**_OUTER)
   expected, metrics = _gradient(unrolled, problem, params)
@@ -221,11 +216,7 @@ def test_devices_and_chunks_change_nothing(name: str) -> None:
     )
     results.append((state.meta_params, metrics))
   for other in results[1:]:
-    jax.tree.map(
-        lambda x, y: np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-6),
-        results[0],
-        other,
-    )
+    trees.assert_close(results[0], other, rtol=2e-4, atol=2e-6)
 
 
 def _config(model: str, **changes: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from modular_hyperteacher.studies.sparse_maml.configs import (
 )
 from modular_hyperteacher.tasks import objectives
 from tests.helpers import tiny
+from tests.helpers import trees
 
 _SIZES = {'input_dim': 3, 'output_dim': 4, 'num_hidden': 2, 'hidden_dim': 4}
 _RATE, _STEPS = 0.3, 4
@@ -100,12 +101,7 @@ def _outer_loss(
   return loss
 
 
-def _assert_close(actual: Any, expected: Any) -> None:
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12),
-      actual,
-      expected,
-  )
+_assert_close = functools.partial(trees.assert_close, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from modular_hyperteacher.models import nonlinear_hypernetwork
 from modular_hyperteacher.tasks import base
 from modular_hyperteacher.tasks.gridworlds import observations
 from tests.helpers import slow
+from tests.helpers import trees
 
 _WALLS = np.array([[0, 0, 1], [1, 0, 0]], bool)
 _LAYOUT = observations.Layout(
@@ -155,14 +156,6 @@ def test_take_picks_rows() -> None:
   np.testing.assert_array_equal(taken.targets, rows)
 
 
-def _close(actual: Any, expected: Any, rtol: float, atol: float) -> None:
-  jax.tree.map(
-      lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=atol),
-      actual,
-      expected,
-  )
-
-
 @pytest.mark.parametrize(
     'name, num_instances',
     slow.mark(
@@ -205,8 +198,8 @@ def test_models_do_not_see_the_form_of_their_inputs(
     return evaluate(meta_params, scenes), evaluate(meta_params, scenes.dense())
 
   compact, dense = both(jax.random.key(0))
-  _close(compact[:2], dense[:2], rtol=1e-4, atol=1e-5)
-  _close(compact[2], dense[2], rtol=1e-3, atol=1e-5)
+  trees.assert_close(compact[:2], dense[:2], rtol=1e-4, atol=1e-5)
+  trees.assert_close(compact[2], dense[2], rtol=1e-3, atol=1e-5)
   np.testing.assert_allclose(compact[1], dense[0][rows], rtol=1e-4, atol=1e-5)
 
 
