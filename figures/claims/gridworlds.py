@@ -19,8 +19,6 @@ _RAISED = 0.1
 # Accuracies that differ by less than this count as stable.
 _UNSTABLE = 0.05
 
-_SUPPORTS = ('random', 'non_compositional')
-
 
 def _wider_gap(frame: pd.DataFrame) -> comparisons.Comparisons:
   """Compares the gap, OOD loss minus loss on seen tasks, between supports.
@@ -29,8 +27,12 @@ def _wider_gap(frame: pd.DataFrame) -> comparisons.Comparisons:
   """
   loss = functools.partial(comparisons.sample, frame, metric='loss')
   for model in style.HYPERNETWORKS:
-    for student in students.widths(frame, model, supports=_SUPPORTS):
-      with_each = [{**student, students.SUPPORT: s} for s in _SUPPORTS]
+    for student in students.widths(
+        frame, model, supports=model_bars.COMPOSITIONAL
+    ):
+      with_each = [
+          {**student, students.SUPPORT: s} for s in model_bars.COMPOSITIONAL
+      ]
       gap, wider = (
           loss(cell, 'ood') - loss(cell, 'test') for cell in with_each
       )
@@ -44,12 +46,12 @@ def _falls(
     frame: pd.DataFrame, metric: str = 'accuracy'
 ) -> Iterator[tuple[str, list[comparisons.Sample]]]:
   """Yields a name, and samples: modular on both supports, then monolithic."""
-  for pair in students.pairs(frame, supports=_SUPPORTS):
+  for pair in students.pairs(frame, supports=model_bars.COMPOSITIONAL):
     names = ' - of '.join(style.cell_name(model) for model in pair)
     yield f'fall of {names} (ood, {metric})', [
         comparisons.sample(frame, {**model, students.SUPPORT: s}, metric=metric)
         for model in pair
-        for s in _SUPPORTS
+        for s in model_bars.COMPOSITIONAL
     ]
 
 

@@ -23,6 +23,8 @@ from modular_hyperteacher.figures.plotting import stats
 from modular_hyperteacher.figures.plotting import style
 
 MODEL = 'model.name'
+# Accuracies that differ by less count as the same, as in Tables A2 to A8.
+SAME_ACCURACY = 0.02
 # Results are stored with six digits; smaller differences are rounding.
 _RESOLUTION = 1e-6
 

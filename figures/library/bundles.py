@@ -30,7 +30,6 @@ from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import store
 from modular_hyperteacher.untrusted import tables
 
-KINDS = ('last', 'best_validation')
 VALUE_COLUMNS = ('run_id', 'seed', 'kind', 'split', 'metric', 'value')
 DIVERGED = 'diverged'  # Metric of a seed whose last loss is not finite.
 CURVE_COLUMNS = ('run_id', 'step', 'seed', 'split', 'metric', 'value')
@@ -260,7 +259,7 @@ def _summary_rows(
   diverged = summary.get('diverged', ())
   for seed in diverged:
     yield run_id, seed, 'last', 'valid', DIVERGED, 1.0
-  for kind in KINDS:
+  for kind in records.KINDS:
     for split, metrics in summary[kind].items():
       for metric, values in metrics.items():
         for seed, value in zip(summary['seeds'], values, strict=True):

@@ -152,7 +152,7 @@ def values(
 ) -> pd.Series:
   """Returns a metric indexed by seed; empty if it was not measured.
 
-  The table has one condition per cell; kind is one of `bundles.KINDS`.
+  The table has one condition per cell; kind is one of `records.KINDS`.
   """
   point = {'split': split, 'metric': metric, 'kind': kind}
   # Taking two columns is much faster than taking all.

@@ -148,7 +148,7 @@ def load(
     UserError: unless exactly one run matches; lists the alternatives.
   """
   jax_settings.check_asserts()
-  errors.require_choice('kind', kind, weights.KINDS)
+  errors.require_choice('kind', kind, records.KINDS)
   folder = files.locate(name, 'name')
   if files.exists(folder / 'summary.json'):
     runs = _read_run(folder)

@@ -26,15 +26,13 @@ from modular_hyperteacher.runs import run_folder
 from modular_hyperteacher.runs import trainer
 from modular_hyperteacher.untrusted import npz
 
-# A checkpoint's parameters: of the last step, or of the lowest validation loss.
-KINDS = ('last', 'best_validation')
 _INDEX = 'index.json'
 
 
 def restore(
     folder: run_folder.RunFolder, experiment: settings.Experiment, kind: str
 ) -> Any:
-  """Returns the meta-parameters [R, ...] of one of KINDS from a checkpoint.
+  """Returns the meta-parameters [R, ...] of a checkpoint, of one of `KINDS`.
 
   Raises:
     UserError: if there is no checkpoint, or it cannot be read.

@@ -10,6 +10,8 @@ from modular_hyperteacher import untrusted
 from modular_hyperteacher.experiments import draws
 from modular_hyperteacher.experiments import sweeps
 
+# A result is that of the last step, or of the lowest validation loss.
+KINDS = ('last', 'best_validation')
 # NaN is None in JSON, and infinity text.
 Number: TypeAlias = float | None | Literal['inf', '-inf']
 # Seed -> the digest of its tasks; missing in files of earlier versions.
@@ -83,7 +85,7 @@ class Provenance(TypedDict):
 
 
 def _check_summary(value: Any, field: str) -> None:
-  for kind in ('last', 'best_validation'):
+  for kind in KINDS:
     for split, metrics in value[kind].items():
       for metric, numbers in metrics.items():
         if len(numbers) != len(value['seeds']):

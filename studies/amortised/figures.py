@@ -14,7 +14,6 @@ from modular_hyperteacher.figures.plotting import style
 
 _EXPERIMENT = 'amortised'
 MODELS = style.HYPERNETWORKS
-SUPPORTS = ('random', 'non_compositional')
 # Way of inference -> prefix of the model's name, inner steps.
 INFERENCE = {
     'gradient': ('', 10),

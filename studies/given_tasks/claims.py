@@ -25,7 +25,6 @@ from modular_hyperteacher.studies.given_tasks.configs import blocks as multitask
 _PUBLISHED = 'beyond the paper: Redhardt et al. (2025), analogue'
 _LEVEL = 0.8  # R2 that all sizes reach at laptop scale.
 _SMALL = 0.05  # A loss of R2 that does not count.
-_SAME_ACCURACY = 0.02
 _LAST = f'{figures.DECODING}_last'
 _CODE = f'{figures.DECODING}_code'
 _WIDTH, _DEPTH = 'model.hidden_dim', 'model.num_hidden'
@@ -225,7 +224,7 @@ def _given_helps(frame: pd.DataFrame) -> comparisons.Comparisons:
   for model in style.MONOLITHIC:
     yield given > accuracy(model, 'random', None)
   for model in style.HYPERNETWORKS:
-    yield given - accuracy(model, 'random', None) > -_SAME_ACCURACY
+    yield given - accuracy(model, 'random', None) > -comparisons.SAME_ACCURACY
 
 
 _published = functools.partial(
@@ -321,7 +320,7 @@ CLAIMS = (
         'SG-11',
         'given the mask, an MLP has a higher OOD accuracy than ANIL and MAML,'
         ' which infer the task, and reaches that of both hypernetworks to'
-        f' within {_SAME_ACCURACY:g} (compositional support).',
+        f' within {comparisons.SAME_ACCURACY:g} (compositional support).',
         'sg_given_or_inferred',
         _given_helps,
         experiment=figures.GIVEN,

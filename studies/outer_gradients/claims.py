@@ -25,7 +25,6 @@ _PUBLISHED = 'beyond the paper: Zucchet et al. (2022), analogue'
 _STANDARD, _SYMMETRIC = 'contrastive_standard', 'contrastive_symmetric'
 _CONTROL, _LINEAR = 'contrastive_control', 'linearised_control'
 _SMALL = 0.01  # beta of CR-2.
-_SAME_ACCURACY = 0.02
 _SAME_LOSS = 0.02  # Nats.
 _OF_UNROLLED = 0.95  # Share of unrolling's last OOD accuracy, of CR-6.
 _T = 10  # Steps of nudged phases of CR-2 and CR-8.
@@ -110,7 +109,7 @@ def _learns_strengths(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _as_unrolled(frame: pd.DataFrame) -> comparisons.Comparisons:
   for model in style.HYPERNETWORKS:
     difference = _at(frame, model, _SYMMETRIC) - _at(frame, model, 'unrolled')
-    yield (difference > -_SAME_ACCURACY).across(*measures.OF_RULES)
+    yield (difference > -comparisons.SAME_ACCURACY).across(*measures.OF_RULES)
 
 
 def _above_first_order(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -145,7 +144,7 @@ def _truncated_as_good(curves: pd.DataFrame) -> comparisons.Comparisons:
   for last in (5, 10):
     for rule, factor in ((_LINEAR, 1), (_SYMMETRIC, 2)):
       truncated = accuracy('truncated', factor * last)
-      as_good = truncated - accuracy(rule, last) > -_SAME_ACCURACY
+      as_good = truncated - accuracy(rule, last) > -comparisons.SAME_ACCURACY
       yield as_good.across(*measures.OF_RULES)
 
 
@@ -190,7 +189,7 @@ CLAIMS = (
     _published(
         'CR-4',
         'the symmetric rule reaches the OOD accuracy of unrolled gradients (to'
-        f' within {_SAME_ACCURACY:g}), with both hypernetworks.',
+        f' within {comparisons.SAME_ACCURACY:g}), with both hypernetworks.',
         compare=_as_unrolled,
         **_trained,
     ),
@@ -212,7 +211,8 @@ CLAIMS = (
     verdicts.ours(
         'CR-7',
         'at equal products, truncated unrolling is at least as accurate on OOD'
-        f' tasks as contrastive rules (to within {_SAME_ACCURACY:g}).',
+        ' tasks as contrastive rules (to within'
+        f' {comparisons.SAME_ACCURACY:g}).',
         compare=_truncated_as_good,
         **_long,
     ),

@@ -20,7 +20,6 @@ from modular_hyperteacher.studies.sparse_maml import figures
 _PUBLISHED = 'beyond the paper: von Oswald et al. (2021), analogue'
 _CHANGE = 0.05  # Smallest change of sparsity that counts as one.
 _SPREAD = 0.1
-_SAME_ACCURACY = 0.02  # As for amortised inference.
 
 
 def _at(
@@ -80,7 +79,7 @@ def _steps_cost_less(frame: pd.DataFrame) -> comparisons.Comparisons:
 def _rates_close(frame: pd.DataFrame) -> comparisons.Comparisons:
   closed = _at(frame, 'rectified', metric='closed')
   gain = _at(frame, 'rectified') - _at(frame, 'binary')
-  return [closed > 0.1, gain > -_SAME_ACCURACY]
+  return [closed > 0.1, gain > -comparisons.SAME_ACCURACY]
 
 
 def _not_modular(frame: pd.DataFrame) -> comparisons.Comparisons:
@@ -153,7 +152,7 @@ CLAIMS = (
         6,
         'learned rectified rates end at exactly zero for more than 10% of the'
         ' weights, and are as accurate as binary gates on seen combinations (to'
-        f' within {_SAME_ACCURACY:g}).',
+        f' within {comparisons.SAME_ACCURACY:g}).',
         _rates_close,
     ),
     _claim(

@@ -13,6 +13,7 @@ from modular_hyperteacher.figures import described
 from modular_hyperteacher.figures.extensions import learners
 from modular_hyperteacher.figures.library import cells
 from modular_hyperteacher.figures.library import data
+from modular_hyperteacher.figures.paper import model_bars
 from modular_hyperteacher.figures.plotting import bars
 from modular_hyperteacher.figures.plotting import lines
 from modular_hyperteacher.figures.plotting import stats
@@ -28,7 +29,6 @@ VARIANTS = {
     'rectified': ('Sparse-ReLU-MAML', '#CC79A7'),
     'rates': ('Meta-SGD', '#999999'),
 }
-SUPPORTS = ('random', 'non_compositional')
 NUM_STEPS = (5, 10, 35, 100)
 SPARSITIES = (0.25, 0.5, 0.75, 0.9)
 _LAYER_COLOURS = ('#0072B2', '#D55E00', '#CC79A7', '#E69F00')
@@ -116,7 +116,7 @@ def _bars(grid: cells.Cells) -> dict[str, list[bars.Bar]]:
               )
           ]
       )
-      for support in SUPPORTS
+      for support in model_bars.COMPOSITIONAL
   }
 
 
