@@ -121,7 +121,7 @@ def make(
 
   A task mixes up to K = `max_active` of M = `num_modules` templates; see
   `splits.make` for the splits. Sets are of instances of eight steps; the query
-  set is larger in evaluation.
+  set is smaller in evaluation (as in the released code).
 
   Raises:
     UserError: for impossible sizes or splits; names the field.

@@ -191,7 +191,7 @@ def test_without_steps_nothing_is_differentiated(name: str) -> None:
   predicted = model.infer(params, _support())
   draw = inner_loop.from_support(_support(), None)
   adapted = adapt(params, predicted, draw, jax.random.key(0))
-  _assert_close(adapted, predicted, 0, 0)
+  _assert_close(adapted, predicted, rtol=0, atol=0)
   adapt = inner_loop.InnerLoop(model, objective, _inner(num_steps=1)).adapt
   with pytest.raises(AssertionError, match='inner loss'):
     adapt(params, predicted, draw, jax.random.key(0))
