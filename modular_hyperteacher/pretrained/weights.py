@@ -32,7 +32,7 @@ _INDEX = 'index.json'
 def restore(
     folder: run_folder.RunFolder, experiment: settings.Experiment, kind: str
 ) -> Any:
-  """Returns the meta-parameters [R, ...] of a checkpoint, of one of `KINDS`.
+  """Returns meta-parameters [R, ...] from a checkpoint, of a `records.KINDS`.
 
   Raises:
     UserError: if there is no checkpoint, or it cannot be read.
